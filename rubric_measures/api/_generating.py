@@ -301,7 +301,7 @@ def _callers(
                     runner, backend=CountingBackend(model.backend), cache_only=False, max_calls=None, max_cost=None
                 )
             else:
-                runner = stack.enter_context(model.asking(progress, unit="calls", name=one.model, stop=stop))
+                runner = stack.enter_context(model.asking(progress, unit="calls", name=str(one.model), stop=stop))
             found.append((model, Caller(runner, how, 0 if dry_run else retries)))
         yield found
 

@@ -16,6 +16,7 @@ from rubric_measures.api._records import GradedRecords, PassageRecords
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 
 if TYPE_CHECKING:
+    from rubric_measures.backends import Backend
     from rubric_measures.base.entities import TestBank
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.grading import BankChange, Grader, GradingReport
@@ -47,7 +48,7 @@ def grade(
     passages: Passages,
     bank: Bank | None = None,
     *,
-    model: str,
+    model: str | Backend,
     then: str | None = None,
     when: str | None = None,
     then_base_url: str | Sequence[str] | None = None,
@@ -94,7 +95,7 @@ def grade(
     Args:
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
         bank: the test bank; not needed for direct labels and aspects of answers.
-        model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
+        model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`, or a backend of your own.
         then: a second model, which is asked about the items of which `when` holds, and about those whose reply by the
             first could not be read, was refused or cut. The records get the grades of both, and those of the cascade
             (`panel:cascade`); they are held in memory.
@@ -159,7 +160,7 @@ def grade(
         raise InputError(text, settings=("manifest",))
     manifest = _beside(output, manifest, ".manifest.json")
     calls["cache"] = cache = _beside(output, calls.get("cache"), ".cache.sqlite")
-    scripted = [name.removeprefix("scripted:") for name in (model, then or "") if name.startswith("scripted:")]
+    scripted = [str(name).removeprefix("scripted:") for name in (model, then) if str(name).startswith("scripted:")]
     prompt_files = (name for name in prompts if name.endswith(".toml"))
     read = [bank, old_bank, query_texts, documents, calls.get("prices"), *scripted, *prompt_files]
     most = _citations(support, collection, citations)

@@ -28,8 +28,8 @@ def check_run(
     >>> import rubric_measures
     >>> run = StringIO('{"metadata": {"team_id": "t", "run_id": "r", "topic_id": "181"}, "responses": '
     ...                '[{"text": "Yes.", "citations": [11, 12, 13, 14]}]}')
-    >>> [str(found) for found in rubric_measures.check_run(run, "biogen", topics={"181": "Does it?"})]
-    ['open file:1: warning: topic 181: responses[0].citations has 4; the most is 3']
+    >>> print(*rubric_measures.check_run(run, "biogen", topics={"181": "Does it?"}))
+    open file:1: warning: topic 181: responses[0].citations has 4; the most is 3
 
     Args:
         files: the files, each one run, in the form in which it is submitted.

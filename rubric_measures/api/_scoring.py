@@ -259,7 +259,8 @@ def score(
     >>> from ir_measures import Qrel
     >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "item a"), Qrel("q1", "d2", 5, "item b")])
     >>> board = rubric_measures.score(grades, {"one": {"q1": {"d1": 2.0, "d2": 1.0}}}, "RubricCover(rel=4)@1")
-    >>> board.cells["one"]["RubricCover(rel=4)@1"].mean
+    >>> one = board.cells["one"]
+    >>> one["RubricCover(rel=4)@1"].mean
     0.5
 
     Args:

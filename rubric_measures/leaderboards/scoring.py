@@ -432,8 +432,8 @@ class Scoring:
         if all(known.values()):
             return rows
         _LOG.warning(
-            "the best possible score (%s) is not known by %s: a penalty (negative weight) or a query of which all "
-            "grades failed stands against it",
+            "the best possible score (%s) is not known by %s: the measure says none, or a penalty (negative weight) "
+            "or a query of which all grades failed stands against it",
             OVERALL,
             " ".join(name for name, is_known in known.items() if not is_known),
         )

@@ -70,9 +70,13 @@ class RunnerOptions(CallOptions, total=False):
 
 @dataclass(frozen=True)
 class CallSettings:
-    """Which model is asked (`lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`), and how: see `RunnerOptions`."""
+    """Which model is asked, and how: see `RunnerOptions`.
 
-    model: str
+    Attributes:
+        model: its name (`lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`), or a backend of one's own.
+    """
+
+    model: str | Backend
     model_option: Mapping[str, Any] | None = None
     base_url: str | Sequence[str] | None = None
     cache: str | os.PathLike[str] | None = None
@@ -123,8 +127,15 @@ class CallSettings:
                 raise InputError(
                     f"{name} has no effect without the runner ray; leave it out", settings=(name, "runner")
                 )
-        backend = make_backend(self.model, **self._options())
+        backend = self._backend()
         return backend, functools.partial(LocalRunner, backend)
+
+    def _backend(self) -> Backend:
+        if isinstance(self.model, str):
+            return make_backend(self.model, **self._options())
+        if options := ", ".join(self._options()):
+            raise InputError(f"{options}: a backend has its settings already; give them to {self.model.model}")
+        return self.model
 
     def _on_ray(self) -> tuple[Backend, Callable[..., LocalRunner]]:
         from rubric_measures.runners.ray_pool import RaySettings
@@ -132,8 +143,10 @@ class CallSettings:
         settings = RaySettings(self.actors, self.gpus_per_actor, self.batch_size, self.ray_address or "")
         if self.cache_only:
             # A run that makes no call needs no actors.
-            backend = make_backend(self.model, **self._options())
+            backend = self._backend()
             return backend, functools.partial(LocalRunner, backend)
+        if not isinstance(self.model, str):
+            raise InputError("actors make their model themselves: name it, as a plug-in if it is your own")
         from rubric_measures.runners.ray_runner import RayRunner, ray_backend
 
         backend, spec, settings = ray_backend(self.model, self._options(), settings)

@@ -272,7 +272,7 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(
     assert board.values[OVERALL] == {cover: {"q": 1.0}, weighted: {}}
     # Nothing is incomplete: no run lacks a value.
     assert board.is_complete
-    said = f"the best possible score (_overall_) is not known by {weighted}: a penalty"
+    said = f"the best possible score (_overall_) is not known by {weighted}: "
     assert [record.message[: len(said)] for record in caplog.records] == [said]
     for output_format in FORMS:
         # Lines of trec_eval hold runs only.
