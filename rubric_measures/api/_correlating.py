@@ -209,8 +209,8 @@ def correlate(
             every measure: a grid.
         measures: the columns to correlate; all by default.
         official_measure: the official column, where there are several.
-        coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `rbo`, `max_rank_drop`, …, also of the official top
-            k (`kendall@15`).
+        coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `tau_gap`, `rbo`, `max_rank_drop`, …, also of the
+            official top k (`kendall@15`).
         form: the form of the other files, where their content does not show it.
         official_form: that of the official file.
         official_ranks: whether the official numbers are ranks, 1 best; told by the column's name if None.

@@ -1,4 +1,4 @@
-"""Rank correlation of two leaderboards: Kendall τ-b, Spearman, Pearson, τ_AP with and without ties, RBO, rank drop.
+"""Rank correlation of two leaderboards: Kendall τ-b, Spearman, Pearson, τ_AP with and without ties, τ_GAP, RBO, rank drop.
 
 Every coefficient is one batch function on two arrays of shape (samples, runs), so that a point estimate (one sample)
 and ten thousand bootstrap rounds run the same formula. Scores are always "higher is better"; negate ranks.
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.scales import LARGEST_SCORE
 from rubric_measures.meta_evaluation._bootstrap import FloatArray, pieces, ratio
-from rubric_measures.meta_evaluation._top_weighted import rbo_batch, tau_ap_b_batch, tau_ap_batch
+from rubric_measures.meta_evaluation._top_weighted import rbo_batch, tau_ap_b_batch, tau_ap_batch, tau_gap_batch
 
 __all__ = [
     "COEFFICIENTS",
@@ -47,7 +47,7 @@ class Coefficient:
         name: `kendall`, …, with `@k` for a top-k variant.
         value: the coefficient, or None where it is undefined.
         runs: the number of runs that were compared.
-        p_value: two-sided, for no association; None where no test is defined (τ_AP, RBO, rank drop) or value is None.
+        p_value: two-sided, for no association; None where no test is defined (τ_AP, τ_GAP, RBO, rank drop) or value is None.
         reason: why value is None; empty otherwise.
     """
 
@@ -171,6 +171,7 @@ COEFFICIENTS: dict[str, Batch] = {
     "pearson": pearson_batch,
     "tau_ap": tau_ap_batch,
     "tau_ap_b": tau_ap_b_batch,
+    "tau_gap": tau_gap_batch,
     "rbo": rbo_batch,
     "max_rank_drop": rank_drop_batch,
 }

@@ -177,6 +177,32 @@ def test_tau_ap_refuses_ties_in_the_official_ranking() -> None:
     assert "tau_ap_b" in result.reason
 
 
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        ([4.0, 3.0, 2.0, 1.0], 1.0),
+        ([1.0, 2.0, 3.0, 4.0], -1.0),
+        # Runs A B C D have .9 .5 .45 .2. Order A C B D: C .45/.45, B .4/(.4 + .05), D 1.25/1.25: 2/3 (1 + 8/9 + 1) − 1
+        ([0.8, 0.5, 0.6, 0.1], 25 / 27),
+        # Order B A C D, a swap over the larger gap: A 0/.4, C (.45 + .05)/.5, D 1: 2/3 (0 + 1 + 1) − 1
+        ([0.6, 0.8, 0.4, 0.1], 1 / 3),
+        # B and C are tied: neither is above the other, so all that is ordered is right.
+        ([0.8, 0.5, 0.5, 0.1], 1.0),
+    ],
+)
+def test_tau_gap_weighs_pairs_by_the_gap_between_the_true_scores(y, expected) -> None:
+    official = [0.9, 0.5, 0.45, 0.2]
+    assert value(official, y, "tau_gap") == pytest.approx(expected, abs=1e-12)
+    assert value([10 * score + 3 for score in official], y, "tau_gap") == pytest.approx(expected, abs=1e-12)
+
+
+def test_tau_gap_leaves_out_runs_that_are_tied_with_all_above_in_truth() -> None:
+    # y orders A B C; A and B have .5 in truth, C .1. B has no gap above and does not count; C has .4 + .4, both right.
+    assert value([0.5, 0.5, 0.1], [3.0, 2.0, 1.0], "tau_gap") == 1.0
+    # y orders C A B: A has the wrong gap to C, B that and none to A: 2/2 (0 + 0) − 1
+    assert value([0.5, 0.5, 0.1], [2.0, 1.0, 3.0], "tau_gap") == -1.0
+
+
 def test_top_k_keeps_ties_at_the_cut() -> None:
     official = [0.9, 0.8, 0.8, 0.7, 0.1]
     assert top_k(official, 2).tolist() == [0, 1, 2]
