@@ -14,10 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from rubric_measures.api._records import PassageRecords
 from rubric_measures.base.entities import TestBank, describe
 from rubric_measures.base.errors import FormatError, InputError, naming
-from rubric_measures.base.files import open_binary, peek_head
+from rubric_measures.base.files import peek_head
 from rubric_measures.base.scales import Scale, parse_scale
-from rubric_measures.formats import added_format
-from rubric_measures.formats.base import Head
+from rubric_measures.formats import added_format, head_of
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, checked_choice
 from rubric_measures.grades.rows import build_grades, read_grades
 
@@ -185,11 +184,9 @@ def content_of(path: str) -> Content:
     if start == b"[":
         return "records"
     if start == b"{" and path != "-":
-        with open_binary(path) as stream:
-            line = stream.readline(1 << 20)
-        if b'"assignment"' in line:
+        head = head_of(path)
+        if b'"assignment"' in head.first:
             return "assignments"
-        head = Head(path, line)
         if head.has(b"sentences", b"run_id"):
             return "support"
         if head.has(b"criteria", b"run_id", b"status"):

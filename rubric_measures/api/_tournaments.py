@@ -253,8 +253,8 @@ def _read(path: str, assessors: bool = False) -> list[Preference]:
 
 
 def _is_of_battles(path: str) -> bool:
-    """Whether the first line is a battle of RAGDoll: its verdict stands behind the texts, so the line is read whole."""
-    return b'"assistant_a_run_id"' in peek_head(path, 1 << 20).partition(b"\n")[0]
+    """Whether it begins with battles of RAGDoll; texts stand before this name, and cannot hold it with its quotes."""
+    return b'"assistant_a_run_id"' in peek_head(path, 1 << 20)
 
 
 def _is_csv(path: str) -> bool:

@@ -251,10 +251,10 @@ def json_text(data: Any) -> str:
 
 @dataclass(frozen=True)
 class JsonLines(Generic[T]):
-    """Files of one JSON object a line.
+    """Files of one JSON object a line; what is pretty-printed, one object over several lines, is read too.
 
     Attributes:
-        adapter: what each line must be.
+        adapter: what each object must be.
         what: the objects in the plural, for errors.
         key: what no two objects may share; None where nothing is.
         by_hand: whether people edit such files: then no object may name a field twice.
@@ -277,7 +277,7 @@ class JsonLines(Generic[T]):
     def numbered(self, path: str | os.PathLike[str]) -> list[tuple[int, T]]:
         """The (line number, object) pairs of a file, whatever their keys."""
         name = path_name(path)
-        rows = [(line, self._valid(data, name, line)) for line, data in iter_lines(name)]
+        rows = [(line, self._valid(data, name, line)) for line, data in json_texts(name)]
         if not rows:
             raise FormatError(f"is empty; expected {self.what}, one JSON object a line", path=name)
         return rows

@@ -11,7 +11,7 @@ from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.formats.base import KINDS, Format, Head, PathName
 from rubric_measures.formats.leaderboard_forms import FORMS
 
-__all__ = ["FORMATS", "Format", "Head", "added_format", "detect_format"]
+__all__ = ["FORMATS", "Format", "Head", "added_format", "detect_format", "head_of"]
 
 
 def _checked(plug_in: PlugIn, found: Any) -> Format:
@@ -83,7 +83,7 @@ def detect_format(path: PathName) -> str:
     name = path_name(path)
     if name == "-":
         raise InputError("the format of standard input is not told by content; name it", settings=("source",))
-    head = _head(path, name)
+    head = head_of(path)
     for found, one in _by_recognition():
         if one.recognise is not None and one.recognise(head):
             return found
@@ -114,13 +114,23 @@ def _by_recognition() -> Iterator[tuple[str, Format]]:
     yield _LAST, FORMATS[_LAST]
 
 
-def _head(path: PathName, name: str) -> Head:
+def head_of(path: PathName) -> Head:
+    """The beginning of a file.
+
+    Raises:
+        InputError: the file cannot be opened, or is a pipe, which can be read once only.
+        FormatError: it is empty.
+    """
+    name = path_name(path)
     check_readable_twice(name)
     with open_binary(path) as stream:
         first = stream.read(3).removeprefix(b"\xef\xbb\xbf") + stream.readline(1 << 24)
         while first and first.isspace():
             first = stream.readline(1 << 24)
         rest = stream.read(1 << 16)
+        head = Head(name, first, rest)
+        if head.goes_on and first.lstrip().startswith(b"{"):
+            head = head.joined(stream.read(1 << 24))
     if not first.strip():
         raise FormatError("is empty", path=name)
-    return Head(name, first, rest)
+    return head

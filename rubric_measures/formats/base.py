@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ class Head:
 
     Attributes:
         name: the file, for messages.
-        first: the first line that is not empty, unpacked where the file is gzipped.
+        first: the first line that is not empty, unpacked where the file is gzipped; the first JSON object where it is
+            written over several lines.
         more: what follows, up to 64 KiB.
     """
 
@@ -73,6 +75,19 @@ class Head:
         """Whether the first line begins a JSON text of several lines."""
         ends = self.line.strip() in ("[", "{") or self.line.rstrip().endswith((",", "{", "["))
         return self.is_json and ends and self.value is None
+
+    def joined(self, further: bytes) -> Head:
+        """This beginning with the first object on one line; as it is where the object is longer than all of this.
+
+        Args:
+            further: what follows `more`.
+        """
+        try:
+            text = (self.first + self.more + further).decode("utf-8", "ignore").lstrip()
+            found, end = json.JSONDecoder().raw_decode(text)
+        except (ValueError, RecursionError):
+            return self
+        return Head(self.name, json.dumps(found).encode("utf-8"), text[end : end + (1 << 16)].encode("utf-8"))
 
     def parsed(self) -> Any:
         """The JSON value of the first line.

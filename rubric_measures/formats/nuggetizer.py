@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import iter_lines, path_name
-from rubric_measures.base.json_files import JsonLines, TextId, parse_json, validate_line
+from rubric_measures.base.files import path_name
+from rubric_measures.base.json_files import JsonLines, TextId, json_texts, parse_json, validate_line
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.records.models import Record
 
@@ -163,7 +163,7 @@ def read_assignments(
     name = path_name(path)
     found = label_treatment(unknown_labels)
     rows = []
-    for number, data in iter_lines(name):
+    for number, data in json_texts(name):
         content = data if found is None else with_known_labels(parse_json(data, path=name, line=number), found)
         rows.append((number, validate_assignments(content, name, number, None)))
     if not rows:

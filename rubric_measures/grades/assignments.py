@@ -10,8 +10,8 @@ from typing import Any
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import iter_lines, path_name, paused_collector
-from rubric_measures.base.json_files import parse_json
+from rubric_measures.base.files import path_name, paused_collector
+from rubric_measures.base.json_files import json_texts, parse_json
 from rubric_measures.base.scales import ASSIGNED
 from rubric_measures.formats.nugget_sets import facet_ids
 from rubric_measures.formats.nuggetizer import (
@@ -117,7 +117,7 @@ def load_assignments(
     lengths: dict[str, dict[str, int]] = {}
     # The lines make no cyclic garbage; looking for it would take as long as reading.
     with paused_collector():
-        for line, data in iter_lines(name):
+        for line, data in json_texts(name):
             row = _Line.of(data, name, line, run_id, unknown)
             query = queries.setdefault(row.query_id, _Query())
             if row.query_id in rankings.setdefault(row.run_id, {}):

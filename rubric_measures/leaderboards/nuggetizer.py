@@ -17,8 +17,8 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import FormatError, MeasureError
-from rubric_measures.base.files import iter_lines, path_name, paused_collector
-from rubric_measures.base.json_files import parse_json
+from rubric_measures.base.files import path_name, paused_collector
+from rubric_measures.base.json_files import json_texts, parse_json
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings
 
@@ -109,7 +109,7 @@ def _lines(name: str, run_id: str | None) -> dict[str, dict[str, list[_Answer]]]
     found: dict[str, dict[str, list[_Answer]]] = {}
     unknown = failed = repeated = 0
     with paused_collector():
-        for number, data in iter_lines(name):
+        for number, data in json_texts(name):
             query_id, run, importances, labels = _line(parse_json(data, path=name, line=number), name, number, run_id)
             answers = found.setdefault(run, {}).setdefault(query_id, [])
             repeated += bool(answers)

@@ -1,0 +1,51 @@
+"""Pretty-printed files, one object over several lines, are what the same objects on a line each are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.cli import main
+from tests.formats.test_ragdoll_battles import battle
+from tests.formats.test_ragdoll_rubrics import FULL, NOT, PART, graded
+from tests.leaderboards.test_argue import BANKS, REPORTS
+from tests.support_data import line
+
+NUGGETS = [{"text": f"nugget {number}", "importance": "vital"} for number in range(2)]
+ASSIGNED = [one | {"assignment": "support"} for one in NUGGETS]
+FILES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "labels": ([line("one"), line("two")], ["leaderboard", "-o", "tsv", "-p", "6"]),
+    "graded": ([graded("x", "q1", PART, FULL, NOT, NOT), graded("y", "q1", FULL, NOT, NOT, FULL)], ["leaderboard"]),
+    "assignments": (
+        [{"qid": query, "run_id": "x", "nuggets": ASSIGNED} for query in ("q1", "q2")],
+        ["leaderboard", "-m", "NuggetV", "--compat", "nuggetizer"],
+    ),
+    "nuggets": ([{"qid": query, "query": "text", "nuggets": NUGGETS} for query in ("q1", "q2")], ["convert", "bank"]),
+    "battles": (
+        [battle("q1", "A"), battle("q2", "B"), battle("q3", "A")],
+        ["tournament", "--rounds", "9", "-o", "tsv"],
+    ),
+    "banks": (BANKS, ["convert", "bank"]),
+    "reports": ([one["report"] for one in REPORTS], ["convert", "answers"]),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_objects_over_several_lines_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    rows, (command, *more) = FILES[kind]
+    found = []
+    for folder, indent in (("compact", None), ("pretty", 2)):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        Path("res.json").write_text("".join(json.dumps(row, indent=indent) + "\n" for row in rows))
+        options = ["--to", more[0], "-o", "out.jsonl"] if command == "convert" else more
+        assert main([command, "res.json", *options]) == 0, capsys.readouterr().err
+        written = Path("out.jsonl")
+        found.append((capsys.readouterr().out, written.read_bytes() if written.exists() else b""))
+    assert found[0] == found[1]
+    assert any(found[0])
