@@ -75,8 +75,8 @@ def tau_ap_b_batch(x: FloatArray, y: FloatArray) -> FloatArray:
 def tau_gap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     """Head-weighted, gap-sensitive correlation of the estimated ranking `y` with the true scores `x`, τ_GAP.
 
-    τ_GAP = 2/m Σ_i Σ_j |CG_ji| / Σ_j |G_ji| − 1, over the runs j that y has above run i. G_ji is x_j − x_i, and CG_ji is
-    the same where x, too, has j above i, else 0. Of two errors at one rank that over the larger gap costs more.
+    τ_GAP = 2/m Σ_i Σ_j |CG_ji| / Σ_j |G_ji| − 1, over the runs j that y has above run i. G_ji is x_j − x_i, and CG_ji
+    is the same where x, too, has j above i, else 0. Of two errors at one rank that over the larger gap costs more.
     m counts the runs i that have a run above with another true score, n − 1 without ties. Ties are not in the paper: as
     in τ_AP,b the runs of one group are not above each other. In [−1, 1], not symmetric; `x` may be multiplied by a
     factor, or have a constant added. NaN where no run counts (a side is all tied, or fewer than two runs).

@@ -1,4 +1,4 @@
-"""Rank correlation of two leaderboards: Kendall τ-b, Spearman, Pearson, τ_AP with and without ties, τ_GAP, RBO, rank drop.
+"""Rank correlation of two leaderboards: Kendall τ-b, Spearman, Pearson, τ_AP (also with ties), τ_GAP, RBO, rank drop.
 
 Every coefficient is one batch function on two arrays of shape (samples, runs), so that a point estimate (one sample)
 and ten thousand bootstrap rounds run the same formula. Scores are always "higher is better"; negate ranks.
@@ -47,7 +47,8 @@ class Coefficient:
         name: `kendall`, …, with `@k` for a top-k variant.
         value: the coefficient, or None where it is undefined.
         runs: the number of runs that were compared.
-        p_value: two-sided, for no association; None where no test is defined (τ_AP, τ_GAP, RBO, rank drop) or value is None.
+        p_value: two-sided, for no association; None where no test is defined (τ_AP, τ_GAP, RBO, rank drop) or value
+            is None.
         reason: why value is None; empty otherwise.
     """
 
