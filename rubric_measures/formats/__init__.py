@@ -53,6 +53,7 @@ FORMATS: Registry[Format] = Registry(
         "argue": f"{_HERE}.argue:ARGUE",
         "answers": f"{_HERE}.reports:ANSWERS",
         "bank": f"{_HERE}.bank:BANK",
+        "bank:csv": f"{_HERE}.bank_csv:BANK_CSV",
         "preload": f"{_HERE}.nugget_sets:PRELOAD",
         "nugget-bank": f"{_HERE}.autojudge:NUGGET_BANK",
         "nugget-lists": f"{_HERE}.autojudge:NUGGET_LISTS",
