@@ -90,9 +90,11 @@ class RunValues:
         note_without_items(one.without_items)
         if one.failed:
             _LOG.warning(
-                "%d grades of ranked passages failed; counted as %s",
+                "%d grades of ranked passages failed; counted as %s; %.1f %% of what a measure needs (a "
+                "leaderboard shows what they leave open)",
                 one.failed,
                 one.on_failed,
+                100 * one.share,
                 extra={"settings": ("on_failed",)},
             )
         if one.graded < one.ranked:

@@ -332,6 +332,8 @@ class Evaluation:
         ranked: documents that the run ranks for them.
         graded: of these, how many were graded at all.
         failed: failed grades of these.
+        on_failed: how they counted.
+        share: the share of failed grades among those that the measure needs of which most failed, in [0, 1].
     """
 
     measures: Sequence[Measure]
@@ -342,6 +344,7 @@ class Evaluation:
     failed: int
     without_items: frozenset[str] = frozenset()
     on_failed: OnFailed = "expected"
+    share: float = 0.0
 
 
 def evaluate_run(
@@ -385,12 +388,14 @@ def evaluate_run(
     queries_found = frozenset(found)
     ranked_first = [query_id for query_id in as_known(list(run.rankings), queries_found) if query_id in found]
     order = dict.fromkeys([*ranked_first, *sorted(found)])
+    share = worst_share([scored.needed for scored in found.values()])
     if on_failed is None:
-        refuse_share(worst_share([scored.needed for scored in found.values()]), "the scores need")
+        refuse_share(share, "the scores need")
     ordered = [metric for query_id in order for metric in metrics_of(query_id, plan.measures, found[query_id])]
     refuse_unscored(plan.measures if found else (), {metric.measure for metric in ordered})
     note_lost_penalties(lost)
     note_unscored(unscored)
     note_dropped(dropped)
     counted = resolved(on_failed)
-    return Evaluation(plan.measures, ordered, queries_found, ranked, graded, failed, frozenset(without_items), counted)
+    no_items = frozenset(without_items)
+    return Evaluation(plan.measures, ordered, queries_found, ranked, graded, failed, no_items, counted, share)
