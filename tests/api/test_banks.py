@@ -56,7 +56,7 @@ def test_what_is_no_bank_is_told_what_is(tmp_path: Path, text: str, problem: str
     with pytest.raises(FormatError) as caught:
         rubric_measures.load_bank(path)
     assert str(caught.value).startswith(f"{path}:1: ")
-    assert f"is no test bank ({problem}); accepted: assignments, bank, nugget-bank," in str(caught.value)
+    assert f"is no test bank ({problem}); accepted: assignments, bank, bank:csv, nugget-bank," in str(caught.value)
 
 
 def test_a_slip_in_a_bank_is_still_named(tmp_path: Path) -> None:
