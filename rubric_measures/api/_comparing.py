@@ -109,20 +109,21 @@ class Comparisons(Mapping[str, "Comparison"]):
         """Draws the ranking of the runs with the groups that cannot be told apart.
 
         Args:
-            path: the figure to write: .png, .svg or .pdf.
+            path: the figure to write: .pdf, .svg, .png or .html.
 
         Raises:
             InputError: several measures, or a baseline: all pairs make the groups.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.meta_evaluation.plots import plot_critical_difference, save_figure
+        from rubric_measures.plots.boards import plot_critical_difference
+        from rubric_measures.plots.files import save_figures
 
         if len(self.by_measure) != 1:
             raise InputError("a figure shows one measure; choose it", settings=("measures",))
         (one,) = self.by_measure.values()
         if one.baseline is not None:
             raise InputError("the groups of all pairs are drawn; leave the baseline out", settings=("plot", "baseline"))
-        save_figure(plot_critical_difference(one.means, one.groups, one.measure), path)
+        save_figures([plot_critical_difference(one.means, one.groups, one.measure)], path)
 
 
 def compare(

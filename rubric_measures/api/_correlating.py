@@ -132,19 +132,15 @@ class Correlations:
         """Draws all leaderboards in official order, official against automatic scores, or scores against lengths.
 
         Args:
-            path: the figure to write: .png, .svg or .pdf.
+            path: the figure to write: .pdf, .svg, .png or .html.
             kind: `leaderboards`, `scatter` (by query and run), or `length` (the official column holding lengths).
 
         Raises:
             InputError: there is no leaderboard file to draw, or too many columns.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.meta_evaluation.plots import (
-            plot_leaderboards,
-            plot_length,
-            plot_manual_automatic,
-            save_figure,
-        )
+        from rubric_measures.plots.files import save_figures
+        from rubric_measures.plots.scores import plot_leaderboards, plot_length, plot_manual_automatic
 
         official = self.official
         named = {
@@ -157,7 +153,7 @@ class Correlations:
         if kind == "leaderboards":
             order = sorted(official.means, key=lambda run: (-official.means[run], run))
             scores = {first: official.means, **{name: one.means for name, one in named.items()}}
-            save_figure(plot_leaderboards(order, scores, self.errors), path)
+            save_figures([plot_leaderboards(order, scores, self.errors)], path)
             return
         if len(named) > 1:
             raise InputError(f"a figure of kind {kind} shows one column; choose it", settings=("measures",))
@@ -165,7 +161,7 @@ class Correlations:
         runs = sorted(official.means.keys() & column.means.keys())
         if kind == "length":
             lengths, scores_of_runs = ([one.means[run] for run in runs] for one in (official, column))
-            save_figure(plot_length(runs, lengths, scores_of_runs, (official.name, name)), path)
+            save_figures([plot_length(runs, lengths, scores_of_runs, (official.name, name))], path)
             return
         sides = [{query for run in runs for query in one.queries.get(run, ())} for one in (official, column)]
         if not all(sides):
@@ -175,7 +171,7 @@ class Correlations:
             [[one.queries.get(run, {}).get(query, math.nan) for run in runs] for query in queries]
             for one in (official, column)
         ]
-        save_figure(plot_manual_automatic(tables[0], tables[1], (first, name)), path)
+        save_figures([plot_manual_automatic(tables[0], tables[1], (first, name))], path)
 
 
 def correlate(

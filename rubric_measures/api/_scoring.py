@@ -214,26 +214,39 @@ class Board(Leaderboard):
                     f", and of {len(pairs) - 3} more pairs" if len(pairs) > 3 else "",
                 )
 
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draws the means with their standard errors, runs in order of the first measure.
+    def plot(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        level: float = 0.95,
+        correction: Procedure = "holm",
+        test: Test = "t",
+        alpha: float = 0.05,
+        rounds: int = 10_000,
+        seed: int = 42,
+    ) -> None:
+        """Draws the board: a row a run, best first by the first measure, and a panel a measure in its own unit.
+
+        A run has its mean with the bootstrap interval, its queries in grey, and squares in the columns of the groups of
+        runs that it cannot be told apart from.
 
         Args:
-            path: the figure to write: .png, .svg or .pdf.
+            path: the figure to write: .pdf, .svg, .png or .html.
+            level: nominal coverage of intervals, in (0, 1).
+            correction: see `compare`.
+            test: see `compare`.
+            alpha: see `compare`.
+            rounds: bootstrap samples and permutations, 1 or more.
+            seed: of both.
 
         Raises:
             InputError: another ending, or a folder that does not exist.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.meta_evaluation.plots import check_figure_path, plot_leaderboards, save_figure
+        from rubric_measures.api._plotting import plot_board
+        from rubric_measures.meta_evaluation.intervals import Draws
 
-        check_figure_path(path)
-        order = [run_id for run_id in self.ranking() if run_id != OVERALL]
-        means = {
-            name: {run: cell for run in order if (cell := self.cells[run][name].mean) is not None}
-            for name in self.measures
-        }
-        errors = {name: {run: self.cells[run][name].standard_error or 0.0 for run in order} for name in self.measures}
-        save_figure(plot_leaderboards(order, means, errors, f"runs in order of {self.measures[0]}"), path)
+        plot_board(self, path, Draws(rounds, seed, level), correction, test, alpha)
 
 
 def score(

@@ -182,7 +182,7 @@ def run_command(arguments: Sequence[str]) -> int:
     most = vars(options).pop("max_size")
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.
-        from rubric_measures.meta_evaluation.plots import check_figure_path
+        from rubric_measures.plots.files import check_figure_path
 
         check_figure_path(options.plot)
     with contextlib.ExitStack() as around:

@@ -13,6 +13,7 @@ from rubric_measures.cli.correlate import add_bootstrap_options
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
+    add_plot_option,
     grade_choices,
     keep_inputs_of,
 )
@@ -67,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-judgment", type=int, choices=[1, 2], default=1,
         help="of --tables: the least judgment that is relevant; 1 as in the workbench, 2 as in its paper (default 1)",
     )  # fmt: skip
-    parser.add_argument("--plot", metavar="FILE", help="Bland–Altman plot of the first two sources (png, svg, pdf)")
+    add_plot_option(parser, "how the labels of the first two sources differ (Bland–Altman)")
     add_bootstrap_options(parser)
     parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
@@ -106,10 +107,11 @@ def run(options: argparse.Namespace) -> int:
         **grade_choices(options),
     )
     if options.plot is not None:
-        from rubric_measures.meta_evaluation.plots import plot_bland_altman, save_figure
+        from rubric_measures.plots.files import save_figures
+        from rubric_measures.plots.labels import plot_bland_altman
 
         x, y = result.aligned
-        save_figure(plot_bland_altman(x, y, names=(result.names[0], result.names[1])), options.plot)
+        save_figures([plot_bland_altman(x, y, names=(result.names[0], result.names[1]))], options.plot)
     _write(agreement_report(result, options.places), options)
     return _say(result)
 

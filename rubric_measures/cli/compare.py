@@ -7,7 +7,7 @@ import argparse
 from rubric_measures import api
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.inputs import add_places_option, add_test_options, keep_inputs_of
+from rubric_measures.cli.inputs import add_places_option, add_plot_option, add_test_options, keep_inputs_of
 from rubric_measures.formats.leaderboards import FORMS
 from rubric_measures.meta_evaluation.comparison_tables import comparison_report
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", metavar="RUN", nargs="+", help="compare these runs only (default: all)")
     parser.add_argument("--baseline", metavar="RUN", help="compare every run with this one (default: all pairs)")
     add_test_options(parser)
-    parser.add_argument("--plot", metavar="FILE", help="also draw the ranking with its groups (png, svg, pdf)")
+    add_plot_option(parser, "the ranking with its groups")
     parser.add_argument("--form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
     parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")

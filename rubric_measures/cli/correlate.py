@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rel", type=int, nargs="+", help="levels of a grid (default: those of the scale)")
     parser.add_argument("--best-by", metavar="NAME", help="mark the best of this coefficient (default: the first)")
     parser.add_argument("--compat", choices=["workbench"], help="a missing run stops; a grid scores as the program")
-    parser.add_argument("--plot", metavar="FILE", help="also draw the leaderboards (png, svg, pdf)")
+    parser.add_argument("--plot", metavar="FILE", help="also draw the leaderboards (pdf, svg, png, html)")
     parser.add_argument(
         "--plot-kind", choices=["leaderboards", "scatter", "length"], default="leaderboards",
         help="all leaderboards in official order (default); official against automatic scores by query and run; or "

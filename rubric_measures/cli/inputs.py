@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rubric_measures import api
@@ -27,6 +27,7 @@ __all__ = [
     "add_grade_options",
     "add_label_option",
     "add_places_option",
+    "add_plot_option",
     "add_report_options",
     "add_test_options",
     "bank_of",
@@ -192,6 +193,15 @@ def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
     yield from tqdm(things, total=total, desc=what, file=sys.stderr, leave=False)
 
 
+def add_plot_option(parser: argparse._ActionsContainer, what: str, kinds: Sequence[str] = ()) -> None:
+    """Adds --plot, and --plot-kind where there are several pictures; the first kind is the default."""
+    parser.add_argument("--plot", metavar="FILE", help=f"also draw {what}: .pdf, .svg, .png or .html")
+    if kinds:
+        parser.add_argument(
+            "--plot-kind", choices=kinds, default=kinds[0], help=f"what --plot draws (default {kinds[0]})"
+        )
+
+
 # As meta_evaluation.run_comparison has them, which loads numpy.
 CORRECTIONS = ("holm", "bh", "none", "tukey", "randomised-tukey", "max-t")
 
@@ -223,7 +233,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         help="per-query scores by assessors' grades on some queries: prediction-powered means beside the naive ones",
     )  # fmt: skip
     group.add_argument("--assessor-form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
-    group.add_argument("--plot", metavar="FILE", help="draw the leaderboard with standard errors (png, svg, pdf)")
+    add_plot_option(group, "the runs with intervals, queries and groups")
     add_test_options(parser)
 
 

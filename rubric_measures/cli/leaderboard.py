@@ -126,7 +126,8 @@ def run(options: argparse.Namespace) -> int:
             **units,
         )
     if options.plot is not None:
-        board.plot(options.plot)
+        drawn = ("level", "correction", "test", "alpha", "rounds", "seed")
+        board.plot(options.plot, **{name: getattr(options, name) for name in drawn})
     if is_asked_for(options):
         # Means alone need neither numpy nor scipy.
         from rubric_measures.meta_evaluation.comparison_tables import report_of

@@ -10,5 +10,4 @@ modules:
 - `agreement`, `kappa`, `label_sources`, `workbench_tables`: two or more graders of the same documents; `judges`: many
   against one truth; `agreement_tables`: both, shown.
 - `prediction_powered`: few labels of assessors and many of a model, one valid interval.
-- `plots`: the figures.
 """

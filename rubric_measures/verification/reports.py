@@ -200,9 +200,9 @@ def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSett
     found = calibration_bins(checked_pairs(groups, selector, bank))
     section = calibration_section(found)
     if settings.plot:
-        from rubric_measures.meta_evaluation.plots import save_figure
+        from rubric_measures.plots.files import save_figures
 
-        save_figure(plot_calibration(found), settings.plot)
+        save_figures([plot_calibration(found)], settings.plot)
     return section
 
 
@@ -282,6 +282,6 @@ def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Sec
     points = bank_stability(report.coverage, seed=settings.seed)
     yield stability_section(report.coverage, points)
     if settings.plot:
-        from rubric_measures.meta_evaluation.plots import save_figure
+        from rubric_measures.plots.files import save_figures
 
-        save_figure(plot_stability(points), settings.plot)
+        save_figures([plot_stability(points)], settings.plot)

@@ -249,7 +249,7 @@ def test_queries_of_the_bank_without_passages_are_counted(tmp_path: Path, capsys
 def test_a_figure_that_cannot_be_drawn_is_refused_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
-    for name, why in (("size.bmp", "written as .png, .svg, .pdf"), ("no/size.png", "the folder does not exist")):
+    for name, why in (("size.bmp", "written as .pdf, .svg, .png, .html"), ("no/size.png", "the folder does not exist")):
         assert main([*command, "--plot", str(tmp_path / name)]) == 2
         assert why in capsys.readouterr().err
 

@@ -1,0 +1,11 @@
+"""Pictures (matplotlib, extra `plot`): plain numbers in, figures out, one style, written as PDF, SVG, PNG or HTML.
+
+Every function takes plain data and returns a figure, or raises `MissingExtraError` without matplotlib;
+`files.save_figures` writes it. Nothing here touches the global state of matplotlib, so figures can be made in any
+thread and on machines without a display. Scores are drawn as they are; where they are not, the axis says so.
+
+- `boards`: one leaderboard: dots, the runs' groups.
+- `scores`: scores of runs against other scores of the same runs.
+- `labels`: labels of graders against each other.
+- `style`, `files`: how all of them look; how they are written.
+"""

@@ -1,0 +1,104 @@
+"""Tests of how pictures are written and look: every form, equal bytes, nothing left of a failure, names in full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.plots import boards, labels, scores
+from rubric_measures.plots.files import save_figures
+
+pytest.importorskip("matplotlib")
+
+PANEL = boards.DotPanel("m", {"a": 1.0, "b": 0.5})
+
+
+def test_all_forms_and_equal_bytes(tmp_path: Path) -> None:
+    for suffix in ("png", "svg", "pdf", "html"):
+        paths = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]
+        for path in paths:
+            save_figures([boards.plot_dots(["a", "b"], [PANEL], "title")], path)
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+        assert paths[0].stat().st_size > 1000
+    assert len(list(tmp_path.iterdir())) == 8
+    # Fonts are in the PDF as such, and text is text in SVG.
+    assert b"/Type3" not in (tmp_path / "first.pdf").read_bytes()
+    assert ">title</text>" in (tmp_path / "first.svg").read_text()
+
+
+def test_all_pages_are_in_pdf_and_html(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pages = [boards.plot_dots(["a", "b"], [PANEL], f"page <{number}>") for number in (1, 2)]
+    save_figures(pages, tmp_path / "two.pdf")
+    assert (tmp_path / "two.pdf").read_bytes().count(b"/Type /Page ") == 2
+    save_figures(pages, tmp_path / "two.html")
+    page = (tmp_path / "two.html").read_text()
+    assert "<h1>page &lt;1&gt;</h1>" in page and "<h2>page &lt;2&gt;</h2>" in page
+    # Nothing is loaded, and no id comes twice.
+    assert "<script" not in page and "<!DOCTYPE svg" not in page
+    ids = [part.partition('"')[0] for part in page.split(' id="')[1:]]
+    assert len(ids) == len(set(ids)) > 20
+    assert caplog.messages == []
+    save_figures(pages, tmp_path / "two.svg")
+    assert caplog.messages == [f"{tmp_path / 'two.svg'}: holds the first of 2 pages; .pdf and .html hold all"]
+    assert pages[0].get_suptitle() == "page <1>"
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "html"])
+def test_what_cannot_be_written_is_one_line_and_leaves_nothing(suffix: str, tmp_path: Path) -> None:
+    figure = boards.plot_dots(["a", "b"], [PANEL], "title")
+    full = tmp_path / f"full.{suffix}"
+    full.symlink_to("/dev/full")
+    if Path("/dev/full").exists():
+        with pytest.raises(InputError, match=r"full\.\w+: cannot be written \(No space left on device\)"):
+            save_figures([figure], full)
+        assert Path("/dev/full").is_char_device()
+    folder = tmp_path / f"folder.{suffix}"
+    folder.mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        save_figures([figure], folder)
+    with pytest.raises(InputError, match="cannot be written"):
+        save_figures([figure], f"/proc/new.{suffix}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [folder.name, full.name]
+
+
+def test_other_names_are_refused(tmp_path: Path) -> None:
+    figure = boards.plot_dots(["a", "b"], [PANEL], "title")
+    with pytest.raises(InputError, match=r"\.pdf, \.svg, \.png, \.html"):
+        save_figures([figure], tmp_path / "x.jpg")
+    with pytest.raises(InputError, match="does not exist"):
+        save_figures([figure], tmp_path / "no" / "x.png")
+
+
+def test_long_names_stay_inside_the_figure() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    names = (
+        "assessors-of-the-track-2024-judgments.qrels",
+        "model-labels-by-some-model-with-a-very-long-name-0613.qrels",
+    )
+    long = "RubricQrels(judged_only=True,label='count',measure='nDCG(judged_only=True)@100',rel=4)"
+    runs = [f"a-team-with-a-long-name-run-{index}-of-three" for index in range(3)]
+    table = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6]])
+    figures = [
+        labels.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names),
+        scores.plot_manual_automatic(table, table, names),
+        scores.plot_length(runs, [1, 2, 3], [0.1, 0.2, 0.3], names),
+        boards.plot_critical_difference({run: float(index) for index, run in enumerate(runs)}, [], long),
+        boards.plot_dots(runs, [boards.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
+        scores.plot_leaderboards(runs, {long: {run: float(index) for index, run in enumerate(runs)}}, label=long),
+    ]
+    for figure in figures:
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        axes = figure.axes[0]
+        for text in (axes.xaxis.label, axes.yaxis.label):
+            if not text.get_text():
+                continue
+            box = text.get_window_extent(canvas.get_renderer())
+            assert box.x0 >= 0 and box.y0 >= 0, text.get_text()
+            assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, text.get_text()
+    # Nothing of a name is lost to the line breaks.
+    assert "".join(figures[0].axes[0].get_ylabel().split()) == f"{names[0]}−{names[1]}"
