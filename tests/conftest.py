@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+# What asks for an extra or a peer, by itself or through a module beside the rooms that does.
+HELPERS = "browser|fault_server|hf_models|integrations.word_lists"
+NEEDS_MORE = re.compile(rf"importorskip|skipif|^from tests\.(?:{HELPERS})\b", re.MULTILINE)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--with-extras-only", action="store_true", help="leave out what the core environment runs as well")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("--with-extras-only") or not collection_path.match("test_*.py"):
+        return None
+    return None if NEEDS_MORE.search(collection_path.read_text(encoding="utf-8")) else True
