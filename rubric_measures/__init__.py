@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         load,
         load_bank,
         pool,
+        power,
         score,
         tournament,
     )
@@ -97,6 +98,7 @@ __all__ = [
     "make_item_id",
     "nRubricCover",
     "pool",
+    "power",
     "register",
     "score",
     "tournament",

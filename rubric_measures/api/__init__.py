@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rubric_measures.api._comparing import Comparisons, compare
     from rubric_measures.api._converting import convert, write_qrels
     from rubric_measures.api._correlating import Correlations, correlate
+    from rubric_measures.api._designing import Designs, power
     from rubric_measures.api._evaluating import evaluate
     from rubric_measures.api._generating import generate
     from rubric_measures.api._grading import grade
@@ -37,6 +38,7 @@ else:
             "rubric_measures.api._comparing": ["Comparisons", "compare"],
             "rubric_measures.api._converting": ["convert", "write_qrels"],
             "rubric_measures.api._correlating": ["Correlations", "correlate"],
+            "rubric_measures.api._designing": ["Designs", "power"],
             "rubric_measures.api._evaluating": ["evaluate"],
             "rubric_measures.api._generating": ["generate"],
             "rubric_measures.api._grading": ["grade"],
@@ -54,6 +56,7 @@ __all__ = [
     "Combined",
     "Comparisons",
     "Correlations",
+    "Designs",
     "KeptBoard",
     "agreement",
     "agreement_tables",
@@ -71,6 +74,7 @@ __all__ = [
     "load",
     "load_bank",
     "pool",
+    "power",
     "read_board",
     "refuse_sums",
     "report",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rubric_measures.api._loading import File, file_path
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
+from rubric_measures.base.files import path_name
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.measures.scoring import column_named
 
@@ -136,6 +137,7 @@ def compare(
     alpha: float = 0.05,
     rounds: int = 10_000,
     seed: int = 42,
+    smallest: float | None = None,
     form: Form | None = None,
 ) -> Comparisons:
     """Paired tests between runs over the queries that both have; `print` shows them.
@@ -157,6 +159,8 @@ def compare(
             `holm` and `tukey`, for each by itself with the others.
         rounds: of the permutation tests.
         seed: of the permutation tests.
+        smallest: the smallest difference that matters, in the measure's unit: each pair gets a verdict (better, worse,
+            the same within it, undecided) and, where it is undecided, how many more queries would decide it.
         form: the form of the files, where it cannot be seen.
 
     Raises:
@@ -167,20 +171,15 @@ def compare(
 
     if rounds < 1:
         raise InputError("the number of rounds is 1 or more", settings=("rounds",))
-    sources = [_read(one, form) for one in scores]
-    named = dict.fromkeys(name for source in sources for name in source.by_measure)
-    known = [name for name in named if name != _ANY] or ["score"] * (_ANY in named)
-    if not known:
-        names = ", ".join(source.name for source in sources) or "name scores"
-        raise InputError(f"{names}: no per-query scores; print them with -q, or a board as JSON")
     asked = [measures] if isinstance(measures, str) else measures
-    if asked is None and len(known) > 1:
-        raise InputError(f"several measures, choose one: {' '.join(known)}", settings=("measures",))
-    with naming(*(source.name for source in sources)):
+    found = per_query_scores(scores, form, asked)
+    if asked is None and len(found) > 1:
+        raise InputError(f"several measures, choose one: {' '.join(found)}", settings=("measures",))
+    with naming(*(_called(one) for one in scores)):
         return Comparisons(
             {
                 name: compare_runs(
-                    _wanted(_together(sources, name), runs, baseline),
+                    _wanted(values, runs, baseline),
                     name,
                     baseline=baseline,
                     procedure=correction,
@@ -188,10 +187,37 @@ def compare(
                     alpha=alpha,
                     rounds=rounds,
                     seed=seed,
+                    smallest=smallest,
                 )
-                for name in [_column(one, known) for one in asked or known]
+                for name, values in found.items()
             }
         )
+
+
+def per_query_scores(
+    scores: Sequence[QueryScores], form: Form | None, measures: str | Sequence[str] | None
+) -> dict[str, _Values]:
+    """Measure -> run -> query -> score of all sources together; the measures that are named, or all.
+
+    Raises:
+        UnknownNameError: there is no such measure.
+        InputError: no per-query scores, or a run comes twice.
+    """
+    sources = [_read(one, form) for one in scores]
+    named = dict.fromkeys(name for source in sources for name in source.by_measure)
+    known = [name for name in named if name != _ANY] or ["score"] * (_ANY in named)
+    if not known:
+        names = ", ".join(source.name for source in sources) or "name scores"
+        raise InputError(f"{names}: no per-query scores; print them with -q, or a board as JSON")
+    asked = [measures] if isinstance(measures, str) else measures
+    return {name: _together(sources, name) for name in dict.fromkeys(_column(one, known) for one in asked or known)}
+
+
+def _called(scores: QueryScores) -> str:
+    """What messages call a source."""
+    if isinstance(scores, str | os.PathLike):
+        return path_name(scores)
+    return "the board" if isinstance(scores, Leaderboard) else "scores"
 
 
 def _column(name: str, known: Sequence[str]) -> str:
@@ -214,7 +240,7 @@ def _read(scores: QueryScores, form: Form | None) -> _Source:
 
     if isinstance(scores, Leaderboard):
         return _Source(
-            "the board",
+            _called(scores),
             {
                 name: {
                     run: {query: value for query, value in row[name].items() if value is not None}
@@ -224,7 +250,7 @@ def _read(scores: QueryScores, form: Form | None) -> _Source:
             },
         )
     if isinstance(scores, Mapping):
-        return _Source("scores", {_ANY: scores})
+        return _Source(_called(scores), {_ANY: scores})
     with file_path(scores) as path:
         table = read_leaderboard(path, form=form)
         return _Source(path, {name: found for name in table.measures if (found := table.per_query(name))})

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rubric_measures.formats.leaderboard_forms import Form
     from rubric_measures.formats.leaderboards import LeaderboardTable
     from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, LeaderboardCorrelation, RunScores
+    from rubric_measures.meta_evaluation.picking import Pick
 
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
 Scores: TypeAlias = File | Leaderboard | RecordGrades | Mapping[str, float]
@@ -91,7 +92,19 @@ class Correlations:
 
         source, results, grid = self.official_path, self.results, self.grid
         names, drawn = self.coefficients, self.bootstrap
-        return correlation_report(self.official, source, results, grid, names, best_by, places, drawn)
+        pick = self.pick(best_by) if len(grid) > 1 and drawn["rounds"] and best_by in {None, *names} else None
+        return correlation_report(self.official, source, results, grid, names, best_by, places, drawn, pick)
+
+    def pick(self, best_by: str | None = None) -> Pick:
+        """By how much the best cell of the grid flatters: picked on half of the queries, looked at on the other.
+
+        Args:
+            best_by: the coefficient; the first by default.
+        """
+        from rubric_measures.meta_evaluation.picking import pick_of_grid
+
+        seed = self.bootstrap["seed"]
+        return pick_of_grid(self.official, self.grid, best_by or self.coefficients[0], seed=int(str(seed)))
 
     @property
     def found(self) -> list[LeaderboardCorrelation]:

@@ -39,6 +39,7 @@ def report(
     alpha: float = 0.05,
     rounds: int = 10_000,
     seed: int = 42,
+    smallest: float | None = None,
 ) -> LeaderboardReport:
     """A board with what one needs to trust it: intervals, tests and checks.
 
@@ -56,6 +57,7 @@ def report(
         alpha: see `Board.compare`.
         rounds: bootstrap samples and permutations, 1 or more.
         seed: of both.
+        smallest: the smallest difference that matters, for verdicts on all pairs, or on those with the baseline.
 
     Raises:
         InputError: arguments exclude each other, or the file holds no scores by query.
@@ -75,8 +77,10 @@ def report(
         )
     refuse_sums(name for name in board.measures if name != LENGTH)
     compared = (
-        board.compare(baseline, correction=correction, test=test, alpha=alpha, rounds=rounds, seed=seed)
-        if baseline or groups
+        board.compare(
+            baseline, correction=correction, test=test, alpha=alpha, rounds=rounds, seed=seed, smallest=smallest
+        )
+        if baseline or groups or smallest is not None
         else {}
     )
     return LeaderboardReport(

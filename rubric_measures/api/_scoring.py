@@ -134,6 +134,7 @@ class Board(Leaderboard):
         alpha: float = 0.05,
         rounds: int = 10_000,
         seed: int = 42,
+        smallest: float | None = None,
     ) -> Comparisons:
         """Paired tests over the queries, by every measure; `print` shows them.
 
@@ -145,6 +146,7 @@ class Board(Leaderboard):
             alpha: significance level, in (0, 1).
             rounds: of the permutation tests.
             seed: of the permutation tests.
+            smallest: the smallest difference that matters, for verdicts; see `compare`.
 
         Raises:
             UnknownNameError: there is no such run.
@@ -159,6 +161,7 @@ class Board(Leaderboard):
             alpha=alpha,
             rounds=rounds,
             seed=seed,
+            smallest=smallest,
         )
 
     def log_notes(self) -> None:

@@ -7,7 +7,13 @@ import argparse
 from rubric_measures import api
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.inputs import add_places_option, add_plot_option, add_test_options, keep_inputs_of
+from rubric_measures.cli.inputs import (
+    add_places_option,
+    add_plot_option,
+    add_test_options,
+    chosen_smallest,
+    keep_inputs_of,
+)
 from rubric_measures.formats.leaderboards import FORMS
 from rubric_measures.meta_evaluation.comparison_tables import comparison_report
 
@@ -36,13 +42,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_places_option(parser)
     parser.epilog = """example:
   rubric_measures leaderboard graded.jsonl.gz runs/*.run -o json > scores.json
-  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --baseline bm25 --correction holm"""
+  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --baseline bm25 --correction holm
+  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --verdicts --smallest 0.03"""
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 when queries or tests are missing."""
     keep_inputs_of(options, *options.scores)
-    compared = api.compare(*options.scores, **{name: getattr(options, name) for name in _PASSED})
+    compared = api.compare(
+        *options.scores, smallest=chosen_smallest(options), **{name: getattr(options, name) for name in _PASSED}
+    )
     if options.plot is not None:
         compared.plot(options.plot)
     (comparison,) = compared.values()

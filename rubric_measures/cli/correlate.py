@@ -115,6 +115,8 @@ def _say(results: Sequence[LeaderboardCorrelation]) -> int:
             elif one.interval is not None and one.interval.low is None:
                 lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.coefficient.name)
         incomplete |= bool(result.missing)
+        if result.noise_free is not None and result.noise_free.expected is None and result.noise_free.reason:
+            notes[f"{result.name}: no tau without noise: {result.noise_free.reason}"] += 1
         reasons = sorted(lacking.items(), key=lambda item: item[0].startswith("without"))
         notes.update(f"{', '.join(names_of)} {what}" for what, names_of in reasons)
     drops = [result for result in results if result.worst_drop]

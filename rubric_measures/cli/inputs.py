@@ -204,6 +204,8 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str, kinds: Sequen
 
 # As meta_evaluation.run_comparison has them, which loads numpy.
 CORRECTIONS = ("holm", "bh", "none", "tukey", "randomised-tukey", "max-t")
+# As meta_evaluation.verdicts has it.
+_SMALLEST = 0.02
 
 
 def add_test_options(parser: argparse.ArgumentParser) -> None:
@@ -214,6 +216,19 @@ def add_test_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
     group.add_argument("--rounds", type=int, default=10_000, help="rounds of what is drawn (default 10000)")
     group.add_argument("--seed", type=int, default=42, help="seed of what is drawn (default 42)")
+    group.add_argument(
+        "--verdicts", action="store_true",
+        help="say of each pair: better, the same within --smallest, or undecided, and how many more queries decide",
+    )  # fmt: skip
+    group.add_argument(
+        "--smallest", metavar="D", type=float,
+        help=f"verdicts, with this smallest difference that matters (default {_SMALLEST:g})",
+    )  # fmt: skip
+
+
+def chosen_smallest(options: argparse.Namespace) -> float | None:
+    """The smallest difference that matters; None where no verdicts are asked for."""
+    return _SMALLEST if options.verdicts and options.smallest is None else options.smallest
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -239,7 +254,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Whether anything beside the bare leaderboard is wanted."""
-    asked = (options.intervals, options.baseline, options.groups, options.checks)
+    asked = (options.intervals, options.baseline, options.groups, options.checks, chosen_smallest(options) is not None)
     return any((*asked, options.assessor_scores, options.assessor_form))
 
 

@@ -17,6 +17,7 @@ from rubric_measures.cli.inputs import (
     add_places_option,
     add_report_options,
     chosen_places,
+    chosen_smallest,
     is_asked_for,
     keep_inputs_of,
     loaded_grades,
@@ -146,6 +147,7 @@ def run(options: argparse.Namespace) -> int:
             alpha=options.alpha,
             rounds=options.rounds,
             seed=options.seed,
+            smallest=chosen_smallest(options),
         )
         _say_report(more)
         report = report_of(more, chosen_places(options))

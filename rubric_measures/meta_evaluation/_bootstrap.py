@@ -111,6 +111,23 @@ def bootstrap_counts(units: int, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAU
     return counts
 
 
+def half_counts(units: int, splits: int, seed: int = DEFAULT_SEED) -> tuple[FloatArray, FloatArray]:
+    """Two random halves of the units in each split, as counts: (splits, units) each; of an odd number one is left out.
+
+    >>> first, second = half_counts(5, 3, seed=1)
+    >>> (first + second).sum(axis=1).tolist()
+    [4.0, 4.0, 4.0]
+    """
+    if units < 2 or splits < 1:
+        raise InputError(f"halves need two units and one split at least, not {units} and {splits}")
+    half = units // 2
+    order = np.argsort(seeded(seed).random((splits, units)), axis=1)
+    first, second = np.zeros((splits, units)), np.zeros((splits, units))
+    np.put_along_axis(first, order[:, :half], 1.0, axis=1)
+    np.put_along_axis(second, order[:, half : 2 * half], 1.0, axis=1)
+    return first, second
+
+
 def jackknife_counts(units: int) -> FloatArray:
     """The leave-one-out samples as counts: ones with a zero diagonal, (units, units)."""
     counts: FloatArray = 1.0 - np.eye(units)

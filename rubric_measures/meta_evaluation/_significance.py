@@ -70,22 +70,34 @@ class PairedTest:
         return self.p_permutation if is_shift else self.p_t
 
 
-def _sign_flip_p(differences: FloatArray, rounds: int, seed: int) -> tuple[FloatArray, bool]:
-    """Two-sided p-values of the mean of every column (queries, pairs) under random signs."""
+def _signs(queries: int, rounds: int, seed: int) -> FloatArray:
+    """All 2^n signs of a few queries, else drawn ones: (flips, queries)."""
+    if queries <= _EXACT_QUERIES:
+        codes = np.arange(1 << queries)
+        return 1.0 - 2.0 * ((codes[:, None] >> np.arange(queries)) & 1).astype(np.float64)
+    return 1.0 - 2.0 * seeded(seed).integers(0, 2, size=(rounds, queries)).astype(np.float64)
+
+
+def _sign_flip_p(
+    differences: FloatArray, rounds: int, seed: int, is_one_sided: bool = False
+) -> tuple[FloatArray, bool]:
+    """p-values of the mean of every column (queries, pairs) under random signs, and whether they are exact."""
     queries, pairs = differences.shape
     exact = queries <= _EXACT_QUERIES
-    if exact:
-        codes = np.arange(1 << queries)
-        signs = 1.0 - 2.0 * ((codes[:, None] >> np.arange(queries)) & 1)
-    else:
-        signs = 1.0 - 2.0 * seeded(seed).integers(0, 2, size=(rounds, queries)).astype(np.float64)
-    observed = np.abs(differences.sum(axis=0))
+    signs = _signs(queries, rounds, seed)
+    observed = differences.sum(axis=0) if is_one_sided else np.abs(differences.sum(axis=0))
     limit = observed - ROUNDING * np.abs(differences).sum(axis=0)
     hits = np.zeros(pairs)
     step = max(1, _PIECE // max(1, pairs))
     for start in range(0, len(signs), step):
-        hits += (np.abs(signs[start : start + step] @ differences) >= limit).sum(axis=0)
+        sums = signs[start : start + step] @ differences
+        hits += ((sums if is_one_sided else np.abs(sums)) >= limit).sum(axis=0)
     return (hits / len(signs) if exact else (hits + 1.0) / (len(signs) + 1.0)), exact
+
+
+def one_sided_flips(differences: FloatArray, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> FloatArray:
+    """Sign-flip p-values of a mean above 0, one for each column of (queries, pairs): how often it is as large."""
+    return _sign_flip_p(differences, rounds, seed, True)[0]
 
 
 def paired_tests(

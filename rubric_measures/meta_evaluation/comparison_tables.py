@@ -20,11 +20,13 @@ from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered
 from rubric_measures.meta_evaluation.run_comparison import Comparison, Pair
+from rubric_measures.meta_evaluation.verdicts import Outlook, Verdict
 
 __all__ = ["comparison_report", "report_of"]
 
 _LOG = logging.getLogger("rubric_measures")
 _PAIRS = ["run", "against", "difference", "interval", "p_t", "p_perm", "p_adjusted", "different", "d_z", "w/t/l"]
+_VERDICTS = ["verdict", "p_same", "more queries", "at most"]
 
 
 def comparison_report(comparison: Comparison, places: int, settings: Mapping[str, object]) -> Report:
@@ -52,25 +54,49 @@ def _group(run: str, comparison: Comparison) -> str:
 
 
 def _pairs(comparison: Comparison, places: int, title: str = "") -> Table:
-    heads = [Column(name, 2 if name == "d_z" else places, is_left=name == "run") for name in _PAIRS]
+    names = _PAIRS if comparison.outlook is None else [*_PAIRS, *_VERDICTS]
+    heads = [Column(name, 2 if name == "d_z" else places, is_left=name in ("run", "verdict")) for name in names]
     rows: list[list[Cell]] = []
     for pair in comparison.pairs:
-        test = pair.test
-        rows.append(
-            [
-                pair.first,
-                pair.second,
-                test.mean_difference,
-                None if test.low is None else _between(test.low, test.high, places),
-                test.p_t,
-                test.p_permutation,
-                pair.p_adjusted,
-                "yes" if pair.significant else "no",
-                test.effect_size,
-                f"{test.wins}/{test.ties}/{test.losses}",
-            ]
-        )
-    return Table(heads, rows, title, [_said_of_intervals(comparison)])
+        test, verdict = pair.test, pair.verdict
+        row: list[Cell] = [
+            pair.first,
+            pair.second,
+            test.mean_difference,
+            None if test.low is None else _between(test.low, test.high, places),
+            test.p_t,
+            test.p_permutation,
+            pair.p_adjusted,
+            "yes" if pair.significant else "no",
+            test.effect_size,
+            f"{test.wins}/{test.ties}/{test.losses}",
+        ]
+        if verdict is not None:
+            row += [_said(verdict), verdict.p_same, verdict.more_queries, verdict.at_most]
+        rows.append(row)
+    notes = [_said_of_intervals(comparison)]
+    return Table(heads, rows, title, notes if comparison.outlook is None else [*notes, *_said_of(comparison.outlook)])
+
+
+def _said(verdict: Verdict) -> str:
+    """The verdict in words; of a difference that is there and does not matter, both."""
+    is_small = verdict.within and verdict.conclusion in ("better", "worse")
+    return f"{verdict.conclusion}, by too little to matter" if is_small else verdict.conclusion
+
+
+def _said_of(ahead: Outlook) -> Iterator[str]:
+    """What verdicts mean, and what more queries would do for the board."""
+    yield f"verdict: same is a difference shown to be below {ahead.smallest:g} (two one-sided tests, corrected alike)"
+    wanted = f"decide with power {ahead.power:g}"
+    yield f"more queries: {wanted} if the true difference is the one seen; at most: whatever it is"
+    yield f"{ahead.queries} queries separate {100 * ahead.separated:.0f} % of the {ahead.pairs} pairs"
+    if ahead.expected is None:
+        yield "the runs do not differ beyond noise: nothing says how many queries would separate them"
+        return
+    yield f"another {ahead.queries} queries are expected to separate {100 * ahead.expected:.0f} %"
+    for share, queries in ahead.needed:
+        found = "more than a million" if queries is None else f"{queries:,}"
+        yield f"{found} queries are expected to separate {100 * share:.0f} %"
 
 
 def _said_of_intervals(comparison: Comparison) -> str:
@@ -102,7 +128,7 @@ def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
     yield board_table(report.board, places, lambda run, measure: _beside(report, run, measure, places))
     yield from failures_tables(report.board, places)
     for comparison in report.comparisons.values():
-        if comparison.baseline is not None:
+        if comparison.baseline is not None or comparison.outlook is not None:
             yield _pairs(comparison, places, comparison.measure)
     if report.powered:
         names = ["run", "measure", "assessors + model", "assessors alone", "model as truth", "λ", "queries"]
@@ -192,11 +218,32 @@ def _check_cells(check: RunCheck) -> list[Cell]:
 def _compared(comparison: Comparison, runs: Sequence[str]) -> tuple[list[str], list[list[Cell]]]:
     measure = comparison.measure
     if comparison.baseline is None:
-        return [f"group:{measure}"], [[None if run == OVERALL else _group(run, comparison)] for run in runs]
+        heads = [f"group:{measure}"]
+        rows: list[list[Cell]] = [[None if run == OVERALL else _group(run, comparison)] for run in runs]
+        if comparison.outlook is not None:
+            heads += [f"{kind}:{measure}" for kind in ("better", "same", "undecided")]
+            for run, row in zip(runs, rows, strict=True):
+                row += [None] * 3 if run == OVERALL else _counted(comparison, run)
+        return heads, rows
     pairs = [_pair(comparison, run) for run in runs]
-    return [f"difference:{measure}", f"p:{measure}"], [
-        [None, None] if pair is None else [pair.test.mean_difference, pair.p_adjusted] for pair in pairs
-    ]
+    heads = [f"difference:{measure}", f"p:{measure}"] + ([f"verdict:{measure}"] if comparison.outlook else [])
+    return heads, [_of_baseline(pair, len(heads)) for pair in pairs]
+
+
+def _of_baseline(pair: Pair | None, width: int) -> list[Cell]:
+    if pair is None:
+        return [None] * width
+    return [pair.test.mean_difference, pair.p_adjusted, *([] if pair.verdict is None else [pair.verdict.conclusion])]
+
+
+def _counted(comparison: Comparison, run: str) -> list[Cell]:
+    """How many runs a run is better than, the same as, and not told from."""
+    found: list[str] = []
+    for pair in comparison.pairs:
+        if pair.verdict is not None and run in (pair.first, pair.second):
+            word = pair.verdict.conclusion
+            found.append({"better": "worse", "worse": "better"}.get(word, word) if run == pair.second else word)
+    return [found.count(word) for word in ("better", "same", "undecided")]
 
 
 def _content(report: LeaderboardReport, places: int) -> dict[str, Any]:

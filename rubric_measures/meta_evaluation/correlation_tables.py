@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rubric_measures.base.errors import UnknownNameError
 from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, number, plain
@@ -15,6 +15,8 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
     RunScores,
     best_cells,
 )
+from rubric_measures.meta_evaluation.noise_free import NoiseFreeTau
+from rubric_measures.meta_evaluation.picking import Pick
 
 __all__ = ["correlation_report"]
 
@@ -50,6 +52,11 @@ class _Shape:
         value, low, high = (None,) * 3 if tau is None else (tau.interval.estimate, tau.interval.low, tau.interval.high)
         return [value, low, high] if self.is_data else [self.between(value, low, high)]
 
+    def free(self, tau: NoiseFreeTau | None) -> list[Cell]:
+        """The cells of τ without noise: for programs value, low and high."""
+        value, low, high = (None,) * 3 if tau is None else (tau.expected, tau.low, tau.high)
+        return [value, low, high] if self.is_data else [self.between(value, low, high)]
+
     def between(self, value: float | None, low: float | None, high: float | None) -> str:
         """A number with its interval, where there is one."""
         shown = number(value, self.places)
@@ -71,6 +78,7 @@ def correlation_report(
     best_by: str | None,
     places: int,
     bootstrap: Mapping[str, object],
+    pick: Pick | None = None,
 ) -> Report:
     """Leaderboards first, then the grid.
 
@@ -83,6 +91,7 @@ def correlation_report(
         best_by: the one whose best cells are marked; the first by default.
         places: decimal places; -1 prints all digits.
         bootstrap: rounds, seed and level, for the JSON.
+        pick: by how much the best of the grid flatters; None where nobody asked.
 
     Raises:
         UnknownNameError: `best_by` was not computed.
@@ -101,7 +110,7 @@ def correlation_report(
             rows = [[measure, *_pair_cells(one)] for measure, one in pairs]
             yield shape.table(["significantly different pairs"], _PAIRS, rows)
         if grid:
-            yield _grid(grid, shape, best, name)
+            yield _grid(grid, shape, best, name, pick)
 
     content = {
         "format": "rubric_measures correlate 1",
@@ -110,6 +119,7 @@ def correlation_report(
         "grid": [_grid_json(cell, index in best) for index, cell in enumerate(grid)],
         "bootstrap": bootstrap,
         "best_by": name,
+        "pick": None if pick is None else {**plain(pick), "flattery": pick.flattery},
     }
     return Report(tables(False), tables(True), lambda: plain(content))
 
@@ -117,9 +127,11 @@ def correlation_report(
 def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape) -> Table:
     several = len({path for path, _ in results}) > 1
     has_queries = any(result.query_kendall is not None for _, result in results)
+    has_free = any(result.noise_free is not None for _, result in results)
     has_pairs = shape.is_data and any(result.pairs is not None for _, result in results)
     heads = shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
     heads += shape.heads(_QUERY, ("", "low:", "high:")) if has_queries else []
+    heads += shape.heads(["kendall_noise_free"], ("", "low:", "high:")) if has_free else []
     heads += [f"pairs:{name}" for name in _PAIRS] if has_pairs else []
     rows = []
     for path, result in results:
@@ -128,13 +140,15 @@ def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape
             row += shape.coefficient(one, False)
         if has_queries:
             row += [*shape.query(result.query_kendall), *shape.query(result.pooled_kendall)]
+        if has_free:
+            row += shape.free(result.noise_free)
         if has_pairs:
             row += [None] * len(_PAIRS) if result.pairs is None else _pair_cells(result.pairs)
         rows.append(row)
     return shape.table([*(["leaderboard"] if several else []), "measure", "runs"], heads, rows)
 
 
-def _grid(grid: Sequence[GridCell], shape: _Shape, best: frozenset[int], best_by: str) -> Table:
+def _grid(grid: Sequence[GridCell], shape: _Shape, best: frozenset[int], best_by: str, pick: Pick | None) -> Table:
     heads = shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
     rows = []
     for index, cell in enumerate(grid):
@@ -147,7 +161,20 @@ def _grid(grid: Sequence[GridCell], shape: _Shape, best: frozenset[int], best_by
                 row += shape.coefficient(one, index in best and one.coefficient.name == best_by)
         rows.append([*row, *(["*" if index in best else ""] if shape.is_data else [])])
     left = ["measure", "llm", "prompt_class", "kind", "runs"]
-    return shape.table(left, [*heads, *(["best"] if shape.is_data else [])], rows)
+    table = shape.table(left, [*heads, *(["best"] if shape.is_data else [])], rows)
+    return replace(table, notes=[_flattery(pick, shape)]) if pick is not None else table
+
+
+def _flattery(pick: Pick, shape: _Shape) -> str:
+    """What the best of a grid is worth."""
+    if pick.flattery is None or pick.same is None:
+        return f"by how much the best flatters is not known: {pick.reason}"
+    return (
+        f"picked as the best of {pick.cells} on {pick.queries} queries, {pick.coefficient} is "
+        f"{number(pick.chosen, shape.places)} there and {number(pick.held_out, shape.places)} on {pick.queries} others "
+        f"(mean of {pick.splits} splits; {100 * pick.same:.0f} % pick what is best on all): the pick flatters by "
+        f"{number(abs(pick.flattery), shape.places)}"
+    )
 
 
 def _pair_cells(one: PairAgreement) -> list[Cell]:
@@ -179,6 +206,7 @@ def _json(result: LeaderboardCorrelation) -> dict[str, object]:
         "pooled_kendall": result.pooled_kendall,
         "significant_pairs": result.pairs,
         "notes": result.notes,
+        "noise_free": result.noise_free,
     }
 
 

@@ -169,18 +169,19 @@ def correlate_grid(
             )
         every = expand_measures(measures, levels[key].all() if rels is None else rels)
         for measure, board, reason in _boards(path, items, chosen, every, on_failed, compat):
-            result = None
+            result = scores = None
             if board is not None:
                 column = scores_of_workbench if compat == "workbench" else scores_of_board
+                scores = column(board, str(measure))
                 result = correlate_leaderboards(
                     official,
-                    column(board, str(measure)),
+                    scores,
                     coefficients,
                     draws,
                     strict=compat is not None,
                     details=False,
                 )
-            cells.append(GridCell(key.llm, prompts[key], key.kind, str(measure), result, reason))
+            cells.append(GridCell(key.llm, prompts[key], key.kind, str(measure), result, reason, scores))
     return cells
 
 

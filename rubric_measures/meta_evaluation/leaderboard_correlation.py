@@ -29,6 +29,7 @@ from rubric_measures.meta_evaluation.intervals import (
     pooled_tau,
     query_tau,
 )
+from rubric_measures.meta_evaluation.noise_free import NoiseFreeTau, noise_free_tau
 
 __all__ = [
     "DEFAULT_COEFFICIENTS",
@@ -38,6 +39,7 @@ __all__ = [
     "RunScores",
     "best_cells",
     "correlate_leaderboards",
+    "query_table",
     "scores_of_board",
     "scores_of_table",
     "scores_of_workbench",
@@ -175,6 +177,7 @@ class LeaderboardCorrelation:
         pooled_kendall: τ over all query/run pairs; None likewise.
         pairs: agreement on the significantly different pairs; None unless both have complete per-query scores.
         notes: how the numbers were computed, where that is not as usual.
+        noise_free: τ without the noise of the queries; None as `pairs`.
     """
 
     official: str
@@ -189,6 +192,7 @@ class LeaderboardCorrelation:
     pooled_kendall: QueryTau | None = None
     pairs: PairAgreement | None = None
     notes: tuple[str, ...] = ()
+    noise_free: NoiseFreeTau | None = None
 
     def value(self, name: str) -> float | None:
         """The value of one coefficient by its name; None where it is undefined or was not asked for."""
@@ -253,7 +257,7 @@ def scores_of_workbench(board: Leaderboard, measure: str) -> RunScores:
     )
 
 
-def _table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, list[str]] | None:
+def query_table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, list[str]] | None:
     """(queries, runs) scores, NaN where missing; None where a run has none or the means are not those of queries."""
     if not runs or not all(scores.queries.get(run) for run in runs):
         return None
@@ -327,7 +331,7 @@ def correlate_leaderboards(
         )
     wanted = [parse_coefficient(name) if isinstance(name, str) else name for name in coefficients]
     notes: list[str] = []
-    scored, reference = _table(other, runs), _table(official, runs)
+    scored, reference = query_table(other, runs), query_table(official, runs)
     if other.queries and scored is None:
         notes.append("run scores are not the means of the per-query scores (or some are missing): intervals over runs")
     both = scored is not None and reference is not None and scored[1] == reference[1]
@@ -343,13 +347,14 @@ def correlate_leaderboards(
         else:
             results.append(correlate_over_runs(x, y, name, draws))
     drop, worst = _worst_drop(x, y, runs)
-    by_query = pooled = pairs = None
+    by_query = pooled = pairs = noise_free = None
     if details and both and scored is not None and reference is not None:
         by_query = query_tau(reference[0], scored[0], draws)
         pooled = pooled_tau(reference[0], scored[0], draws)
         complete = np.isfinite(reference[0]).all() and np.isfinite(scored[0]).all()
         if complete and len(runs) > 1 and len(scored[1]) > 1:
             pairs = significant_pair_agreement(reference[0], scored[0])
+            noise_free = noise_free_tau(reference[0], scored[0], draws)
     return LeaderboardCorrelation(
         official.name,
         other.name,
@@ -363,6 +368,7 @@ def correlate_leaderboards(
         pooled,
         pairs,
         tuple(notes),
+        noise_free,
     )
 
 
@@ -377,6 +383,7 @@ class GridCell:
         measure: the measure, parameters included.
         result: the correlation; None where the measure cannot be computed from these grades.
         reason: why there is no result.
+        scores: what was correlated; None where there is no result.
     """
 
     llm: str
@@ -385,6 +392,7 @@ class GridCell:
     measure: str
     result: LeaderboardCorrelation | None
     reason: str = ""
+    scores: RunScores | None = field(default=None, repr=False)
 
 
 def best_cells(cells: Sequence[GridCell], coefficient: str) -> frozenset[int]:

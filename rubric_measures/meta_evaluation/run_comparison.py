@@ -21,8 +21,10 @@ from rubric_measures.meta_evaluation._significance import (
     tukey_hsd,
     tukey_reach,
 )
+from rubric_measures.meta_evaluation.variance import Components, variance_components
+from rubric_measures.meta_evaluation.verdicts import DEFAULT_POWER, Outlook, Verdict, outlook, verdicts
 
-__all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "compare_runs"]
+__all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "common_queries", "compare_runs"]
 
 FloatArray = NDArray[np.float64]
 Procedure = Literal["holm", "bh", "none", "tukey", "randomised-tukey", "max-t"]
@@ -44,6 +46,7 @@ class Pair:
             at once, over those that all have. Its interval is as `Comparison.intervals` says.
         p_adjusted: the p-value after correction; None where the test is undefined.
         significant: whether p_adjusted < alpha.
+        verdict: what is concluded; None where it was not asked for.
     """
 
     first: str
@@ -51,6 +54,7 @@ class Pair:
     test: PairedTest
     p_adjusted: float | None
     significant: bool
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class Comparison:
         intervals: `simultaneous` where all intervals of differences hold the true ones at once with probability
             1 − alpha: Bonferroni's for `holm` (a little wider than its test asks), Tukey's for `tukey`. `each` where
             each does so by itself, and the correction is of the p-values alone.
+        outlook: how many queries separate how many pairs; None where verdicts were not asked for.
     """
 
     measure: str
@@ -84,6 +89,7 @@ class Comparison:
     test: Test
     alpha: float
     intervals: Intervals = "each"
+    outlook: Outlook | None = None
 
     @property
     def is_over_common(self) -> bool:
@@ -91,7 +97,12 @@ class Comparison:
         return self.procedure not in _PAIRWISE
 
 
-def _common(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[list[str], list[str]]:
+def common_queries(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[list[str], list[str]]:
+    """The queries that all runs have, and those that some run lacks, sorted.
+
+    Raises:
+        InputError: there is no query that all have.
+    """
     every = {query for values in scores.values() for query in values}
     common = sorted(query for query in every if all(query in values for values in scores.values()))
     if not common:
@@ -109,6 +120,8 @@ def compare_runs(
     alpha: float = 0.05,
     rounds: int = DEFAULT_ROUNDS,
     seed: int = DEFAULT_SEED,
+    smallest: float | None = None,
+    power: float = DEFAULT_POWER,
 ) -> Comparison:
     """Paired comparisons of runs over the queries that both have.
 
@@ -125,6 +138,8 @@ def compare_runs(
         alpha: significance level.
         rounds: of the permutation tests.
         seed: of the permutation tests.
+        smallest: the smallest difference that matters, for verdicts; None for none.
+        power: with which the queries that verdicts lack would decide.
 
     Raises:
         InputError: fewer than two runs, no common query, a procedure that does not fit, or alpha is no level.
@@ -138,7 +153,7 @@ def compare_runs(
         raise InputError(f"a significance level is between 0 and 1, not {alpha:g}")
     if len(scores) < 2:
         raise InputError(f"{measure}: {len(scores)} run(s) with per-query scores; a comparison needs two")
-    queries, left_out = _common(scores, measure)
+    queries, left_out = common_queries(scores, measure)
     # By id, so that draws do not depend on the order of the runs.
     runs = sorted(scores)
     table = np.array([[scores[run][query] for run in runs] for query in queries])
@@ -173,9 +188,46 @@ def compare_runs(
     )
     groups = () if baseline is not None else _groups(order, means, pairs, alpha)
     intervals: Intervals = "simultaneous" if procedure in ("holm", "tukey") else "each"
-    return Comparison(
+    found = Comparison(
         measure, baseline, means, tuple(queries), tuple(left_out), pairs, groups, procedure, test, alpha, intervals
     )
+    if smallest is None:
+        return found
+    flips = (rounds, seed) if test == "permutation" else None
+    components = variance_components(table) if len(queries) > 1 else None
+    return _with_verdicts(found, scores, components, smallest, power, flips)
+
+
+def _with_verdicts(
+    found: Comparison,
+    scores: Mapping[str, Mapping[str, float]],
+    components: Components | None,
+    smallest: float,
+    power: float,
+    flips: tuple[int, int] | None,
+) -> Comparison:
+    """The comparison with a verdict on each pair."""
+    procedure = found.procedure
+    if procedure not in ("holm", "bh", "none"):
+        raise InputError(
+            f"verdicts are corrected pair by pair (holm, bh or none), which {procedure} is not",
+            settings=("correction",),
+        )
+    differences = [
+        np.array([scores[pair.first][query] - scores[pair.second][query]
+                  for query in sorted(scores[pair.first].keys() & scores[pair.second].keys())])
+        for pair in found.pairs
+    ]  # fmt: skip
+    concluded = verdicts(
+        differences, [pair.p_adjusted for pair in found.pairs], procedure,
+        smallest=smallest, alpha=found.alpha, power=power, flips=flips,
+    )  # fmt: skip
+    ahead = outlook(
+        differences, [pair.significant for pair in found.pairs], procedure, components,
+        smallest=smallest, alpha=found.alpha, power=power,
+    )  # fmt: skip
+    pairs = tuple(replace(pair, verdict=one) for pair, one in zip(found.pairs, concluded, strict=True))
+    return replace(found, pairs=pairs, outlook=ahead)
 
 
 def _tukey_intervals(tests: Sequence[PairedTest], table: FloatArray, level: float) -> list[PairedTest]:

@@ -28,7 +28,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     commands = [
         shlex.split(line) for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()
     ]
-    names = ["leaderboard"] * 3 + ["correlate"] * 2 + ["qrels"] + ["agreement"] * 4 + ["compare"]
+    names = ["leaderboard"] * 3 + ["correlate"] * 2 + ["qrels"] + ["agreement"] * 4 + ["compare"] * 2 + ["power"]
     assert [command[:2] for command in commands] == [["rubric_measures", name] for name in names]
     outputs = []
     for command in commands:
@@ -37,7 +37,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
         outputs.append(capsys.readouterr())
     grid = outputs[4]
     # Four measures at five levels for the one grade set of questions; the nuggets are not of this bank.
-    assert len(grid.out.splitlines()) == 1 + 20
+    assert len(grid.out.splitlines()) == 1 + 20 + 2
+    assert "picked as the best of 20 on 4 queries" in grid.out
     assert "1 grade sets have no grade of an item in the bank and were left out" in grid.err
     assert "prompt_type=nugget" in grid.err
     for name in ("bland-altman.pdf", "ranking.pdf"):

@@ -1,0 +1,54 @@
+"""`power`: how many queries an experiment needs, from the scores of a board that is there."""
+
+from __future__ import annotations
+
+import argparse
+
+from rubric_measures import api
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import TABLE_FORMS, render
+from rubric_measures.cli.inputs import add_places_option
+from rubric_measures.corpora.overwriting import keep_inputs
+from rubric_measures.formats.leaderboards import FORMS
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "how many queries an experiment needs, and what a board could tell"
+_PASSED = ("delta", "measures", "run_count", "alpha", "power", "correction", "splits", "seed", "form")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("--delta", metavar="D", type=float, required=True, help="the difference that shall be found")
+    parser.add_argument(
+        "--from", dest="scores", metavar="BOARD", nargs="+", required=True,
+        help="leaderboards with per-query scores, such as those of a pilot; several files are put together",
+    )  # fmt: skip
+    parser.add_argument("-m", "--measures", metavar="MEASURE", nargs="+", help="these measures only (default: all)")
+    parser.add_argument(
+        "--run-count", metavar="M", type=int, help="runs that will be compared (default: as many as BOARD has)"
+    )
+    parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
+    parser.add_argument("--power", type=float, default=0.8, help="the chance to find the difference (default 0.8)")
+    parser.add_argument(
+        "--correction", choices=("holm", "bh", "none"), default="holm", help="for BOARD's own pairs (default holm)"
+    )
+    parser.add_argument("--splits", type=int, default=1000, help="splits of the queries, for swaps (default 1000)")
+    parser.add_argument("--seed", type=int, default=42, help="seed of the splits (default 42)")
+    parser.add_argument("--form", choices=FORMS, help="the form of BOARD, where it cannot be seen")
+    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
+    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_places_option(parser)
+    parser.epilog = """example:
+  rubric_measures power --delta 0.05 --from board.json"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if options.output != "-":
+        keep_inputs(options.output, *options.scores)
+    found = api.power(*options.scores, **{name: getattr(options, name) for name in _PASSED})
+    with atomic_writer(options.output) as stream:
+        stream.writelines(render(found.report(options.places), options.output_format))
+    found.log_notes()
+    return 0

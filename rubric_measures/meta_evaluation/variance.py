@@ -1,0 +1,79 @@
+"""Where the variance of a leaderboard's scores comes from: runs, queries, and the rest that only both explain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from rubric_measures.meta_evaluation._significance import complete_table
+
+__all__ = ["Components", "variance_components"]
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Variance components of scores, in squared units of the measure.
+
+    Attributes:
+        runs: variance of the runs' true means; 0 where the estimate is negative.
+        queries: variance of the queries' difficulty; likewise.
+        rest: variance of what a run does on a query beyond both; noise of runs and queries cannot be told from it.
+        run_count: how many runs.
+        query_count: how many queries.
+        f: F of the runs, their mean square over that of the rest; None where there is no rest.
+        p: its p-value with k − 1 and (k − 1)(n − 1) degrees of freedom; None likewise.
+    """
+
+    runs: float
+    queries: float
+    rest: float
+    run_count: int
+    query_count: int
+    f: float | None
+    p: float | None
+
+    @property
+    def total(self) -> float:
+        """The sum of the three."""
+        return self.runs + self.queries + self.rest
+
+    @property
+    def reliability(self) -> float | None:
+        """The share of the variance of the means that is of runs: runs / (runs + rest / queries), Eρ²; None of 0."""
+        whole = self.runs + self.rest / self.query_count
+        return self.runs / whole if whole > 0 else None
+
+
+def variance_components(scores: ArrayLike) -> Components:
+    """The components of a two-way analysis of variance of runs and queries, both random, one score a cell.
+
+    MS_runs = n Σ (x̄_r − x̄)² / (k − 1), MS_queries = k Σ (x̄_q − x̄)² / (n − 1), MS_rest that of what is left;
+    σ²_runs = (MS_runs − MS_rest) / n, σ²_queries = (MS_queries − MS_rest) / k, σ²_rest = MS_rest.
+
+    Args:
+        scores: (queries, runs), complete.
+
+    Raises:
+        InputError: a score is missing, or there are fewer than two queries or runs.
+
+    Source: Bodoff and Li (SIGIR 2007) and Urbano, Marrero and Martín (SIGIR 2013), generalizability theory for test
+    collections; the expected mean squares are those of Cornfield and Tukey (1956).
+
+    >>> found = variance_components([[0.2, 0.6], [0.4, 0.6], [0.6, 0.9]])
+    >>> round(found.runs, 4), round(found.queries, 4), round(found.rest, 4)
+    (0.0433, 0.03, 0.005)
+    """
+    from scipy.special import fdtrc
+
+    table = complete_table(scores)
+    n, k = table.shape
+    by_run, by_query, mean = table.mean(axis=0), table.mean(axis=1), table.mean()
+    runs = n * float(((by_run - mean) ** 2).sum()) / (k - 1)
+    queries = k * float(((by_query - mean) ** 2).sum()) / (n - 1)
+    rest = float(((table - by_run - by_query[:, None] + mean) ** 2).sum()) / ((n - 1) * (k - 1))
+    # What is left by rounding alone is nothing.
+    rest = rest if rest > 1e-20 * max(1.0, runs, queries) else 0.0
+    f = runs / rest if rest else None
+    p = None if f is None else float(fdtrc(k - 1, (k - 1) * (n - 1), f))
+    return Components(max((runs - rest) / n, 0.0), max((queries - rest) / k, 0.0), rest, k, n, f, p)

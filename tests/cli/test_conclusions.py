@@ -1,0 +1,120 @@
+"""Tests of what commands conclude: verdicts, designs, τ without noise, what the best of a grid is worth."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.cli.test_analysis import call, checked
+
+
+@pytest.fixture
+def boards(tmp_path):
+    """Scores of four runs by two measures and 40 queries: `like` is `good`, `bad` is worse, `odd` stands near it."""
+    generator = np.random.default_rng(0)
+    lines = []
+    for measure in ("cover", "nugget"):
+        base = generator.uniform(0.3, 0.7, 40)
+        rows = {
+            "good": base,
+            "like": base + generator.normal(0, 0.004, 40),
+            "bad": base - 0.2 + generator.normal(0, 0.1, 40),
+            "odd": base - 0.18 + generator.normal(0, 0.1, 40),
+        }
+        for run, scores in rows.items():
+            lines += [f"{run} q{i} {measure} {score:.4f}" for i, score in enumerate(scores)]
+            lines.append(f"{run} all {measure} {np.round(scores, 4).mean():.4f}")
+    path = tmp_path / "scores.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_verdicts(boards, capsys) -> None:
+    status, out, _ = call(capsys, "compare", boards, "-m", "cover", "--verdicts")
+    assert status == 0
+    said = {frozenset(line.split()[:2]): line.split() for line in out.splitlines() if "/" in line}
+    assert said[frozenset(("good", "like"))][-4] == "same"
+    assert said[frozenset(("good", "bad"))][-4] == "better"
+    undecided = said[frozenset(("bad", "odd"))]
+    assert undecided[-4] == "undecided" and 0 < int(undecided[-2]) <= int(undecided[-1])
+    assert "verdict: same is a difference shown to be below 0.02" in out
+    assert "40 queries separate 67 % of the 6 pairs" in out
+    assert re.search(r"[\d,]+ queries are expected to separate 75 %", out)
+    # The order of the two options does not matter, and either is enough.
+    for options in (("--smallest", 0.3), ("--smallest", 0.3, "--verdicts"), ("--verdicts", "--smallest", 0.3)):
+        _, out, _ = call(capsys, "compare", boards, "-m", "cover", *options)
+        assert "better, by too little to matter" in out and "below 0.3" in out
+    _, out, _ = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "-o", "json")
+    comparison = checked("compare", out)["comparison"]
+    assert comparison["outlook"]["smallest"] == 0.02
+    assert {pair["verdict"]["conclusion"] for pair in comparison["pairs"]} == {"better", "same", "undecided"}
+    header, *rows = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "-o", "tsv")[1].splitlines()
+    assert header.endswith("verdict\tp_same\tmore queries\tat most") and len(rows) == 6
+    error = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "--correction", "tukey")[2]
+    assert "pair by pair" in error and "(--correction)" in error
+    assert "above 0, not 0 (--smallest)" in call(capsys, "compare", boards, "-m", "cover", "--smallest", 0)[2]
+
+
+def test_verdicts_beside_a_leaderboard(tmp_path, capsys) -> None:
+    qrels = tmp_path / "items.qrels"
+    qrels.write_text("".join(f"q{q} i{i} d{i} {5 * ((q + i) % 3 > 0)}\n" for q in range(12) for i in range(3)))
+    for name, order in (("one", (0, 1, 2)), ("two", (2, 1, 0)), ("same", (0, 1, 2))):
+        rows = (f"q{q} Q0 d{i} {r} {9 - r} {name}\n" for q in range(12) for r, i in enumerate(order, 1))
+        (tmp_path / f"{name}.run").write_text("".join(rows))
+    runs = [tmp_path / f"{name}.run" for name in ("one", "two", "same")]
+    start = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--scale", "0-5", "--verdicts")
+    out = call(capsys, *start, "-o", "text")[1]
+    assert re.search(r"one +same .* same +", out) and "12 queries separate" in out
+    header, *rows = call(capsys, *start, "-o", "tsv", "--no-overall")[1].splitlines()
+    found = {row.split("\t")[0]: dict(zip(header.split("\t"), row.split("\t"), strict=True)) for row in rows}
+    assert found["one"]["same:RubricCover(rel=4)@1"] == "1"
+    content = checked("leaderboard", call(capsys, *start, "-o", "json")[1])
+    assert content["comparisons"]["RubricCover(rel=4)@1"]["outlook"]["pairs"] == 3
+
+
+def test_power(boards, capsys) -> None:
+    status, out, _ = call(capsys, "power", "--delta", 0.05, "--from", boards)
+    assert status == 0
+    assert re.search(r"measure +deviation +one pair +all pairs +anova +interval\ncover +0\.\d+ +\d+", out)
+    content = checked("power", call(capsys, "power", "--delta", 0.05, "--from", boards, "-o", "json")[1])
+    assert [one["measure"] for one in content["measures"]] == ["cover", "nugget"]
+    assert (content["runs"], content["measures"][0]["swaps"]["queries"]) == (4, 20)
+    more = ("power", "--delta", 0.05, "--from", boards, "-m", "cover", "--run-count", 30, "-o", "tsv")
+    header, row = (line.split("\t") for line in call(capsys, *more)[1].splitlines())
+    found = dict(zip(header, row, strict=True))
+    assert int(found["all pairs"]) > content["measures"][0]["all_pairs"]
+    assert found["separated"] == f"{content['measures'][0]['separated']:.4f}"
+    for arguments, said in (
+        (("--delta", 0), "above 0, not 0 (--delta)"),
+        (("--delta", 0.1, "--power", 2), "(--power)"),
+        (("--delta", 0.1, "--run-count", 1), "(--run-count)"),
+        (("--delta", 0.1, "--alpha", 0), "(--alpha)"),
+        (("--delta", 0.1, "-m", "covr"), "unknown measure"),
+        (("--delta", 0.1, "--splits", 0), "one split"),
+    ):
+        status, out, err = call(capsys, "power", "--from", boards, *arguments)
+        assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
+
+
+def test_correlations_without_noise(boards, tmp_path, capsys) -> None:
+    # Six runs that differ; of the four above nothing can be said.
+    generator = np.random.default_rng(1)
+    lines = []
+    for place in range(6):
+        for query in range(40):
+            both = 0.1 * place + generator.normal(0, 0.1, 2)
+            lines += [f"r{place} q{query} {m} {s:.4f}" for m, s in zip(("cover", "nugget"), both, strict=True)]
+    six = tmp_path / "six.txt"
+    six.write_text("\n".join(lines) + "\n")
+    options = ("--official-measure", "cover", "-m", "nugget", "-c", "kendall", "--rounds", 500)
+    more = ("--form", "ir_measures", "--official-form", "ir_measures")
+    both = ("correlate", six, six, *options, *more)
+    assert call(capsys, *both)[1].splitlines()[0].endswith("kendall_noise_free")
+    (board,) = checked("correlate", call(capsys, *both, "-o", "json")[1])["leaderboards"]
+    free = board["noise_free"]
+    assert free["observed"] == board["coefficients"][0]["value"]
+    assert free["low"] <= free["expected"] <= free["high"] and (free["runs"], free["queries"]) == (6, 40)
+    header = call(capsys, *both, "-o", "tsv")[1].splitlines()[0].split("\t")
+    assert "low:kendall_noise_free" in header
+    err = call(capsys, "correlate", boards, boards, *options)[2]
+    assert "nugget: no tau without noise: the runs do not differ beyond the noise of the queries" in err

@@ -1,0 +1,106 @@
+"""Tests of variance components, designs of experiments and swap rates, against other programs and by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._power import t_power
+from rubric_measures.meta_evaluation.design import design, swap_rates
+from rubric_measures.meta_evaluation.variance import variance_components
+
+
+def test_components_by_hand() -> None:
+    # Means of runs .4 and .7, of queries .4 .5 .75, all .55. MS runs = 3 (.15² + .15²) / 1 = .135;
+    # MS queries = 2 (.15² + .05² + .2²) / 2 = .065; rest: residuals ∓.05, ±.05, 0: 4 · .0025 / 2 = .005.
+    found = variance_components([[0.2, 0.6], [0.4, 0.6], [0.6, 0.9]])
+    assert found.runs == pytest.approx((0.135 - 0.005) / 3)
+    assert found.queries == pytest.approx((0.065 - 0.005) / 2)
+    assert found.rest == pytest.approx(0.005)
+    assert found.f == pytest.approx(27.0)
+    assert found.reliability == pytest.approx(found.runs / (found.runs + 0.005 / 3))
+
+
+def test_components_as_statsmodels() -> None:
+    pytest.importorskip("statsmodels")
+    pandas = pytest.importorskip("pandas")
+    from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
+
+    table = np.random.default_rng(0).normal(size=(9, 4)) + np.arange(4)
+    rows = [(f"q{i}", f"r{j}", table[i, j]) for i, j in itertools.product(range(9), range(4))]
+    frame = pandas.DataFrame(rows, columns=["query", "run", "score"])
+    expected = anova_lm(ols("score ~ C(query) + C(run)", frame).fit())
+    squares = expected["mean_sq"]
+    found = variance_components(table)
+    assert found.rest == pytest.approx(squares["Residual"])
+    assert found.runs == pytest.approx((squares["C(run)"] - squares["Residual"]) / 9)
+    assert found.queries == pytest.approx(max((squares["C(query)"] - squares["Residual"]) / 4, 0))
+    assert found.f == pytest.approx(expected["F"]["C(run)"])
+    assert found.p == pytest.approx(expected["PR(>F)"]["C(run)"])
+
+
+def test_components_without_a_rest() -> None:
+    found = variance_components([[0.1, 0.3], [0.2, 0.4], [0.4, 0.6]])
+    assert (found.rest, found.f, found.p, found.reliability) == (0.0, None, None, 1.0)
+
+
+def test_swaps_by_hand() -> None:
+    # Four queries, halves of two. b − a by query: .4 .4 -.2 -.2. The six first halves: {.4 .4} against {-.2 -.2} and
+    # back are swaps (2), the four mixed ones have .1 on both sides.
+    table = np.array([[0.1, 0.5], [0.1, 0.5], [0.5, 0.3], [0.5, 0.3]])
+    found = swap_rates(table, 0.15, splits=4000, seed=1)
+    assert found.all == pytest.approx(2 / 6, abs=0.03)
+    assert found.beyond == 1.0
+    assert found.sensitivity is None
+    assert (found.queries, found.splits) == (2, 4000)
+    # Always the same order: no swap, and the least difference is sensitive enough.
+    clear = swap_rates(np.array([[0.1, 0.5], [0.1, 0.4], [0.1, 0.3], [0.1, 0.6]]), 0.5)
+    assert (clear.all, clear.beyond) == (0.0, None)
+    assert clear.sensitivity == pytest.approx(0.25)
+    with pytest.raises(InputError, match="four queries"):
+        swap_rates(table[:3], 0.1)
+
+
+def test_a_design() -> None:
+    generator = np.random.default_rng(2)
+    table = 0.5 + 0.1 * np.arange(4) + generator.normal(0, 0.1, (30, 4)) + generator.normal(0, 0.1, (30, 1))
+    scores = {f"r{j}": {f"q{i}": float(table[i, j]) for i in range(30)} for j in range(4)}
+    found = design(scores, "m", 0.05)
+    deviation = found.deviation
+    assert deviation == pytest.approx(np.sqrt(2 * found.components.rest))
+    for queries, alpha in ((found.one_pair, 0.05), (found.all_pairs, 0.05 / 6)):
+        powers = [float(t_power(0.05, deviation, n, alpha)) for n in (queries - 1, queries)]
+        assert powers[0] < 0.8 <= powers[1]
+    assert float(t_power(found.detectable, deviation, 30, 0.05 / 6)) == pytest.approx(0.8)
+    assert found.separated == 5 / 6
+    assert design(scores, "m", 0.05, runs=2).all_pairs == found.one_pair
+    # One analysis of variance of two runs is about one t-test, without the pairs.
+    assert design(scores, "m", 0.05, runs=2).anova == pytest.approx(found.one_pair, abs=3)
+    del scores["r0"]["q3"]
+    assert design(scores, "m", 0.05).left_out == 1
+
+
+def test_a_design_as_statsmodels() -> None:
+    power = pytest.importorskip("statsmodels.stats.power")
+    generator = np.random.default_rng(4)
+    scores = {run: dict(zip("abcdefgh", generator.normal(0, 0.1, 8).tolist(), strict=True)) for run in ("x", "y", "z")}
+    found = design(scores, "m", 0.05)
+    needed = power.TTestPower().solve_power(0.05 / found.deviation, None, 0.05, 0.8)
+    assert found.one_pair == int(np.ceil(needed))
+    sigma = np.sqrt(found.components.rest)
+    total = power.FTestAnovaPower().solve_power(np.sqrt(0.05**2 / 6) / sigma, None, 0.05, 0.8, k_groups=3)
+    assert found.anova == int(np.ceil(total / 3))
+
+
+def test_what_makes_no_design() -> None:
+    scores = {"a": {"q1": 0.1, "q2": 0.4}, "b": {"q1": 0.2, "q2": 0.3}}
+    for more, said in (({"power": 1.0}, "power"), ({"runs": 1}, "two runs"), ({"smallest": 0.0}, "above 0")):
+        with pytest.raises(InputError, match=said):
+            design(scores, "m", **{"smallest": 0.1, **more})
+    with pytest.raises(InputError, match="one query"):
+        design({"a": {"q1": 0.1}, "b": {"q1": 0.2}}, "m", 0.1)
+    # Runs that differ by the same everywhere have no noise; two queries say so.
+    flat = design({"a": {"q1": 0.1, "q2": 0.4}, "b": {"q1": 0.2, "q2": 0.5}}, "m", 0.1)
+    assert (flat.one_pair, flat.anova, flat.detectable, flat.swaps) == (2, 2, None, None)
