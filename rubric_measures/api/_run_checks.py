@@ -22,7 +22,7 @@ def check_run(
     topics: File | Mapping[str, str] | None = None,
     collection: str | os.PathLike[str] | Collection | None = None,
 ) -> list[Finding]:
-    """What a track would refuse in files of generated answers, or score otherwise; nothing is changed.
+    """What a track would refuse in runs of generated answers, or score otherwise; nothing is changed.
 
     >>> from io import StringIO
     >>> import rubric_measures
@@ -33,8 +33,8 @@ def check_run(
 
     Args:
         files: the files, each one run, in the form in which it is submitted.
-        track: `rag26`, `rag25`, `rag24`, `ragtime`, `dragun`, or `biogen`, whose form (2024, 2025 A, 2025 B) is told by
-            content.
+        track: `rag26`, `rag25`, `rag24`, `dragun`, `ragtime` (reports, rankings or nuggets, told by content), or
+            `biogen` (2024, 2025 A or 2025 B, likewise).
         topics: the topics as the track gives them, or id -> text; without them nothing is said of missing and unknown
             topics, and RAGTIME has no lengths.
         collection: where documents that are cited are looked up.

@@ -1,4 +1,4 @@
-"""What tracks take as runs of generated answers: `track_rules.toml`, read."""
+"""What tracks take as runs: `track_rules.toml`, read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Length: TypeAlias = Literal["words", "characters"]
 KINDS = (
     "form", "metadata", "type", "copies", "run_id", "missing", "unknown", "twice", "empty", "blank", "length",
     "citations", "cited_twice", "place", "ids", "references", "reference_twice", "uncited", "given", "prefix",
-    "documents",
+    "documents", "order",
 )  # fmt: skip
 
 
@@ -31,21 +31,22 @@ class TrackRules(BaseModel):
 
     name: str
     source: tuple[str, ...]
-    text: bool = False
-    sentences: Literal["answer", "responses"]
-    topic: str
-    metadata: tuple[str, ...]
+    form: Literal["answers", "text", "grounded", "ranking", "nuggets"] = "answers"
+    sentences: Literal["answer", "responses"] = "answer"
+    topic: str = "topic_id"
+    metadata: tuple[str, ...] = ()
     top_level: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     copies: str | None = None
     limit: int | None = None
-    unit: Length
+    unit: Length = "words"
     citations: int | None = None
     cited_in: tuple[str, ...] = ("citations",)
-    cited_as: tuple[Literal["position", "id", "score"], ...]
+    cited_as: tuple[Literal["position", "id", "score"], ...] = ("id",)
+    depth: int | None = None
     given: str | None = None
     ids: str
-    references: Literal["required", "optional", "none"]
+    references: Literal["required", "optional", "none"] = "none"
     references_most: int | None = None
     all_cited: bool = False
     run_id_most: int | None = None

@@ -83,11 +83,25 @@ def _submission() -> Run:
     return [{"team_id": "t", "run_name": "r", "contact_email": "a@b", "results": results}]
 
 
+def _bank() -> Run:
+    return [
+        {
+            "metadata": {"team_id": "t", "run_id": "r", "topic_id": key},
+            "nugget_bank": [
+                {"question": "Q?", "aggregator_type": "OR", "answers": [{"answer": "A.", "references": [UUID]}]},
+                {"question": "Why?", "aggregator_type": "AND", "answers": []},
+            ],
+        }
+        for key in TOPICS
+    ]
+
+
 GOOD: dict[str, tuple[str, Callable[[], Run]]] = {
     "rag24": ("rag24", _old),
     "rag25": ("rag25", lambda: _rag("rag25")),
     "rag26": ("rag26", lambda: _rag("rag26")),
     "ragtime": ("ragtime", lambda: _ids(UUID)),
+    "ragtime3": ("ragtime", _bank),
     "dragun": ("dragun", lambda: _ids(MARCO, type="automatic", use_starter_kit="no")),
     "biogen24": ("biogen", _submission),
     "biogen25a": ("biogen", _grounded),
@@ -170,6 +184,16 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
     ("rag26", None, (0, "references"), "1 error references: has no list of references"),
     ("rag26", [], (0, "answer"), "1 warning empty: the answer is empty, and scores 0"),
     ("rag26", None, (0, "answer"), "1 error form: has no list 'answer' of sentences, as TREC RAG 2026 expects"),
+    ("ragtime3", "XOR", (0, "nugget_bank", 0, "aggregator_type"),
+     "1 error form: nugget_bank[0].aggregator_type is 'XOR'; expected AND or OR"),
+    ("ragtime3", " ", (0, "nugget_bank", 1, "question"), "1 error blank: nugget_bank[1] has no question"),
+    ("ragtime3", "Q?", (0, "nugget_bank", 1, "question"), "1 error twice: asks more than once: Q?"),
+    ("ragtime3", None, (0, "nugget_bank", 0, "answers", 0, "answer"),
+     "1 error form: nugget_bank[0].answers[0] is no object {answer, references} with a text"),
+    ("ragtime3", [f"{UUID}#p1"], (0, "nugget_bank", 0, "answers", 0, "references"),
+     "1 error ids: 1 ids are none of the collection"),
+    ("ragtime3", "r" * 26, (0, "metadata", "run_id"), "1 error run_id: the run id has 26 characters; the most is 25"),
+    ("ragtime3", [], (0, "nugget_bank"), "1 warning empty: the bank is empty, and scores 0"),
     ("biogen24", ["11", "12", "13"], (0, "results", 0, "references"),
      "1 error uncited: references has 13, which no sentence cites"),
     ("biogen24", "It is so [11, 12]. [13]", (0, "results", 0, "answer"),
@@ -208,6 +232,47 @@ def test_run_ids_of_ragtime_have_two_limits(tmp_path: Path) -> None:
     assert named(26) == ["1 error run_id: the run id has 26 characters; the most is 25"]
 
 
+RANKED = [f"{topic} Q0 {UUID}{place} {place + 1} {9 - place} r" for topic in TOPICS for place in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "findings"),
+    [
+        (RANKED, []),
+        (RANKED[:3], ["0 error missing: 1 topics have no answer, and score 0: 2"]),
+        ([*RANKED, RANKED[0]], [f"1 error twice: ranks {UUID}0 more than once"]),
+        ([*RANKED, f"3 Q0 {UUID} 1 1 r"], ["7 error unknown: is none of the topics"]),
+        ([*RANKED, f"2 Q0 {UUID} 4 9.5 r"], ["4 warning order: the scores rise at 1 ranks; the scores count"]),
+        ([*RANKED, f"2 Q0 {UUID}#p1 4 1 r"], ["4 error ids: 1 ids are none of the collection"]),
+        ([*RANKED, f"2 Q0 {UUID} 4 1 s"], ["4 error run_id: the run id is 's', and 'r' in line 1; a file holds one"]),
+        ([*RANKED, f"2 Q0 {UUID} 4 nan r"], ["7 error form: the score is 'nan', which has no order"]),
+        ([*RANKED, f"2 Q0 {UUID} first 1 r"], ["7 error form: rank 'first' or score '1' is no number"]),
+        ([*RANKED, f"2 0 {UUID} 4 1 r"], ["7 error form: the second column is '0'; expected Q0"]),
+        ([*RANKED, f"2 Q0 {UUID} 4 1"], ["7 error form: has 5 columns; expected 6"]),
+        (
+            [*RANKED, *(f"2 Q0 {UUID}{place} {place} -{place} r" for place in range(10, 1009))],
+            ["4 warning length: ranks 1002 documents; the most is 1000"],
+        ),
+    ],
+)
+def test_rankings_of_ragtime_are_looked_at(tmp_path: Path, lines: list[str], findings: list[str]) -> None:
+    path = tmp_path / "run.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    for track in ("ragtime", "ragtime2"):
+        found = [
+            f"{one.line} {one.severity} {one.kind}: {one.problem}" for one in check_run(path, track, topics=TOPICS)
+        ]
+        assert len(found) == len(findings), found
+        assert all(one.startswith(start) for one, start in zip(found, findings, strict=True)), found
+
+
+def test_a_ranking_that_is_none_does_not_pass(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    for text in ("", "{}\n", "no ranking\n"):
+        path.write_text(text)
+        assert [one.severity for one in check_run(path, "ragtime2", topics={})] == ["error"]
+
+
 def test_missing_topics_are_one_finding(tmp_path: Path) -> None:
     assert _check(tmp_path, "rag25", _rag("rag25")[:1]) == ["0 error missing: 1 topics have no answer, and score 0: 2"]
     # The organizers of 2026 accept absent topics.
@@ -217,9 +282,9 @@ def test_missing_topics_are_one_finding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "finding"),
     [
-        (b"", "0 error form: is empty; expected the answers of a run"),
-        (b"\n\n", "0 error form: is empty; expected the answers of a run"),
-        (b"[]", "0 error form: is empty; expected the answers of a run"),
+        (b"", "0 error form: is empty; expected a run"),
+        (b"\n\n", "0 error form: is empty; expected a run"),
+        (b"[]", "0 error form: is empty; expected a run"),
         (b"q1 Q0 d1 1 2.0 run\n", "1 error form: is a ranking, and this looks at generated answers"),
         (b'{"metadata": {}}\n{"x": \n', "2 error form: is not JSON"),
         (b'{"metadata": {}}\n{"x": "\xff"}\n', "2 error form: is not UTF-8"),
@@ -326,7 +391,7 @@ def test_the_rules_are_those_of_auto_judge_s_program(track: str) -> None:
     if found is None or found.origin is None:
         pytest.skip("autojudge-base is not installed")
     theirs = yaml.safe_load(Path(found.origin).with_name("track_specs.yml").read_text())["specs"][OTHERS[track]]
-    (ours,) = track_rules(track)
+    ours = track_rules(track)[0]
     assert (ours.limit, ours.citations) == (theirs["length_limit"], theirs["max_citations_per_sentence"])
     assert (ours.sentences, ours.topic) == (theirs["sentences_key"], theirs["topic_id_field"])
     assert set(ours.metadata) == set(theirs["mandatory_metadata"])
