@@ -97,14 +97,9 @@ def _of_answers(answers: Sequence[Answer], texts: dict[str, str]) -> list[QueryP
             f"query {plain[0].query_id!r}); give reports, with a list of sentences",
             settings=_SETTINGS,
         )
+    answers = _by_own_texts(answers)
     for answer in answers:
-        for doc_id, text in answer.documents:
-            if texts.setdefault(doc_id, text) != text:
-                raise InputError(
-                    f"run {answer.run_id!r}, query {answer.query_id!r}: document {doc_id!r} has another text than in "
-                    "an answer before; name the collection that has the right one, and leave the texts out",
-                    settings=("collection",),
-                )
+        texts.update(answer.documents)
     return records_of_cited_answers(
         CitedAnswer.of(
             answer.query_id,
@@ -113,6 +108,31 @@ def _of_answers(answers: Sequence[Answer], texts: dict[str, str]) -> list[QueryP
         )
         for answer in answers
     )
+
+
+def _by_own_texts(answers: Sequence[Answer]) -> Sequence[Answer]:
+    """The answers; documents of which they have different texts are called after their texts, too: `ID@` and a hash."""
+    texts: dict[str, set[str]] = {}
+    for answer in answers:
+        for doc_id, text in answer.documents:
+            texts.setdefault(doc_id, set()).add(text)
+    several = {doc_id for doc_id, found in texts.items() if len(found) > 1}
+    if not several:
+        return answers
+    _LOG.warning(
+        "%d documents (such as %s) have different texts in the answers; each sentence is judged by that of its own "
+        "answer, and such a document is called %s@ and the beginning of its text's md5",
+        *(len(several), min(several), min(several)),
+    )
+    from rubric_measures.formats.reports import answer_doc_id
+
+    renamed = []
+    for answer in answers:
+        own = {one: f"{one}@{answer_doc_id(text)[:8]}" for one, text in answer.documents if one in several}
+        documents = tuple((own.get(doc_id, doc_id), text) for doc_id, text in answer.documents)
+        citations = tuple(tuple(own.get(doc_id, doc_id) for doc_id in cited) for cited in answer.citations)
+        renamed.append(answer._replace(documents=documents, citations=citations))
+    return renamed
 
 
 def _with_texts(

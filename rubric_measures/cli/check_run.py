@@ -17,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     from rubric_measures.formats.track_rules import tracks
 
-    parser.add_argument("files", metavar="FILE", nargs="+", help="runs as they are submitted: answers (ragtime: rankings and nuggets, too)")
+    what = "runs as they are submitted: answers (ragtime: rankings and nuggets, too)"
+    parser.add_argument("files", metavar="FILE", nargs="+", help=what)
     parser.add_argument("--track", required=True, metavar="TRACK", help=f"one of {', '.join(tracks())}")
     parser.add_argument("--topics", metavar="FILE", help="the topics of the track: TSV, JSON lines or a list")
     parser.add_argument("--collection", "-c", metavar="SOURCE", help="look up there whether cited documents exist")

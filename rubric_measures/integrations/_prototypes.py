@@ -10,7 +10,6 @@ from typing import Any, Literal
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
 from rubric_measures.corpora.answers import Answer
-from rubric_measures.formats.reports import answer_doc_id
 from rubric_measures.integrations._runner import (
     ModelSettings,
     answers_of,
@@ -98,7 +97,7 @@ class SupportJudge(_LeaderboardJudge):
         measures = parse_measures(chosen.measures) if chosen.measures else None
         topics, answers = _topics_and_answers(rag_topics, rag_responses)
         records = grade(
-            _by_own_texts(answers),  # type: ignore[arg-type]
+            answers,  # type: ignore[arg-type]
             support=True,
             model=chosen.model_name(llm_config),
             collection=chosen.collection or corpus,
@@ -202,28 +201,6 @@ def _topics_and_answers(topics: Sequence[Any], reports: Iterable[Any]) -> tuple[
     if not answers:
         raise InputError("there is no report about any of the topics; name the folder of the runs, and their topics")
     return texts, answers
-
-
-def _by_own_texts(answers: Sequence[Answer]) -> list[Answer]:
-    """The answers; documents of which they have different texts are called after their texts, too."""
-    texts: dict[str, set[str]] = {}
-    for answer in answers:
-        for doc_id, text in answer.documents:
-            texts.setdefault(doc_id, set()).add(text)
-    several = {doc_id for doc_id, found in texts.items() if len(found) > 1}
-    if not several:
-        return list(answers)
-    _LOG.info(
-        "%d documents (such as %s) have different texts in the reports; each sentence is judged by its own report's",
-        *(len(several), min(several)),
-    )
-    renamed = []
-    for answer in answers:
-        own = {one: f"{one}@{answer_doc_id(text)[:8]}" for one, text in answer.documents if one in several}
-        documents = tuple((own.get(doc_id, doc_id), text) for doc_id, text in answer.documents)
-        citations = tuple(tuple(own.get(doc_id, doc_id) for doc_id in cited) for cited in answer.citations)
-        renamed.append(answer._replace(documents=documents, citations=citations))
-    return renamed
 
 
 def _complete(
