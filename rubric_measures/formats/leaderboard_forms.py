@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -15,11 +16,14 @@ __all__ = [
     "FORMS",
     "OVERALL",
     "OWN_FORMAT",
+    "TOPIC_HEADERS",
     "Form",
     "Known",
+    "cells_of",
     "form_of_columns",
     "form_of_header",
     "form_of_text",
+    "id_columns",
     "long_header",
 ]
 
@@ -54,6 +58,9 @@ _TITLES: Mapping[str, str] = MappingProxyType(
     }
 )
 _RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
+TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
+# Columns of tables of answers, which are no measures.
+_TEXT_HEADERS = {"text", "answer", "response"}
 
 
 class Known(NamedTuple):
@@ -77,20 +84,44 @@ def form_of_text(text: str, name: str) -> Form | None:
             return "jsonl"
         if content.get("format") == OWN_FORMAT:
             return "json"
-        return "jsonl" if "run_id" in content and "measure" in content else "dict"
+        return "jsonl" if isinstance(content.get("run_id"), str) else "dict"
     if stripped[0] == "[":
         raise FormatError("is a JSON list; expected JSON lines or a dict of runs", path=name)
     return form_of_header(stripped.partition("\n")[0])
 
 
+def cells_of(line: str) -> list[str]:
+    """The cells of a line of a wide table: cut at tabs, or at commas where there is no tab."""
+    cells = line.split("\t") if "\t" in line else next(csv.reader([line], skipinitialspace=True), [])
+    return [cell.strip() for cell in cells]
+
+
+def id_columns(header: Sequence[str]) -> tuple[int, int | None] | None:
+    """Where a wide table has its runs and, if it has one, its queries; None where it is no such table.
+
+    The runs stand first, or behind a query or a rank.
+
+    >>> id_columns(["qid", "run_id", "ternary_score"])
+    (1, 0)
+    """
+    run = next((place for place, title in enumerate(header) if title in _RUN_HEADERS), len(header))
+    if run == len(header) or set(header[:run]) - TOPIC_HEADERS - {"rank"} or _TEXT_HEADERS.intersection(header):
+        return None
+    return run, next((place for place, title in enumerate(header) if title in TOPIC_HEADERS), None)
+
+
 def form_of_header(line: str) -> Form | None:
-    """The form of a tab-separated file with this header; None where it is no header of a leaderboard, or a long one."""
-    header = [cell.strip() for cell in line.split("\t")]
+    """The form of a table with this header; None where it is no header of a leaderboard, or a long one."""
+    try:
+        header = cells_of(line)
+    except csv.Error:
+        return None
     if long_header(header) is not None:
         return None
     if "+/-" in header:
         return "workbench"
-    return "wide" if header[0] in _RUN_HEADERS and len(header) > 1 else None
+    ids = id_columns(header)
+    return "wide" if ids is not None and len(header) > 1 + (ids[1] is not None) else None
 
 
 def long_header(row: Sequence[str]) -> Form | None:

@@ -14,8 +14,17 @@ from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
 from rubric_measures.formats._trec_checked import is_number
 from rubric_measures.formats.base import Format, Head
-from rubric_measures.formats.leaderboard_forms import ALL, COLUMNS, FORMS, OVERALL, OWN_FORMAT, Form, form_of_header
-from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
+from rubric_measures.formats.leaderboard_forms import (
+    ALL,
+    COLUMNS,
+    FORMS,
+    OVERALL,
+    OWN_FORMAT,
+    Form,
+    cells_of,
+    form_of_header,
+)
+from rubric_measures.formats.leaderboards import LeaderboardTable, is_wide_row, read_leaderboard
 from rubric_measures.formats.trec import IdCleaner
 
 __all__ = ["LEADERBOARD", "OF_FORM", "write_leaderboard"]
@@ -203,10 +212,11 @@ def _is_leaderboard(head: Head) -> bool:
     if head.goes_on:
         return OWN_FORMAT in line + head.rest
     if head.is_json:
-        return head.object.get("format") == OWN_FORMAT or {"run_id", "measure"} <= head.object.keys()
+        found = head.object
+        return found.get("format") == OWN_FORMAT or {"run_id", "measure"} <= found.keys() or is_wide_row(found)
     if form_of_header(line):
         second = next((row for row in head.rest.split("\n") if row.strip()), "")
-        return any(is_number(cell) for cell in second.split("\t")[1:])
+        return any(is_number(cell) for cell in cells_of(second)[1:])
     columns = line.split()
     if len(columns) == 3 and columns[1] == ALL:
         return True

@@ -21,15 +21,18 @@ from rubric_measures.formats.leaderboard_forms import (
     COLUMNS,
     FORMS,
     OWN_FORMAT,
+    TOPIC_HEADERS,
     Form,
     Known,
+    cells_of,
     form_of_columns,
     form_of_text,
+    id_columns,
     long_header,
 )
 from rubric_measures.formats.trec import columns_of, run_name_of
 
-__all__ = ["ALL", "FORMS", "Form", "LeaderboardTable", "Score", "read_leaderboard"]
+__all__ = ["ALL", "FORMS", "Form", "LeaderboardTable", "Score", "is_wide_row", "read_leaderboard"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -146,9 +149,10 @@ def read_leaderboard(
     Long forms, with or without a header (`run_id query_id measure value`): `run topic measure value` (ir_measures),
     `run measure topic value` (tot), `topic run measure value` (rag4reports), `measure topic value` (trec_eval; the run
     is named by its `runid` line, or by the file), `topic measure value` (query: what `ir_measures -q` prints),
-    `topic Q0 run rank value measure` (ranking), JSON lines {run_id, topic_id, measure, value}. Wide forms: TSV with a
-    header that begins with `run_id`, the Rubric workbench's TSV, a JSON dict run -> rank (all are whole or half, from 1
-    to the number of runs) or score, and the JSON of this package's leaderboards.
+    `topic Q0 run rank value measure` (ranking), JSON lines {run_id, topic_id, measure, value}. Wide forms: TSV or CSV
+    with a header that names `run_id`, perhaps behind a query or a rank, JSON lines {run_id, topic_id, MEASURE: value,
+    …}, the Rubric workbench's TSV, a JSON dict run -> rank (all are whole or half, from 1 to the number of runs) or
+    score, and the JSON of this package's leaderboards.
 
     The form is seen from the content: the column that holds `all`, or only known queries, is the queries'; else the one
     form counts in which most columns hold what is known. Measures
@@ -276,11 +280,25 @@ def _from_json_lines(text: str, name: str) -> Iterator[tuple[int, Score]]:
             continue
         row = _json_object(line, name, number)
         topic = row.get("topic_id", row.get("query_id"))
+        if "measure" not in row and is_wide_row(row):
+            topic = next((row[key] for key in TOPIC_HEADERS if key in row), ALL)
+            for measure, value in row.items():
+                if measure != "run_id" and measure not in TOPIC_HEADERS:
+                    yield number, Score(row["run_id"], measure, str(topic), _value(value, name, number, measure))
+            continue
         for key, found in (("run_id", row.get("run_id")), ("measure", row.get("measure")), ("topic_id", topic)):
             if not isinstance(found, str | int) or isinstance(found, bool) or found == "":
                 raise FormatError("is missing or no text", path=name, line=number, field=key)
         value = _value(row.get("value"), name, number)
         yield number, Score(str(row["run_id"]), str(row["measure"]), str(topic), value)
+
+
+def is_wide_row(row: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is the measures of a run, or of its answer to a query: ids, and else only numbers."""
+    ids = {"run_id", *TOPIC_HEADERS}
+    numbers = [value for key, value in row.items() if key not in ids]
+    are = all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
+    return isinstance(row.get("run_id"), str) and bool(numbers) and are
 
 
 def _json_object(text: str, name: str, line: int = 0) -> dict[str, Any]:
@@ -304,25 +322,26 @@ def _from_dict(content: Mapping[str, Any], name: str) -> Iterator[tuple[int, Sco
 
 
 def _from_table(text: str, name: str, form: Form) -> Iterator[tuple[int, Score]]:
-    """A TSV with a header: `run_id`, then measures, each with `stderr:` and `coverage:` columns or `+/-` after it."""
+    """A table with a header: runs, perhaps queries, measures; `stderr:` and `coverage:`, or `+/-`, beside a measure."""
     lines = [
-        (number, [active(cell.strip()) for cell in line.split("\t")])
+        (number, [active(cell) for cell in cells_of(line)])
         for number, line in enumerate(text.split("\n"), 1)
         if line.strip()
     ]
     header, *rows = (row for _, row in lines)
+    run, topic = id_columns(header) or (0, None)
     if len(set(header)) != len(header) and form == "wide":
         raise FormatError("names a column twice", path=name, line=lines[0][0])
     for number, row in lines[1:]:
         if len(row) != len(header):
-            problem = f"has {len(row)} cells, the header {len(header)}; expected one for each, cut at tabs"
+            problem = f"has {len(row)} cells, the header {len(header)}; expected one for each, cut at tabs or commas"
             raise FormatError(problem, path=name, line=number)
     if form == "workbench":
         measures = {column: column + 2 for column in range(1, len(header) - 2) if header[column + 1] == "+/-"}
         coverages: dict[int, int] = {}
     else:
         extra = {title: column for column, title in enumerate(header) if title.startswith(_BESIDE)}
-        plain = [column for column in range(1, len(header)) if header[column] not in extra]
+        plain = [column for column in range(len(header)) if header[column] not in extra and column not in (run, topic)]
         numeric = [column for column in plain if any(is_number(row[column]) for row in rows)]
         if len(numeric) < len(plain):
             _LOG.warning("%s: %d columns without any number were left out", name, len(plain) - len(numeric))
@@ -337,7 +356,8 @@ def _from_table(text: str, name: str, form: Form) -> Iterator[tuple[int, Score]]
             value = _value(row[column], name, number, header[column])
             spread = _optional(row, error, name, number, header)
             share = _optional(row, coverages.get(column, 0), name, number, header)
-            yield number, Score(row[0], header[column], ALL, value, spread, share)
+            query_id = ALL if topic is None else row[topic]
+            yield number, Score(row[run], header[column], query_id, value, spread, share)
     if empty:
         _LOG.warning("%s: %d empty cells were left out", name, empty)
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboard_forms import COLUMNS
 from rubric_measures.formats.leaderboard_writers import write_leaderboard
 from rubric_measures.formats.leaderboards import FORMS, Form, LeaderboardTable, Score, read_leaderboard
@@ -45,6 +46,33 @@ def test_forms_of_one_run(tmp_path: Path, form: Form) -> None:
     with pytest.raises(InputError, match="holds one run a file; the table has 2"):
         write_leaderboard(tmp_path / "both", TABLE, form)
     assert not (tmp_path / "both").exists()
+
+
+WIDE = (Score("r1", "V", "t1", 0.5), Score("r1", "A, all", "t1", 1.0), Score("r2", "V", "t1", 0.25))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # As RAGDoll writes its scores by topic, and as tables come from elsewhere.
+        'qid,run_id,V,"A, all"\nt1,r1,0.5,1.0\nt1,r2,0.25,\n',
+        "run_id\ttopic\tV\tA, all\nr1\tt1\t0.5\t1.0\nr2\tt1\t0.25\t\n",
+        '{"topic_id": "t1", "run_id": "r1", "V": 0.5, "A, all": 1.0}\n{"topic_id": "t1", "run_id": "r2", "V": 0.25}\n',
+    ],
+)
+def test_a_wide_table_may_have_a_column_of_queries(tmp_path: Path, text: str) -> None:
+    path = _write(tmp_path, text)
+    assert read_leaderboard(path).rows == WIDE
+    assert detect_format(path) == "leaderboard"
+    whole = "rank,run_id,arena_score,wins\n1,r2,1499.6,18\n2,r1,900.25,0\n"
+    table = read_leaderboard(_write(tmp_path, whole))
+    assert table.measures == ("rank", "arena_score", "wins")
+    assert table.column("arena_score") == {"r2": 1499.6, "r1": 900.25}
+
+
+def test_tables_of_answers_and_queries_are_no_leaderboards(tmp_path: Path) -> None:
+    for text in ("query_id\trun_id\ttext\nq1\tr1\t42\n", "q1\trun\nq2\t5\n"):
+        assert detect_format(_write(tmp_path, text)) == "queries"
 
 
 @pytest.mark.parametrize("blank", ["\t", " "])
