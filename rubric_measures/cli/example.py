@@ -18,11 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   rubric_measures example --output /tmp/example
 
 Passages are pooled from seven rankings and three generated-answer runs, graded against a bank of questions and a bank
-of nuggets by the embedded lexical grader, and scored. No key, no GPU, no network; a second run makes no call."""
+of nuggets by the embedded lexical grader, and scored; then the answers by what they cite. No key, no GPU, no network;
+a second run makes no call."""
 
 
 def _steps(source: Path, folder: Path) -> list[list[str]]:
     passages, graded = str(folder / "passages.jsonl.gz"), str(folder / "graded.jsonl.gz")
+    answers = sorted(str(path) for path in (source / "answers").glob("*.jsonl"))
+    support = str(folder / "support.jsonl.gz")
     questions, nuggets = str(source / "questions.jsonl"), str(source / "nuggets.jsonl")
     cache = ["--cache", str(folder / "replies.sqlite")]
     by_rubric = ["RubricCover(rel=4)@5", "nRubricCover(rel=4)@5", 'RubricQrels(measure="nDCG@5")']
@@ -35,6 +38,8 @@ def _steps(source: Path, folder: Path) -> list[list[str]]:
         ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "-o", "text"],
         ["leaderboard", graded, "--bank", nuggets, "-m", *by_nugget, "-o", "text"],
         ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "--output", str(folder / "leaderboard.tsv")],
+        ["grade", "--support", *answers, "--collection", str(source), "--model", "lexical", *cache, "-o", support],
+        ["leaderboard", support, "-o", "text"],
     ]
 
 
@@ -58,4 +63,5 @@ def run(options: argparse.Namespace) -> int:
     print(f"\ngraded records: {folder / 'graded.jsonl.gz'}")
     print(f"qrels:          {folder / 'rubric.qrels'}   (trec_eval -l 4 reads a grade of 4 as relevant)")
     print(f"leaderboard:    {folder / 'leaderboard.tsv'}")
+    print(f"citations:      {folder / 'support.jsonl.gz'}   (words of the sentence in the document: a floor, no judge)")
     return status
