@@ -64,6 +64,7 @@ FORMATS: Registry[Format] = Registry(
         "reports:rag24": f"{_HERE}.report_forms:RAG24",
         "reports:ids": f"{_HERE}.report_forms:IDS",
         "reports:biogen24": f"{_HERE}.report_forms:BIOGEN24",
+        "reports:biogen25a": f"{_HERE}.report_forms:BIOGEN25A",
         "topics": f"{_HERE}.topics:TOPICS",
         "tqa": f"{_HERE}.tqa:TQA",
         "queries": f"{_HERE}.queries:QUERIES",

@@ -23,6 +23,7 @@ from rubric_measures.formats.leaderboard_forms import (
     Form,
     cells_of,
     form_of_header,
+    long_header,
 )
 from rubric_measures.formats.leaderboards import LeaderboardTable, is_wide_row, read_leaderboard
 from rubric_measures.formats.trec import IdCleaner
@@ -218,6 +219,8 @@ def _is_leaderboard(head: Head) -> bool:
         second = next((row for row in head.rest.split("\n") if row.strip()), "")
         return any(is_number(cell) for cell in cells_of(second)[1:])
     columns = line.split()
+    if long_header(columns):
+        return True
     if len(columns) == 3 and columns[1] == ALL:
         return True
     # One tab stands between a query and its text, which may end in a number.

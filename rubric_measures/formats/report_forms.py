@@ -14,7 +14,7 @@ from rubric_measures.formats.base import Format, PathName
 from rubric_measures.formats.biogen import ORIGINAL, cited_sentences, text_of_sentences
 from rubric_measures.formats.reports import CitedReport, Sentence
 
-__all__ = ["BIOGEN24", "IDS", "RAG", "RAG24"]
+__all__ = ["BIOGEN24", "BIOGEN25A", "IDS", "RAG", "RAG24"]
 
 _LOG = logging.getLogger("rubric_measures")
 _TOPIC_FIELDS = ("topic_id", "narrative_id", "qa_id")
@@ -36,12 +36,19 @@ def _further(report: CitedReport) -> dict[str, Any]:
     return report.model_dump(exclude_unset=True, exclude=known)
 
 
-def _cited(report: CitedReport, sentence: Sentence, lost: Counter[str]) -> list[str]:
-    """The ids that a sentence cites; what the form has no place for is counted."""
+def _cited(report: CitedReport, sentence: Sentence, lost: Counter[str], *, both: bool = False) -> list[str]:
+    """The ids that a sentence cites; what the form has no place for is counted.
+
+    Args:
+        report: the report.
+        sentence: one of its sentences.
+        lost: the counts.
+        both: whether the form has a place for what contradicts and for what the topic gives.
+    """
     if isinstance(sentence.citations, dict):
         lost["scores of citations"] += len(sentence.citations)
     fields = sentence.model_dump(exclude_unset=True)
-    for name, said in _OF_SENTENCES.items():
+    for name, said in () if both else _OF_SENTENCES.items():
         lost[said] += len(fields.get(name) or ())
     ids = report.cited(sentence)
     repeated_or_gone = len(sentence.citations or sentence.supported_citations or ()) - len(ids)
@@ -86,6 +93,23 @@ def _in_ids(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict
         ]
         made = {"metadata": _metadata(report, "topic_id"), **_further(report)}
         yield {**made, "responses": responses, "references": every}
+
+
+def _grounded(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
+    """BioGen 2025, task A: what a sentence cites supports it, beside what contradicts it and what the topic gives."""
+    for report in reports:
+        answer = []
+        for sentence in report.sentences:
+            ids = _cited(report, sentence, lost, both=True)
+            cited = {
+                "existing_supported_citations": sentence.existing_supported_citations,
+                "supported_citations": ids,
+                "contradicted_citations": sentence.contradicted_citations or [],
+            }
+            answer.append({**_texts(sentence), **cited})
+        every = {one for sentence in answer for one in sentence["supported_citations"]}
+        lost["references that no sentence cites"] += len(set(report.references or ()) - every)
+        yield {"metadata": _metadata(report, "qa_id"), **_further(report), "answer": answer}
 
 
 def _in_text(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
@@ -140,4 +164,5 @@ def _old(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[st
 RAG = Format("reports", "reports in the form of TREC RAG 2025 and 2026", None, _writer(_in_positions))
 RAG24 = Format("reports", "reports in the form of TREC RAG 2024", None, _writer(_old))
 IDS = Format("reports", "reports in the form of RAGTIME, DRAGUN and BioGen 2025 (B)", None, _writer(_in_ids))
+BIOGEN25A = Format("reports", "reports in the form of BioGen 2025, task A", None, _writer(_grounded))
 BIOGEN24 = Format("reports", "reports in the form of BioGen 2024: one object", None, _writer(_in_text))

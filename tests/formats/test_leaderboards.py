@@ -88,6 +88,7 @@ def test_tables_of_answers_and_queries_are_no_leaderboards(tmp_path: Path) -> No
 def test_a_header_says_what_the_columns_of_a_long_form_are(tmp_path: Path, header: str, line: str, blank: str) -> None:
     path = _write(tmp_path, f"{header}\n{line}\n".replace(" ", blank))
     assert read_leaderboard(path).rows == ROWS[:1]
+    assert detect_format(path) == "leaderboard"
     other: Form = "tot" if header.startswith("run_id") else "ir_measures"
     with pytest.raises(FormatError, match=r":1: its header says .*; leave the form out"):
         read_leaderboard(path, form=other)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rubric_measures import check_run
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.conversion import convert
 from rubric_measures.formats import detect_format
@@ -105,6 +106,33 @@ def test_lists_of_biogen_2025_are_read_and_ids_may_be_numbers(tmp_path: Path, in
         ("182", (("32",),)),
     ]
     assert [report.lost_citations for report in read_reports(path)] == [0, 0]
+
+
+def test_task_a_is_written_with_what_supports_and_what_contradicts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        convert([_file(tmp_path, TASK_A)], tmp_path / "again.jsonl", to="reports:biogen25a")
+    assert not caplog.text
+    sentence = TASK_A[0]["answer"][0] | {"supported_citations": ["21", "22"], "contradicted_citations": ["23"]}
+    assert json.loads((tmp_path / "again.jsonl").read_text()) == TASK_A[0] | {"answer": [sentence]}
+    convert([_file(tmp_path, TASK_B[0])], tmp_path / "b.jsonl", to="reports:biogen25a")
+    written = json.loads((tmp_path / "b.jsonl").read_text())
+    assert written == {
+        "metadata": {"team_id": "t", "run_id": "t-b", "qa_id": "181"},
+        "answer": [
+            {
+                "text": "A.",
+                "existing_supported_citations": None,
+                "supported_citations": ["31"],
+                "contradicted_citations": [],
+            }
+        ],
+    }
+    assert check_run(tmp_path / "b.jsonl", "biogen25a", topics={"181": "Why?"}) == []
+    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
+        convert([_file(tmp_path, RAG_2026)], tmp_path / "c.jsonl", to="reports:biogen25a")
+    assert "1 references that no sentence cites" in caplog.text
 
 
 def test_task_a_keeps_what_contradicts_and_answers_say_that_they_do_not(
