@@ -9,6 +9,7 @@ from rubric_measures.base.extras import lazy_names
 
 if TYPE_CHECKING:
     from rubric_measures.api._agreeing import agreement, agreement_tables
+    from rubric_measures.api._answers import EvaluatedAnswers, evaluate_answers
     from rubric_measures.api._arguing import argue
     from rubric_measures.api._canaries import run_canaries
     from rubric_measures.api._checking import KeptBoard, read_board
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rubric_measures.api._correlating import Correlations, correlate
     from rubric_measures.api._designing import Designs, power
     from rubric_measures.api._evaluating import evaluate
+    from rubric_measures.api._gates import Gates, read_gates
     from rubric_measures.api._generating import generate
     from rubric_measures.api._grading import grade
     from rubric_measures.api._loading import load, load_bank
@@ -31,6 +33,7 @@ else:
         __name__,
         {
             "rubric_measures.api._agreeing": ["agreement", "agreement_tables"],
+            "rubric_measures.api._answers": ["EvaluatedAnswers", "evaluate_answers"],
             "rubric_measures.api._arguing": ["argue"],
             "rubric_measures.api._canaries": ["run_canaries"],
             "rubric_measures.api._checking": ["KeptBoard", "read_board"],
@@ -40,6 +43,7 @@ else:
             "rubric_measures.api._correlating": ["Correlations", "correlate"],
             "rubric_measures.api._designing": ["Designs", "power"],
             "rubric_measures.api._evaluating": ["evaluate"],
+            "rubric_measures.api._gates": ["Gates", "read_gates"],
             "rubric_measures.api._generating": ["generate"],
             "rubric_measures.api._grading": ["grade"],
             "rubric_measures.api._loading": ["load", "load_bank"],
@@ -57,6 +61,8 @@ __all__ = [
     "Comparisons",
     "Correlations",
     "Designs",
+    "EvaluatedAnswers",
+    "Gates",
     "KeptBoard",
     "agreement",
     "agreement_tables",
@@ -69,6 +75,7 @@ __all__ = [
     "correlate",
     "default_measures",
     "evaluate",
+    "evaluate_answers",
     "generate",
     "grade",
     "load",
@@ -76,6 +83,7 @@ __all__ = [
     "pool",
     "power",
     "read_board",
+    "read_gates",
     "refuse_sums",
     "report",
     "run_canaries",

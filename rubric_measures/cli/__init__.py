@@ -33,6 +33,7 @@ __all__ = ["COMMANDS", "Interruptible", "guarded", "main", "run_command"]
 # name -> (module, help). Modules load when their command is asked for, so that --help is instant.
 COMMANDS: dict[str, tuple[str, str]] = {
     "example": ("rubric_measures.cli.example", "run the main job on the example collection"),
+    "answers": ("rubric_measures.cli.answers", "a table of answers to grades, scores and a report"),
     "pool": ("rubric_measures.cli.pool", "runs and answers to the passages to grade"),
     "generate": ("rubric_measures.cli.generate", "queries to a test bank; passages to synthetic queries"),
     "grade": ("rubric_measures.cli.grade", "grade passages against a test bank with a model; cached, resumable"),

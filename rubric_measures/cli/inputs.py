@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +19,14 @@ from rubric_measures.formats.leaderboard_forms import FORMS
 from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
 
 if TYPE_CHECKING:
+    from rubric_measures.api import Board, Gates
     from rubric_measures.grades.grade_sets import GradeFilter
 
 __all__ = [
     "CORRECTIONS",
     "NamedNumber",
     "NamedValue",
+    "add_gate_options",
     "add_grade_options",
     "add_label_option",
     "add_places_option",
@@ -32,6 +35,8 @@ __all__ = [
     "add_test_options",
     "bank_of",
     "chosen_places",
+    "gated",
+    "gates_of",
     "grade_choices",
     "ids",
     "is_asked_for",
@@ -250,6 +255,33 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--assessor-form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
     add_plot_option(group, "the runs with intervals, queries and groups")
     add_test_options(parser)
+
+
+def add_gate_options(parser: argparse.ArgumentParser, with_alpha: bool = True) -> None:
+    """Adds the limits below which scores may not fall; the command ends with status 3 where one does."""
+    add = parser.add_argument_group("gates: the exit status is 3 where one is not passed").add_argument
+    add("--fail-under", metavar="MEASURE=N", nargs="+", action="extend", default=[], help="the least mean, of each run")
+    add(
+        "--fail-if-worse-than", metavar="BOARD.json[:RUN]",
+        help="a kept board; each run is compared with RUN, else with the run of its name, by the first measure: it may "
+        "not be lower, as a paired test over the queries of both tells",
+    )  # fmt: skip
+    add("--by", type=float, metavar="N", help="worse is lower by more than N, whatever the test")
+    if with_alpha:
+        add("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
+
+
+def gates_of(options: argparse.Namespace) -> Gates:
+    """The gates that the options name; before anything is computed or written."""
+    return api.read_gates(options.fail_under, options.fail_if_worse_than, by=options.by, alpha=options.alpha)
+
+
+def gated(gates: Gates, board: Board, status: int, runs: Sequence[str] | None = None) -> int:
+    """The exit status of a command: 3 with a line for each gate that the board does not pass, else what it was."""
+    lines = gates.failed(board, runs)
+    for line in lines:
+        logging.getLogger("rubric_measures").error("%s", line)
+    return 3 if lines else status
 
 
 def is_asked_for(options: argparse.Namespace) -> bool:

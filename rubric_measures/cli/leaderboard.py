@@ -12,12 +12,15 @@ from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import atomic_writer, check_readable_twice
 from rubric_measures.base.tables import FORMS, render
 from rubric_measures.cli.inputs import (
+    add_gate_options,
     add_grade_options,
     add_label_option,
     add_places_option,
     add_report_options,
     chosen_places,
     chosen_smallest,
+    gated,
+    gates_of,
     is_asked_for,
     keep_inputs_of,
     loaded_grades,
@@ -83,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     argue.add_argument("--scores", metavar="FILE", help="write scores and counts there, in its own form")
     add_report_options(parser)
+    add_gate_options(parser, with_alpha=False)
     add_grade_options(parser)
     add_label_option(parser)
     parser.epilog = """examples:
@@ -97,6 +101,7 @@ def run(options: argparse.Namespace) -> int:
         return _argue(options)
     if options.weights or options.scores:
         raise InputError("--weights and --scores are of judged reports; add --argue, or leave them out")
+    gates = gates_of(options)
     keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, *options.runs)
     grades = loaded_grades(options.graded, options)
     measures = options.measures or api.default_measures(grades)
@@ -159,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
     board.log_notes()
     note_labels(one for one in parse_measures(measures) if str(one) not in board.measures)
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
-    return 0 if board.is_complete else 1
+    return gated(gates, board, 0 if board.is_complete else 1)
 
 
 def _weight(text: str) -> tuple[str, float]:
@@ -171,7 +176,8 @@ def _weight(text: str) -> tuple[str, float]:
 
 
 # What scores of grades can be told, and scores of judged reports cannot.
-_OF_GRADES = ("runs", "measures", "length", "present", "summary", "facets", "per_facet", "compat", "plot")
+_OF_GRADES = ("runs", "measures", "length", "present", "summary", "facets", "per_facet", "compat", "plot", "fail_under",
+            "fail_if_worse_than")  # fmt: skip
 
 
 def _argue(options: argparse.Namespace) -> int:

@@ -53,6 +53,7 @@ def test_the_folder_holds_exactly_the_files_the_readme_names() -> None:
     files = {path.relative_to(EXAMPLE).as_posix() for path in EXAMPLE.rglob("*") if path.is_file()}
     assert files == {
         "README.md",
+        "answers.csv",
         "docs.jsonl",
         "graded.jsonl.gz",
         "nuggets.jsonl",

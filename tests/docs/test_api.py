@@ -18,7 +18,18 @@ from rubric_measures.corpora.collections import example_folder
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = {
-    *("agreement", "combine", "compare", "convert", "correlate", "generate", "grade", "load", "load_bank"),
+    *(
+        "agreement",
+        "combine",
+        "compare",
+        "convert",
+        "correlate",
+        "evaluate_answers",
+        "generate",
+        "grade",
+        "load",
+        "load_bank",
+    ),
     *("pool", "register", "score", "tournament"),
 }
 

@@ -52,14 +52,15 @@ def test_the_readme_s_main_job(
     example = ROOT / "resources" / "example"
     shutil.copytree(example, "docs", ignore=shutil.ignore_patterns("graded*", "answers", "runs"))
     shutil.copy(example / "questions.jsonl", "questions.jsonl")
+    shutil.copy(example / "answers.csv", "results.csv")
     shutil.copy(example / "runs" / "bm25.run", "bm25.run")
     shutil.copy(example / "runs" / "fusion.run", "dense.run")
     shown = [command for command in commands("README.md") if command[0] != "review"]
-    assert [command[0] for command in shown] == ["pool", "grade", "leaderboard", "evaluate", "qrels"]
+    assert [command[0] for command in shown] == ["answers", "pool", "grade", "leaderboard", "evaluate", "qrels"]
     outputs = []
     for command in shown:
         assert main(command) == 0, (command, capsys.readouterr().err)
         outputs.append(capsys.readouterr().out)
-    assert [line.split()[0] for line in outputs[2].splitlines()[:4]] == ["run", "_overall_", "bm25", "fusion"]
-    assert outputs[3].splitlines()[0].startswith("q01\tRubricCover(rel=4)@20\t")
+    assert [line.split()[0] for line in outputs[3].splitlines()[:4]] == ["run", "_overall_", "bm25", "fusion"]
+    assert outputs[4].splitlines()[0].startswith("q01\tRubricCover(rel=4)@20\t")
     assert Path("rubric.qrels").read_text(encoding="utf-8").startswith("q01 ")

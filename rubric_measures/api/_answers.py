@@ -1,0 +1,205 @@
+"""A table of answers to grades, scores and a report: what the command `answers` does."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, Unpack
+
+from rubric_measures.api._answer_banks import BankSource, given_bank, made_bank, of_asked, write_kept
+from rubric_measures.api._answer_rows import Asked, answer_tables_of, asked_in
+from rubric_measures.api._loading import Bank, File
+from rubric_measures.base.entities import TestBank
+from rubric_measures.base.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rubric_measures.api._records import GradedRecords
+    from rubric_measures.api._scoring import Board
+    from rubric_measures.grades.compiled import Grades, OnFailed
+    from rubric_measures.measures.scoring import Measures
+    from rubric_measures.records.models import QueryPassages
+    from rubric_measures.runners.models import CallOptions
+    from rubric_measures.runners.progress import Progress
+
+_LOG = logging.getLogger("rubric_measures")
+AnswerSource: TypeAlias = Union[File, "pandas.DataFrame", Iterable[Mapping[str, Any]]]
+"""Answers: a file, a data frame, a data set, or rows with names."""
+
+
+@dataclass(frozen=True)
+class EvaluatedAnswers:
+    """Answers with their grades and scores.
+
+    Attributes:
+        board: the scores of the systems.
+        grades: the grades behind them.
+        bank: the test bank: what a good answer to each question has to say.
+        records: the graded answers, with their texts and the grader's replies.
+        systems: those that answered; the board also has their contexts, where these were graded.
+        folder: where all of it was written; None where nothing was.
+    """
+
+    board: Board
+    grades: Grades
+    bank: TestBank
+    records: GradedRecords
+    systems: tuple[str, ...]
+    folder: Path | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every grade is there."""
+        return self.board.is_complete
+
+    def __str__(self) -> str:
+        return str(self.board)
+
+
+def evaluate_answers(
+    answers: AnswerSource | Sequence[AnswerSource] | Mapping[str, AnswerSource],
+    *,
+    model: str,
+    bank: Bank | None = None,
+    bank_from: BankSource | None = None,
+    output: str | os.PathLike[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    measures: Measures | None = None,
+    contexts: bool = False,
+    prompt: str | Sequence[str] = (),
+    explain: bool | None = None,
+    on_failed: OnFailed | None = None,
+    progress: Progress = False,
+    **calls: Unpack[CallOptions],
+) -> EvaluatedAnswers:
+    """Grades answers against a test bank, and scores the systems that gave them.
+
+    >>> import rubric_measures
+    >>> rows = [{"question": "Why is the sky blue?", "answer": "Air scatters blue light.",
+    ...          "reference": "Air scatters blue light most. Our eyes see little violet."}]
+    >>> result = rubric_measures.evaluate_answers(rows, model="lexical")
+    >>> [(run, cells["NuggetV(rel=4,partial_rel=3)"].mean) for run, cells in result.board.cells.items()]
+    [('answers', 0.5)]
+
+    Args:
+        answers: a row an answer: files (CSV, TSV, JSON, JSON lines, parquet), data frames, data sets, or rows with
+            names; several of them are several systems, named by the keys of a mapping, else by their files. The column
+            names of ragas, deepeval, promptfoo and Hugging Face datasets are known.
+        model: who grades: `lexical`, `hf:NAME`, `openai:NAME`, …; see `grade`.
+        bank: what good answers say: a bank, or a file of any format that `load_bank` reads. Its queries are found by
+            their ids, or by their texts.
+        bank_from: without a bank, what it is made from: `references`, nuggets that the model finds in the reference
+            answers; `sentences`, their sentences as they are; `questions`, questions that the model asks. None takes
+            `references` where each question has a reference (`sentences` for the lexical grader), else `questions`.
+        output: a folder for `graded.jsonl.gz`, `board.json`, `bank.csv`, and the cache of replies. A run that
+            was interrupted goes on from there. A `bank.csv` that stands there, perhaps edited, is used again.
+        columns: role (`query`, `answer`, `reference`, `contexts`, `id`, `system`) -> column, for names that are not
+            known; an empty name says that there is no such column.
+        measures: see `score`; None takes nugget scores where items have importance, weighted coverage where they have
+            weights, else NuggetA.
+        contexts: grade the retrieved contexts, too, as runs of their own (`NAME contexts`): whether what an answer
+            lacks was retrieved.
+        prompt: see `grade`.
+        explain: ask for a reason with each grade. None asks models behind endpoints, where no prompt is named.
+        on_failed: how a failed grade counts, see `load`.
+        progress: True shows a bar on standard error; a function is told the counts.
+        calls: how the model is asked, and limits: see `CallOptions`.
+
+    Raises:
+        InputError: the bank lacks a question, there is nothing to make a bank from, or a setting is wrong.
+        FormatError: a table cannot be read, has no column of questions or answers, or answers a question twice for one
+            system. Names file, line and columns.
+        GradingError: the model cannot be used.
+        KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
+    """
+    from rubric_measures.api._grading import grade
+    from rubric_measures.api._loading import load
+    from rubric_measures.api._scoring import score
+    from rubric_measures.base.files import atomic_writer
+
+    folder = None if output is None else _folder(output)
+    tables = answer_tables_of(answers, columns or {})
+    known = given_bank(bank, bank_from, folder)
+    asked = asked_in(tables, known)
+    if folder is not None:
+        calls.setdefault("cache", folder / "replies.sqlite")
+    used = known
+    if bank is None:
+        used = made_bank(asked, known, bank_from, model, progress, calls)
+    assert used is not None
+    used = TestBank(used.items, {**asked.texts, **used.query_texts}, used.facet_texts, used.edited)
+    if folder is not None:
+        write_kept(folder / "bank.csv", used)
+    records = grade(
+        _pooled(asked, contexts),
+        of_asked(used, asked),
+        model=model,
+        prompt=prompt,
+        explain=_explains(model, prompt) if explain is None else explain,
+        output=None if folder is None else folder / "graded.jsonl.gz",
+        progress=progress,
+        **calls,
+    )
+    grades = load(records, of_asked(used, asked), on_failed=on_failed)
+    board = score(grades, None, measures or _measures(used), overall=False)
+    if folder is not None:
+        with atomic_writer(folder / "board.json") as stream:
+            stream.write(board.render("json", -1))
+    return EvaluatedAnswers(board, grades, used, records, tuple(asked.systems), folder)
+
+
+def _explains(model: str, prompt: str | Sequence[str]) -> bool:
+    return not prompt and model.partition(":")[0] in ("openai", "litellm")
+
+
+def _measures(bank: TestBank) -> tuple[str, ...]:
+    from rubric_measures.api._scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS
+
+    items = list(bank)
+    if all(item.importance is not None for item in items):
+        # Of items that are all vital V, W and A are one.
+        is_one = all(item.importance == "vital" for item in items)
+        return ("NuggetV", "NuggetV(strict=True)") if is_one else OF_NUGGETS
+    return OF_CRITERIA if all(item.weight is not None for item in items) else OF_ANSWERS
+
+
+def _folder(output: str | os.PathLike[str]) -> Path:
+    folder = Path(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror or error})", settings=("output",)) from None
+    return folder
+
+
+def _pooled(asked: Asked, contexts: bool) -> list[QueryPassages]:
+    """The answers as passages; with contexts also these, as rankings of runs of their own."""
+    from rubric_measures.base.runs import make_run
+    from rubric_measures.corpora.pooling import pool
+    from rubric_measures.formats.reports import Answer, answer_doc_id
+
+    answers = [Answer(query_id, system, row.answer) for (query_id, system), (_, row) in asked.answers.items()]
+    retrieved = {key: row.contexts for key, (_, row) in asked.answers.items() if row.contexts}
+    runs, docs = [], dict[str, str]()
+    if contexts:
+        if not retrieved:
+            text = "there are no retrieved contexts to grade; name their column, or leave that out"
+            raise InputError(text, settings=("contexts", "columns"))
+        of_run: dict[str, list[tuple[str, str, float]]] = {}
+        for (query_id, system), texts in retrieved.items():
+            for rank, text in enumerate(dict.fromkeys(texts), 1):
+                doc_id = f"context/{answer_doc_id(text)}"
+                docs[doc_id] = text
+                of_run.setdefault(f"{system} contexts", []).append((query_id, doc_id, 1 / rank))
+        runs = [make_run(name, rows) for name, rows in of_run.items()]
+    elif retrieved:
+        _LOG.info("retrieved contexts of %d answers are not graded; they can be", len(retrieved), extra=_CONTEXTS)
+    depth = max((len(texts) for texts in retrieved.values()), default=1)
+    return list(pool(runs, depth, docs, answers=answers, queries=asked.texts, max_words=None))
+
+
+_CONTEXTS = {"settings": ("contexts",)}

@@ -1,0 +1,67 @@
+"""`answers`: a table of answers to grades, scores and a report that says which facts are missing."""
+
+from __future__ import annotations
+
+import argparse
+
+from rubric_measures.cli.inputs import NamedValue, add_gate_options, gated, gates_of, is_watched
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "a table of answers to grades, scores and a report"
+_EXAMPLE = """examples:
+  rubric_measures answers results.csv --model openai:gpt-4o -o report
+  rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o -o report
+  rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical -o report
+
+A row is an answer. The column names of ragas, deepeval, promptfoo and Hugging Face datasets are known. Several files
+are several systems. The same command again goes on where it stopped, and makes no call twice. The bank that was made
+lies in report/bank.csv: edit it, and run again."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.epilog = _EXAMPLE
+    add = parser.add_argument
+    add("answers", metavar="ANSWERS", nargs="+", help="tables: CSV, TSV, JSON, JSON lines, parquet")
+    add("--model", metavar="MODEL", required=True, help="who grades: lexical, hf:NAME, openai:NAME, …")
+    add("-o", "--output", metavar="FOLDER", required=True, help="where grades, scores, bank and report go")
+    add("--columns", metavar="ROLE=COLUMN,…", help="query, answer, reference, contexts, id, system, for other names")
+    add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: what fits the bank")
+    add("--contexts", action="store_true", help="grade the retrieved contexts, too, as runs of their own")
+    add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file")
+    add(
+        "--explain", action=argparse.BooleanOptionalAction,
+        help="ask for a reason with each grade (default: where the model is behind an endpoint)",
+    )  # fmt: skip
+    bank = parser.add_argument_group("the test bank: what good answers say").add_argument
+    bank("--bank", metavar="BANK", help="a bank of any format; queries are found by their ids, or by their texts")
+    bank(
+        "--bank-from", choices=("references", "sentences", "questions"),
+        help="without --bank: nuggets that the model finds in the reference answers (default where there are any), "
+        "their sentences as they are (default for lexical), or questions that the model asks",
+    )  # fmt: skip
+    calls = parser.add_argument_group("calls and their cost").add_argument
+    calls("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    calls("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
+    calls("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the backend")
+    calls("--cache", metavar="FILE", help="the reply cache (default: FOLDER/replies.sqlite)")
+    calls("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
+    calls("--prices", metavar="FILE", help="price table, for the limits on the cost")
+    calls("--max-calls", type=int, metavar="N", help="make so many calls at most, in all runs over the cache")
+    calls("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
+    add_gate_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command; 1 when some grades are missing."""
+    from rubric_measures.api import evaluate_answers
+    from rubric_measures.formats.answer_tables import parsed_columns
+
+    gates = gates_of(options)
+    of_gates = ("fail_under", "fail_if_worse_than", "by", "alpha")
+    given = {name: value for name, value in vars(options).items() if value is not None and name not in of_gates}
+    given["columns"] = parsed_columns(options.columns) if options.columns else None
+    made = evaluate_answers(**given, progress=is_watched())
+    print(made.board)
+    return gated(gates, made.board, 0 if made.is_complete else 1, made.systems)

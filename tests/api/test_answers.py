@@ -1,0 +1,177 @@
+"""Answers in a table, graded and scored in one call: banks from references and questions, several systems, resuming."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rubric_measures
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.corpora.collections import example_folder
+
+QUESTION = "Why is the sky blue?"
+REFERENCE = "Air scatters blue light most. Our eyes see little violet."
+ROWS = [
+    {"question": QUESTION, "system": "good", "answer": "Air scatters blue light most, and eyes see little violet."},
+    {"question": QUESTION, "system": "half", "answer": "Air scatters blue light most."},
+]
+WITH_REFERENCE = [{**row, "reference": REFERENCE} for row in ROWS]
+
+
+def scripted(folder: Path, *rules: dict[str, Any]) -> str:
+    path = folder / "model.jsonl"
+    path.write_text("".join(json.dumps(rule) + "\n" for rule in rules), encoding="utf-8")
+    return f"scripted:{path}"
+
+
+def means(result: Any) -> dict[str, float | None]:
+    measure = result.board.measures[0]
+    return {run: cells[measure].mean for run, cells in result.board.cells.items()}
+
+
+def test_the_example_from_a_table_to_scores(tmp_path: Path) -> None:
+    result = rubric_measures.evaluate_answers(example_folder() / "answers.csv", model="lexical", output=tmp_path / "r")
+    assert result.is_complete
+    assert result.board.ranking() == ["thorough", "concise", "fluent-but-empty"]
+    assert result.bank.query_texts["q01"] == "why do leaves change colour in autumn"
+    assert {item.importance for item in result.bank} == {"vital"}
+    board = json.loads((tmp_path / "r" / "board.json").read_text(encoding="utf-8"))
+    assert board["runs"][0]["run_id"] == "thorough"
+    # What lies there says the same again.
+    kept = rubric_measures.load(tmp_path / "r" / "graded.jsonl.gz", tmp_path / "r" / "bank.csv")
+    assert rubric_measures.score(kept, None, result.board.measures, overall=False).values == result.board.values
+
+
+def test_an_edited_bank_is_used_again_and_new_questions_join_it(tmp_path: Path) -> None:
+    rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", output=tmp_path)
+    bank = tmp_path / "bank.csv"
+    text = bank.read_text(encoding="utf-8")
+    edited = "\n".join(line for line in text.split("\n") if "violet" not in line)
+    bank.write_text(edited, encoding="utf-8")
+    assert means(rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", output=tmp_path)) == {
+        "good": 1,
+        "half": 1,
+    }
+    more = [*WITH_REFERENCE, {"question": "How tall is it?", "system": "half", "answer": "x", "reference": "Not tall."}]
+    result = rubric_measures.evaluate_answers(more, model="lexical", output=tmp_path)
+    assert {query_id: len(items) for query_id, items in result.bank.items.items()} == {"q01": 1, "q02": 1}
+    # Another bank would replace what was edited.
+    other = rubric_measures.TestBank.from_items([rubric_measures.RubricItem("q01/a", "q01", "Blue.", "nugget")])
+    with pytest.raises(InputError, match="holds another bank, perhaps edited"):
+        rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", bank=other, output=tmp_path)
+
+
+def test_a_model_finds_nuggets_in_references_and_asks_nothing_twice(tmp_path: Path) -> None:
+    model = scripted(
+        tmp_path,
+        {"contains": ["Initial Nugget List"], "reply": '["air scatters blue light", "eyes see little violet"]'},
+        {"contains": ["vital"], "reply": '["vital", "okay"]'},
+        {"contains": ["violet", "and eyes see"], "reply": "5"},
+        {"contains": ["air scatters"], "reply": "4"},
+        {"reply": "0"},
+    )
+    told: list[Any] = []
+    given: dict[str, Any] = {"model": model, "output": tmp_path / "r", "progress": told.append}
+    result = rubric_measures.evaluate_answers(WITH_REFERENCE, **given)
+    assert [(item.text, item.importance) for item in result.bank] == [
+        ("air scatters blue light", "vital"),
+        ("eyes see little violet", "okay"),
+    ]
+    assert result.board.measures[0].startswith("NuggetV")
+    again = rubric_measures.evaluate_answers(WITH_REFERENCE, **given)
+    assert again.records.report.run.calls == 0
+    assert again.board.values == result.board.values
+
+
+def test_questions_alone_make_a_bank_of_questions(tmp_path: Path) -> None:
+    model = scripted(
+        tmp_path,
+        {"contains": ["into concise questions"], "reply": '{"questions": ["What scatters light?"]}'},
+        {"reply": "5"},
+    )
+    result = rubric_measures.evaluate_answers(ROWS, model=model)
+    assert [item.kind for item in result.bank] == ["question"]
+    assert means(result) == {"good": 1, "half": 1}
+    for source, said in ((None, "no reference answer"), ("questions", "asks no questions")):
+        with pytest.raises(InputError, match=said):
+            rubric_measures.evaluate_answers(ROWS, model="lexical", bank_from=source)  # type: ignore[arg-type]
+
+
+def test_a_bank_is_found_by_ids_or_by_texts(tmp_path: Path) -> None:
+    item = rubric_measures.RubricItem("sky/a", "sky", "Air scatters blue light most", "nugget", importance="vital")
+    bank = rubric_measures.TestBank.from_items([item], {"sky": "Why  is the sky blue?"})
+    assert means(rubric_measures.evaluate_answers(ROWS, model="lexical", bank=bank)) == {"good": 1, "half": 1}
+    with_ids = [{**row, "query_id": "sky", "question": "Blue sky?"} for row in ROWS]
+    assert means(rubric_measures.evaluate_answers(with_ids, model="lexical", bank=bank)) == {"good": 1, "half": 1}
+    with pytest.raises(InputError, match="no items for 1 questions"):
+        rubric_measures.evaluate_answers([{**ROWS[0], "question": "Why?"}], model="lexical", bank=bank)
+
+
+def test_files_are_systems(tmp_path: Path) -> None:
+    for name, rows in (("v1", WITH_REFERENCE[:1]), ("v2", WITH_REFERENCE[1:])):
+        text = "".join(json.dumps({**row, "system": "gpt"}) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    files = [tmp_path / "v1.jsonl", tmp_path / "v2.jsonl"]
+    assert means(rubric_measures.evaluate_answers(files, model="lexical")) == {"v1": 1, "v2": 0.5}
+    named = {"a": [{**ROWS[0], "system": "", "reference": REFERENCE}], "b": [{**ROWS[1], "system": ""}]}
+    assert means(rubric_measures.evaluate_answers(named, model="lexical")) == {"a": 1, "b": 0.5}
+    with pytest.raises(InputError, match="given twice"):
+        rubric_measures.evaluate_answers([files[0], files[0]], model="lexical")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            [*WITH_REFERENCE, WITH_REFERENCE[0]],
+            "good answers 'Why is the sky blue?' a second time (before: the answers:1)",
+        ),
+        ([WITH_REFERENCE[0], {**WITH_REFERENCE[1], "reference": "Paint."}], "has another reference answer"),
+        (
+            [{**WITH_REFERENCE[0], "query_id": 1}, {**WITH_REFERENCE[1], "query_id": 2}],
+            "'Why is the sky blue?' has the ids 1 and 2",
+        ),
+        (
+            [{**WITH_REFERENCE[0], "query_id": 1}, {**WITH_REFERENCE[1], "query_id": 1, "question": "Why?"}],
+            "id 1 is of 'Why is the sky blue?' and of 'Why?'",
+        ),
+    ],
+)
+def test_what_contradicts_is_refused(rows: list[dict[str, Any]], said: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        rubric_measures.evaluate_answers(rows, model="lexical")
+    assert said in str(caught.value)
+
+
+def test_ids_of_rows_are_no_ids_of_questions() -> None:
+    rows = [{**row, "id": number} for number, row in enumerate(WITH_REFERENCE)]
+    result = rubric_measures.evaluate_answers(rows, model="lexical")
+    assert list(result.bank.items) == ["q01"]
+    assert means(result) == {"good": 1, "half": 0.5}
+
+
+def test_contexts_show_whether_what_is_missing_was_retrieved() -> None:
+    rows = [{**WITH_REFERENCE[1], "contexts": ["Air is thin.", "Our eyes see little violet."]}]
+    result = rubric_measures.evaluate_answers(rows, model="lexical", contexts=True)
+    assert means(result) == {"half": 0.5, "half contexts": 0.5}
+    with pytest.raises(InputError, match="no retrieved contexts"):
+        rubric_measures.evaluate_answers(WITH_REFERENCE, model="lexical", contexts=True)
+
+
+def test_frames_and_missing_answers() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        [*WITH_REFERENCE, {"question": "How?", "system": "good", "answer": None, "reference": "So."}]
+    )
+    result = rubric_measures.evaluate_answers(frame, model="lexical")
+    # An empty answer and one that was not given count 0.
+    assert means(result) == {"good": 0.5, "half": 0.25}
+
+
+def test_what_is_no_table_of_answers() -> None:
+    for wrong in (3, [1, 2], object()):
+        with pytest.raises(InputError):
+            rubric_measures.evaluate_answers(wrong, model="lexical")  # type: ignore[arg-type]

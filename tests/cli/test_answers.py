@@ -1,0 +1,75 @@
+"""The command `answers`: gates and their exit status, what a new user gets wrong, and Ctrl-C."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import example_folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(example_folder() / "answers.csv", "results.csv")
+    return tmp_path
+
+
+def run(*arguments: str) -> int:
+    return main(["answers", "results.csv", "--model", "lexical", "-o", "report", *arguments])
+
+
+@pytest.mark.usefixtures("folder")
+def test_gates(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--fail-under", "NuggetV=0.5", "NuggetV(strict=True)=0") == 3
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "error" in line and "of fluent" in line]
+    assert "fluent-but-empty is 0.0000, 0.5000 under 0.5; lowest: q01 0, q02 0" in line
+    shutil.copy("report/board.json", "main.json")
+    assert run("--fail-if-worse-than", "main.json") == 0
+    assert run("--fail-if-worse-than", "main.json:thorough") == 3
+    assert "below thorough of main.json (p = " in capsys.readouterr().err
+    assert (
+        main([*["leaderboard", "report/graded.jsonl.gz", "--bank", "report/bank.csv"], "--fail-under", "NuggetV=0.5"])
+        == 3
+    )
+    # The board that is compared with may be the one that is replaced.
+    rows = list(csv.DictReader(Path("results.csv").read_text(encoding="utf-8").splitlines()))
+    with Path("results.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows({**row, "answer": "" if row["system"] == "thorough" else row["answer"]} for row in rows)
+    assert run("--fail-if-worse-than", "report/board.json") == 3
+    assert "of thorough is 0.9889 below thorough of board.json (p = " in capsys.readouterr().err
+    # Another bank is said.
+    bank = Path("report/bank.csv")
+    bank.write_text("\n".join(bank.read_text(encoding="utf-8").split("\n")[:-2]) + "\n", encoding="utf-8")
+    assert run("--fail-if-worse-than", "main.json", "--by", "1") == 0
+    assert "main.json was scored with another bank" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--fail-under", "NuggetV"], "expected MEASURE=NUMBER, as in NuggetV=0.7 (--fail-under)"),
+        (["--fail-if-worse-than", "none.json"], "none.json"),
+        (["--by", "0.02"], "--fail-if-worse-than"),
+        (["--columns", "ask"], "expected query=COLUMN"),
+        (["--columns", "query=ask"], "has no column 'ask'; it has question, system, answer, reference (--columns)"),
+        (["--bank", "none.csv"], "none.csv"),
+        (["--bank-from", "questions"], "the lexical grader asks no questions"),
+        (["--contexts"], "there are no retrieved contexts to grade"),
+        (["--bank", "results.csv"], "results.csv:1: is no test bank"),
+    ],
+)
+def test_what_is_wrong_is_one_line_before_anything_is_made(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert run(*arguments) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert said in error
+    assert "Traceback" not in error
+    assert not (folder / "report" / "graded.jsonl.gz").exists()

@@ -1,0 +1,151 @@
+"""Tables of answers, in the forms that programs write them: what is read from which column, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.formats.answer_tables import AnswerRow, answer_rows, parsed_columns, read_answer_table
+
+# As `EvaluationDataset.to_csv` of ragas writes it: lists are Python's.
+RAGAS = """user_input,retrieved_contexts,response,reference
+Why is the sky blue?,"['Air scatters light.', ""It isn't paint.""]",Because of the air.,Air scatters blue light.
+"""
+# As deepeval keeps a test run.
+DEEPEVAL = {
+    "testCases": [
+        {
+            "name": "test_case_0",
+            "input": "Why is the sky blue?",
+            "actualOutput": "Because of the air.",
+            "expectedOutput": "Air scatters blue light.",
+            "context": ["what should have been found"],
+            "retrievalContext": ["Air scatters light.", "It isn't paint."],
+            "success": True,
+        }
+    ],
+    "metricsScores": [],
+}
+# As promptfoo writes its results, one a provider and test.
+PROMPTFOO = {
+    "evalId": "eval-1",
+    "results": {
+        "version": 3,
+        "prompts": [{"raw": "Answer: {{question}}", "label": "Answer: {{question}}"}],
+        "results": [
+            {
+                "id": f"result-{name}",
+                "testIdx": 0,
+                "provider": {"id": name, "label": ""},
+                "prompt": {"raw": "Answer: Why is the sky blue?", "label": "Answer: {{question}}"},
+                "vars": {"question": "Why is the sky blue?", "reference": "Air scatters blue light."},
+                "response": {"output": said, "tokenUsage": {"total": 9}},
+                "success": True,
+            }
+            for name, said in (("openai:one", "Because of the air."), ("openai:two", "It is paint."))
+        ],
+    },
+}
+PROMPTFOO_CSV = """question,reference,[openai:one] Answer: {{q}},Status,Score,[openai:two] Answer: {{q}},Status,Score
+Why is the sky blue?,Air scatters blue light.,Because of the air.,PASS,1.00,It is paint.,FAIL,0.00
+"""
+ROW = AnswerRow(1, "Why is the sky blue?", "Because of the air.", reference=("Air scatters blue light.",))
+CONTEXTS = ("Air scatters light.", "It isn't paint.")
+
+
+def write(folder: Path, name: str, content: Any) -> Path:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1), encoding="utf-8")
+    return path
+
+
+def test_ragas(tmp_path: Path) -> None:
+    assert read_answer_table(write(tmp_path, "r.csv", RAGAS)).rows == (ROW._replace(line=2, contexts=CONTEXTS),)
+    # The names of its first versions, as a data set writes them: columns.
+    old = {
+        "question": [ROW.query],
+        "answer": [ROW.answer],
+        "contexts": [[*CONTEXTS]],
+        "ground_truths": [[*ROW.reference]],
+    }
+    assert read_answer_table(write(tmp_path, "r.json", old)).rows == (ROW._replace(contexts=CONTEXTS),)
+
+
+def test_deepeval(tmp_path: Path) -> None:
+    assert read_answer_table(write(tmp_path, "run.json", DEEPEVAL)).rows == (ROW._replace(contexts=CONTEXTS),)
+    flat = {"input": ROW.query, "actual_output": ROW.answer, "expected_output": ROW.reference[0]}
+    assert read_answer_table(write(tmp_path, "cases.json", [flat])).rows == (ROW._replace(line=2),)
+
+
+def test_promptfoo(tmp_path: Path) -> None:
+    rows = (ROW._replace(system="openai:one"), ROW._replace(answer="It is paint.", system="openai:two"))
+    found = read_answer_table(write(tmp_path, "p.json", PROMPTFOO)).rows
+    assert tuple(row._replace(line=1) for row in found) == rows
+    lines = "".join(json.dumps(row) + "\n" for row in PROMPTFOO["results"]["results"])  # type: ignore[index]
+    assert read_answer_table(write(tmp_path, "p.jsonl", lines)).rows == (rows[0], rows[1]._replace(line=2))
+    wide = read_answer_table(write(tmp_path, "p.csv", PROMPTFOO_CSV)).rows
+    assert wide == tuple(row._replace(line=2) for row in rows)
+
+
+def test_hugging_face_datasets(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = {"id": [7], "question": [ROW.query], "response": [ROW.answer], "answer": [ROW.reference[0]]}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "data.parquet")
+    table = read_answer_table(tmp_path / "data.parquet")
+    # Beside a response, the answer is the reference.
+    assert table.rows == (ROW._replace(query_id="7"),)
+    assert table.columns == {"query": "question", "answer": "response", "reference": "answer", "id": "id"}
+    served = {"rows": [{"row_idx": 0, "row": {"question": ROW.query, "answer": ROW.answer}, "truncated_cells": []}]}
+    assert read_answer_table(write(tmp_path, "rows.json", served)).rows == (ROW._replace(reference=()),)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(FormatError, match="cannot be read as parquet"):
+        read_answer_table(tmp_path / "bad.parquet")
+
+
+def test_other_names_are_said(tmp_path: Path) -> None:
+    path = write(tmp_path, "own.tsv", "ask\tsaid\tid\nWhy is the sky blue?\tBecause of the air.\t3\n")
+    columns = parsed_columns("query=ask, answer=said,id=")
+    assert read_answer_table(path, columns).rows == (ROW._replace(line=2, reference=()),)
+    with pytest.raises(FormatError) as caught:
+        read_answer_table(path)
+    assert "has no column of the query and the answer; it has ask, said, id; expected query: one of user_input" in str(
+        caught.value
+    )
+    with pytest.raises(FormatError, match="has no column 'asks'; it has ask, said, id"):
+        read_answer_table(path, {"query": "asks"})
+    for wrong in ("query", "ask=query", "query=a,query=b"):
+        with pytest.raises(InputError, match="expected query=COLUMN"):
+            parsed_columns(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("empty.csv", "", "is empty"),
+        ("empty.jsonl", "\n", "is empty"),
+        ("header.csv", "question,answer\n", "holds no rows"),
+        ("list.json", "[]", "holds no rows"),
+        ("two.csv", "question,response,output\na,b,c\n", "columns response and output could each be the answer"),
+        ("gap.csv", "question,answer\na,b\n,c\n", "gap.csv:3: question: is empty"),
+        ("ragged.csv", "question,answer\na,b,c\n", "ragged.csv:2: 3 cells; the header has 2"),
+        ("quote.csv", 'question,answer\na,"b\n', "is no table"),
+        ("numbers.json", "[1, 2]", "expected an object with an answer, found 1"),
+        ("lists.jsonl", '{"question": ["a"], "response": ["b", "c"]}', "is a list; expected a text"),
+        ("torn.json", '[{"question": "a"', "is not JSON"),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path: Path, name: str, text: str, said: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        read_answer_table(write(tmp_path, name, text))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_cells_that_are_no_texts() -> None:
+    table = answer_rows([(1, {"question": 5.0, "answer": None, "contexts": [{"page_content": "a"}, " ", "b"]})])
+    assert table.rows == (AnswerRow(1, "5", "", contexts=("a", "b")),)
