@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter, model_validator
-from pydantic_core import from_json
 
 from rubric_measures.base.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import check_readable_twice, iter_lines, path_name
-from rubric_measures.base.json_files import JsonLines, TextId, check_keys, validate_line
+from rubric_measures.base.files import iter_lines, path_name, peek_head
+from rubric_measures.base.json_files import JsonLines, TextId, check_keys, json_texts, validate_line
 from rubric_measures.formats.base import Format
 from rubric_measures.records.models import Record
 
@@ -136,7 +135,9 @@ def read_bank(path: str | os.PathLike[str]) -> list[BankEntry]:
 def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
     entries: list[tuple[int, BankEntry]] = []
     numbers = 0
-    for line, data in iter_lines(name):
+    # Records are a list a line, which is not one list of entries.
+    is_list = name != "-" and peek_head(name).lstrip()[:1] == b"["
+    for line, data in (iter_lines if is_list else json_texts)(name):
         numbers += _NUMBER_ID.search(data) is not None
         start = data.lstrip()[:1]
         if start == b"[" or (start != b"{" and not entries):
@@ -154,13 +155,15 @@ def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
 
 def is_bank(path: str | os.PathLike[str]) -> bool:
     """Whether the first line of a file is an entry of a bank: then no other format need be tried."""
-    if path_name(path) != "-":
-        check_readable_twice(path_name(path))
-    try:
-        entry = from_json(next(iter_lines(path), (0, b""))[1])
-    except ValueError:
+    from rubric_measures.formats import head_of
+
+    if path_name(path) == "-":
         return False
-    return isinstance(entry, dict) and {"query_id", "items"} <= entry.keys()
+    try:
+        entry = head_of(path).object
+    except FormatError:
+        return False
+    return {"query_id", "items"} <= entry.keys()
 
 
 def load_bank(path: str | os.PathLike[str]) -> TestBank:

@@ -28,6 +28,10 @@ FILES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
         [battle("q1", "A"), battle("q2", "B"), battle("q3", "A")],
         ["tournament", "--rounds", "9", "-o", "tsv"],
     ),
+    "bank": (
+        [{"query_id": query, "items": [{"question_id": "i", "question_text": "Why?"}]} for query in ("q1", "q2")],
+        ["convert", "nuggets"],
+    ),
     "banks": (BANKS, ["convert", "bank"]),
     "reports": ([one["report"] for one in REPORTS], ["convert", "answers"]),
 }
