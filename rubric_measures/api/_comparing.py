@@ -107,24 +107,25 @@ class Comparisons(Mapping[str, "Comparison"]):
         return frame
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draws the ranking of the runs with the groups that cannot be told apart.
+        """Draws the ranking of the runs with the groups that cannot be told apart, or the differences to the baseline.
 
         Args:
             path: the figure to write: .pdf, .svg, .png or .html.
 
         Raises:
-            InputError: several measures, or a baseline: all pairs make the groups.
+            InputError: another ending, or several measures, of which only .pdf and .html hold a page each.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.plots.boards import plot_critical_difference
+        from rubric_measures.plots.comparisons import plot_critical_difference, plot_differences
         from rubric_measures.plots.files import save_figures
 
-        if len(self.by_measure) != 1:
-            raise InputError("a figure shows one measure; choose it", settings=("measures",))
-        (one,) = self.by_measure.values()
-        if one.baseline is not None:
-            raise InputError("the groups of all pairs are drawn; leave the baseline out", settings=("plot", "baseline"))
-        save_figures([plot_critical_difference(one.means, one.groups, one.measure)], path)
+        save_figures(
+            (
+                plot_critical_difference(one) if one.baseline is None else plot_differences(one)
+                for one in self.by_measure.values()
+            ),
+            path,
+        )
 
 
 def compare(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
 Scores: TypeAlias = File | Leaderboard | RecordGrades | Mapping[str, float]
 """Scores of runs: a leaderboard file, a board, or run -> score; graded records (every grade set and measure)."""
-PlotKind = Literal["leaderboards", "scatter", "length"]
+PlotKind = Literal["ranks", "scatter", "length"]
 
 
 @dataclass(frozen=True)
@@ -141,19 +141,24 @@ class Correlations:
     def _label(self, path: str, measure: str) -> str:
         return measure if self.one_file else f"{path}: {measure}"
 
-    def plot(self, path: str | os.PathLike[str], kind: PlotKind = "leaderboards") -> None:
-        """Draws all leaderboards in official order, official against automatic scores, or scores against lengths.
+    def plot(self, path: str | os.PathLike[str], kind: PlotKind = "ranks") -> None:
+        """Draws ranks against official ranks, or scores against official ones.
+
+        - `ranks`: a panel a leaderboard, with τ and the names of the runs that move most.
+        - `scatter`: one column against the official one, a named point a run; with scores by query on both sides also a
+          small point a query and run.
+        - `length`: one column against lengths, which the official column holds, with the Pareto front.
 
         Args:
             path: the figure to write: .pdf, .svg, .png or .html.
-            kind: `leaderboards`, `scatter` (by query and run), or `length` (the official column holding lengths).
+            kind: what is drawn.
 
         Raises:
             InputError: there is no leaderboard file to draw, or too many columns.
             MissingExtraError: matplotlib is not installed.
         """
         from rubric_measures.plots.files import save_figures
-        from rubric_measures.plots.scores import plot_leaderboards, plot_length, plot_manual_automatic
+        from rubric_measures.plots.scores import plot_length, plot_ranks, plot_scatter
 
         official = self.official
         named = {
@@ -163,28 +168,29 @@ class Correlations:
         if not named:
             raise InputError("leaderboards are drawn; a grid is not", settings=("plot",))
         first = f"official {official.name}"
-        if kind == "leaderboards":
-            order = sorted(official.means, key=lambda run: (-official.means[run], run))
-            scores = {first: official.means, **{name: one.means for name, one in named.items()}}
-            save_figures([plot_leaderboards(order, scores, self.errors)], path)
+        if kind == "ranks":
+            save_figures([plot_ranks(official.means, {name: one.means for name, one in named.items()}, first)], path)
             return
         if len(named) > 1:
             raise InputError(f"a figure of kind {kind} shows one column; choose it", settings=("measures",))
         name, column = next(iter(named.items()))
         runs = sorted(official.means.keys() & column.means.keys())
+        sides = [[one.means[run] for run in runs] for one in (official, column)]
         if kind == "length":
-            lengths, scores_of_runs = ([one.means[run] for run in runs] for one in (official, column))
-            save_figures([plot_length(runs, lengths, scores_of_runs, (official.name, name))], path)
+            save_figures([plot_length(runs, sides[0], sides[1], (official.name, name))], path)
             return
-        sides = [{query for run in runs for query in one.queries.get(run, ())} for one in (official, column)]
-        if not all(sides):
-            raise InputError("a scatter plot needs per-query scores on both sides", settings=("plot_kind",))
-        queries = sorted(sides[0] | sides[1])
-        tables = [
-            [[one.queries.get(run, {}).get(query, math.nan) for run in runs] for query in queries]
-            for one in (official, column)
-        ]
-        save_figures([plot_manual_automatic(tables[0], tables[1], (first, name))], path)
+        tables = [self._table(one, runs) for one in (official, column)]
+        x, y = tables if all(tables) else sides
+        errors = (self.errors[first], next(found for label, found in self.errors.items() if label != first))
+        save_figures([plot_scatter(runs, x, y, (first, name), errors)], path)
+
+    def _table(self, scores: RunScores, runs: Sequence[str]) -> list[list[float]]:
+        """(queries, runs) scores, NaN where one is missing; empty where there are none by query."""
+        if not any(scores.queries.get(run) for run in runs):
+            return []
+        every = (self.official, *self.columns)
+        queries = sorted({query for one in every for run in runs for query in one.queries.get(run, ())})
+        return [[scores.queries.get(run, {}).get(query, math.nan) for run in runs] for query in queries]
 
 
 def correlate(

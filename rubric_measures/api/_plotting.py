@@ -1,66 +1,97 @@
-"""Drawing a board: what its pictures need, put together from its scores."""
+"""Drawing a board: what its pictures need, put together from its scores, and from the grades behind them."""
 
 from __future__ import annotations
 
+import math
 import os
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
 
+from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, are_labels, loaded
+from rubric_measures.api._runs import Runs, rankings_for, run_list
+from rubric_measures.base.errors import InputError
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 
 if TYPE_CHECKING:
-    from rubric_measures.meta_evaluation.intervals import Draws
-    from rubric_measures.meta_evaluation.run_comparison import Comparison, Procedure, Test
-    from rubric_measures.plots.boards import DotPanel
+    from matplotlib.figure import Figure
 
-__all__ = ["plot_board"]
+    from rubric_measures.leaderboards.items import ItemGrades
+    from rubric_measures.meta_evaluation.intervals import Draws, Interval
+    from rubric_measures.meta_evaluation.run_comparison import Comparison, Procedure, Test
+    from rubric_measures.plots.dots import DotPanel
+
+__all__ = ["BoardPlot", "PlotSettings", "plot_board"]
+
+BoardPlot = Literal["dots", "boxes", "differences", "heat"]
+_KINDS = get_args(BoardPlot)
+
+
+@dataclass(frozen=True)
+class PlotSettings:
+    """How the numbers of a picture are made: see `Board.compare`."""
+
+    draws: Draws
+    correction: Procedure
+    test: Test
+    alpha: float
+    baseline: str | None = None
 
 
 def plot_board(
     board: Leaderboard,
     path: str | os.PathLike[str],
-    draws: Draws,
-    correction: Procedure,
-    test: Test,
-    alpha: float,
+    kind: BoardPlot,
+    settings: PlotSettings,
+    grades: Gradable | None = None,
+    runs: Runs | None = None,
 ) -> None:
-    """Writes the dot plot of a board, see `Board.plot`."""
-    from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
-    from rubric_measures.meta_evaluation.run_comparison import compare_runs
-    from rubric_measures.plots.boards import plot_dots
+    """Writes a picture of a board, see `Board.plot`."""
     from rubric_measures.plots.files import check_figure_path, save_figures
 
     check_figure_path(path)
-    runs = [run for run in board.ranking() if run != OVERALL and run not in BELOW]
-    intervals = {
-        run: {name: (one.low, one.high) for name, one in row.items() if one.low is not None and one.high is not None}
-        for run, row in mean_intervals(board, draws).items()
-    }
-    panels = []
-    for name in board.measures:
-        compared = None
-        if not _is_sum(board, name) and _share_queries(board, name, runs):
-            scores = {run: _scored(board, run, name) for run in runs}
-            compared = compare_runs(
-                scores, name, procedure=correction, test=test, alpha=alpha, rounds=draws.rounds, seed=draws.seed
-            )
-        panels.append(_panel(board, name, runs, intervals, compared))
+    if kind not in _KINDS:
+        raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
+    if kind == "differences" and settings.baseline is None:
+        raise InputError("differences are to a baseline; name it", settings=("baseline",))
+    pages: Iterable[Figure]
+    if kind == "heat":
+        pages = _heat(board, grades, runs)
+    elif kind == "differences":
+        pages = _differences(board, settings)
+    else:
+        pages = [_dots(board, settings, boxes=kind == "boxes")]
+    save_figures(pages, path)
+
+
+def _runs_of(board: Leaderboard) -> list[str]:
+    return [run for run in board.ranking() if run != OVERALL and run not in BELOW]
+
+
+def _dots(board: Leaderboard, settings: PlotSettings, boxes: bool) -> Figure:
+    from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
+    from rubric_measures.plots.dots import plot_dots
+
+    runs = _runs_of(board)
+    intervals = {} if boxes else mean_intervals(board, settings.draws)
+    panels = [_panel(board, name, runs, settings, intervals) for name in board.measures]
     counts = sorted({board.cells[run][name].queries for run in runs for name in board.measures})
     over = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     said = [f"{len(runs)} runs over {over} queries: mean"]
+    if boxes:
+        said = [f"{len(runs)} runs, query by query ({over} queries); boxes hold the middle half"]
     if any(panel.intervals for panel in panels):
-        said.append(f"with {100 * draws.level:.4g} % interval")
+        said.append(f"with {100 * settings.draws.level:.4g} % interval")
     if any(panel.groups for panel in panels):
-        said.append(f"and groups that cannot be told apart ({test} test, {correction}, α = {alpha:g})")
-    save_figures([plot_dots(runs, panels, " ".join(said))], path)
+        test = f"{settings.test} test, {settings.correction}, α = {settings.alpha:g}"
+        said.append(f"and groups that cannot be told apart ({test})")
+    return plot_dots(runs, panels, " ".join(said), boxes)
 
 
 def _is_sum(board: Leaderboard, name: str) -> bool:
     """Whether a measure is a count that is summed over queries: such cells have no standard error."""
     return all(row[name].standard_error is None and row[name].queries > 1 for row in board.cells.values())
-
-
-def _share_queries(board: Leaderboard, name: str, runs: list[str]) -> bool:
-    return len(runs) > 1 and len(set.intersection(*(set(_scored(board, run, name)) for run in runs))) > 1
 
 
 def _scored(board: Leaderboard, run: str, name: str) -> dict[str, float]:
@@ -71,19 +102,120 @@ def _scored(board: Leaderboard, run: str, name: str) -> dict[str, float]:
 def _panel(
     board: Leaderboard,
     name: str,
-    runs: list[str],
-    intervals: dict[str, dict[str, tuple[float, float]]],
-    compared: Comparison | None,
+    runs: Sequence[str],
+    settings: PlotSettings,
+    intervals: Mapping[str, Mapping[str, Interval]],
 ) -> DotPanel:
-    from rubric_measures.plots.boards import DotPanel
+    from rubric_measures.plots.dots import DotPanel
 
-    is_sum = _is_sum(board, name)
+    means = {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None}
     best = board.cells[OVERALL][name].mean if OVERALL in board.cells else None
-    return DotPanel(
-        f"{name} (sum)" if is_sum else name,
-        {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None},
-        {} if is_sum else {run: intervals[run][name] for run in runs if name in intervals[run]},
-        {} if is_sum else {run: list(_scored(board, run, name).values()) for run in runs},
-        () if compared is None else compared.groups,
-        best,
+    if _is_sum(board, name):
+        return DotPanel(f"{name} (sum)", means, best=best)
+    queries = {run: _scored(board, run, name) for run in runs}
+    shown = {run: list(values.values()) for run, values in queries.items()}
+    if not intervals:
+        return DotPanel(name, means, queries=shown, best=best)
+    common = set.intersection(*map(set, queries.values()))
+    groups = _compared(board, name, settings).groups if len(runs) > 1 and len(common) > 1 else ()
+    ends = {run: (intervals[run][name].low, intervals[run][name].high) for run in runs}
+    known = {run: (low, high) for run, (low, high) in ends.items() if low is not None and high is not None}
+    return DotPanel(name, means, known, shown, groups, best)
+
+
+def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: str | None = None) -> Comparison:
+    from rubric_measures.meta_evaluation.run_comparison import compare_runs
+
+    return compare_runs(
+        {run: _scored(board, run, name) for run in _runs_of(board)},
+        name,
+        baseline=baseline,
+        procedure=settings.correction,
+        test=settings.test,
+        alpha=settings.alpha,
+        rounds=settings.draws.rounds,
+        seed=settings.draws.seed,
     )
+
+
+def _differences(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
+    """A page a measure."""
+    from rubric_measures.plots.comparisons import plot_differences
+
+    for name in board.measures:
+        comparison = _compared(board, name, settings, settings.baseline)
+        yield plot_differences(comparison, _each_query(board, name, str(settings.baseline)))
+
+
+def _each_query(board: Leaderboard, name: str, baseline: str) -> dict[str, list[float]]:
+    base = _scored(board, baseline, name)
+    return {
+        run: [value - base[query] for query, value in _scored(board, run, name).items() if query in base]
+        for run in _runs_of(board)
+        if run != baseline
+    }
+
+
+def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Iterator[Figure]:
+    """Queries by runs by the first measure, then items by runs, a page a query."""
+    from rubric_measures.plots.cells import plot_items, plot_queries
+
+    order, name = _runs_of(board), board.measures[0]
+    queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))
+    table = [[_value(board.values[run][name].get(query)) for run in order] for query in queries]
+    title = f"{name}, query by query: {len(order)} runs over {len(queries)} queries, the easiest on top"
+    yield plot_queries(queries, order, table, name, title)
+    if grades is None:
+        return
+    found = re.search(r"@(\d+)", " ".join(board.measures))
+    cutoff = None if found is None else int(found[1])
+    top = "ranking" if cutoff is None else f"top {cutoff}"
+    for query in _item_grades(grades, runs, cutoff):
+        bold = "" if query.covers is None else f"; bold: covered (at least {query.covers})"
+        best = {run: query.best.get(run, (None,) * len(query.items)) for run in order}
+        yield plot_items(
+            [item.text or item.item_id for item in query.items],
+            best,
+            f"{query.query_id}: best grade of each item in each run's {top}{bold}",
+            None if query.scale is None else (query.scale.lowest, query.scale.highest),
+            query.covers,
+        )
+
+
+def _value(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> list[ItemGrades]:
+    from rubric_measures.leaderboards.items import item_grades
+    from rubric_measures.leaderboards.runs import spool_runs
+    from rubric_measures.leaderboards.scoring import ranked_by
+
+    known = loaded(grades)
+    if isinstance(known, RecordGrades) and known.records.name == "-":
+        text = "items are drawn from the grades, which are read twice: give a file, not standard input"
+        raise InputError(text, settings=("plot_kind",))
+    if are_labels(known):
+        return []
+    if runs is None:
+        if isinstance(known, RecordGrades):
+            return known.records.consume(
+                lambda stream: [item_grades(query.query_id, query.grades, query.rankings, cutoff) for query in stream]
+            )
+        if not isinstance(known, AnswerGrades):
+            raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
+        rankings = known.answers.rankings
+        return [
+            item_grades(name, query, {run: found.get(name, ()) for run, found in rankings.items()}, cutoff)
+            for name, query in known.queries.items()
+        ]
+    listed = run_list(runs)
+    paths = [run for run in listed if isinstance(run, str)]
+    if paths:
+        with spool_runs(paths, cutoff) as spool:
+            return [item_grades(name, query, ranked_by(spool, query), cutoff) for name, query in known.queries.items()]
+    held = {run.run_id: rankings_for(run, known) for run in listed if not isinstance(run, str)}
+    return [
+        item_grades(name, query, {run: found.get(name, ()) for run, found in held.items()}, cutoff)
+        for name, query in known.queries.items()
+    ]

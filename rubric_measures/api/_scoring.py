@@ -34,6 +34,7 @@ from rubric_measures.measures.scoring import Measures, note_labels, parse_measur
 if TYPE_CHECKING:
     import pandas
 
+    from rubric_measures.api._plotting import BoardPlot
     from rubric_measures.grades.loading import RecordQuery
     from rubric_measures.leaderboards.runs import RunSpool
     from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
@@ -220,7 +221,11 @@ class Board(Leaderboard):
     def plot(
         self,
         path: str | os.PathLike[str],
+        kind: BoardPlot = "dots",
         *,
+        grades: Gradable | None = None,
+        runs: Runs | None = None,
+        baseline: str | None = None,
         level: float = 0.95,
         correction: Procedure = "holm",
         test: Test = "t",
@@ -228,14 +233,21 @@ class Board(Leaderboard):
         rounds: int = 10_000,
         seed: int = 42,
     ) -> None:
-        """Draws the board: a row a run, best first by the first measure, and a panel a measure in its own unit.
+        """Draws the board, in the measures' own units.
 
-        A run has its mean with the bootstrap interval, its queries in grey, and squares in the columns of the groups of
-        runs that it cannot be told apart from.
+        - `dots`: a row a run, best first by the first measure, and a panel a measure: mean with bootstrap interval,
+          single queries in grey, and squares in the columns of the groups of runs that it cannot be told apart from.
+        - `boxes`: the same rows with the quartiles of the queries.
+        - `differences`: a page a measure, every run minus the baseline, best first.
+        - `heat`: queries by runs by the first measure; with grades also items by runs, a page a query.
 
         Args:
-            path: the figure to write: .pdf, .svg, .png or .html.
-            level: nominal coverage of intervals, in (0, 1).
+            path: the figure to write: .pdf, .svg, .png or .html; .svg and .png hold the first page.
+            kind: what is drawn.
+            grades: as for `score`; for the items of `heat`.
+            runs: likewise.
+            baseline: the run that `differences` are to.
+            level: nominal coverage of intervals of means, in (0, 1).
             correction: see `compare`.
             test: see `compare`.
             alpha: see `compare`.
@@ -243,13 +255,15 @@ class Board(Leaderboard):
             seed: of both.
 
         Raises:
-            InputError: another ending, or a folder that does not exist.
+            InputError: another ending, a folder that does not exist, or no baseline where one is needed.
+            UnknownNameError: there is no such baseline.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.api._plotting import plot_board
+        from rubric_measures.api._plotting import PlotSettings, plot_board
         from rubric_measures.meta_evaluation.intervals import Draws
 
-        plot_board(self, path, Draws(rounds, seed, level), correction, test, alpha)
+        settings = PlotSettings(Draws(rounds, seed, level), correction, test, alpha, baseline)
+        plot_board(self, path, kind, settings, grades, runs)
 
 
 def score(

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-judgment", type=int, choices=[1, 2], default=1,
         help="of --tables: the least judgment that is relevant; 1 as in the workbench, 2 as in its paper (default 1)",
     )  # fmt: skip
-    add_plot_option(parser, "how the labels of the first two sources differ (Bland–Altman)")
+    add_plot_option(parser, "the labels of the first two sources", ("bland-altman", "confusion"))
     add_bootstrap_options(parser)
     parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
@@ -108,10 +108,12 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.plot is not None:
         from rubric_measures.plots.files import save_figures
-        from rubric_measures.plots.labels import plot_bland_altman
+        from rubric_measures.plots.labels import plot_bland_altman, plot_confusion
 
-        x, y = result.aligned
-        save_figures([plot_bland_altman(x, y, names=(result.names[0], result.names[1]))], options.plot)
+        names = (result.names[0], result.names[1])
+        is_confusion = options.plot_kind == "confusion"
+        drawn = plot_confusion(result.agreement, names) if is_confusion else plot_bland_altman(*result.aligned, names)
+        save_figures([drawn], options.plot)
     _write(agreement_report(result, options.places), options)
     return _say(result)
 

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from rubric_measures import api
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.inputs import add_grade_options, add_places_option, grade_choices, keep_inputs_of
+from rubric_measures.cli.inputs import (
+    add_grade_options,
+    add_places_option,
+    add_plot_option,
+    grade_choices,
+    keep_inputs_of,
+)
 from rubric_measures.formats.leaderboards import FORMS
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
 from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
@@ -49,11 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rel", type=int, nargs="+", help="levels of a grid (default: those of the scale)")
     parser.add_argument("--best-by", metavar="NAME", help="mark the best of this coefficient (default: the first)")
     parser.add_argument("--compat", choices=["workbench"], help="a missing run stops; a grid scores as the program")
-    parser.add_argument("--plot", metavar="FILE", help="also draw the leaderboards (pdf, svg, png, html)")
-    parser.add_argument(
-        "--plot-kind", choices=["leaderboards", "scatter", "length"], default="leaderboards",
-        help="all leaderboards in official order (default); official against automatic scores by query and run; or "
-        "score against length, OFFICIAL holding the lengths",
+    kinds = ("ranks", "scatter", "length")
+    add_plot_option(
+        parser, "ranks, scores by run and query, or scores against length (which OFFICIAL holds)", kinds
     )  # fmt: skip
     add_bootstrap_options(parser)
     parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")

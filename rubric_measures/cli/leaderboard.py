@@ -132,8 +132,9 @@ def run(options: argparse.Namespace) -> int:
             **units,
         )
     if options.plot is not None:
-        drawn = ("level", "correction", "test", "alpha", "rounds", "seed")
-        board.plot(options.plot, **{name: getattr(options, name) for name in drawn})
+        drawn = ("baseline", "level", "correction", "test", "alpha", "rounds", "seed")
+        chosen = {name: getattr(options, name) for name in drawn}
+        board.plot(options.plot, options.plot_kind, grades=grades, runs=runs, **chosen)
     if is_asked_for(options):
         # Means alone need neither numpy nor scipy.
         from rubric_measures.meta_evaluation.comparison_tables import report_of

@@ -8,7 +8,7 @@ import logging
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
-from rubric_measures.cli.inputs import NamedValue, add_places_option, ids, is_watched
+from rubric_measures.cli.inputs import NamedValue, add_places_option, add_plot_option, ids, is_watched
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output-format", default="text", choices=list(FORMS),
         help="a table with intervals (default), or a leaderboard; json has everything")  # fmt: skip
     add("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_plot_option(parser, "ratings, groups and the win matrix")
     add_places_option(parser, None, " of ratings", "1; tsv, json, jsonl and trec_eval: all digits")
 
     rating = parser.add_argument_group("ratings").add_argument
@@ -104,9 +105,14 @@ def run(options: argparse.Namespace) -> int:
     keep_inputs(options.output, *read)
     keep_apart(output=options.output, save=options.save)
     keep_cache(options.cache or (f"{options.save}.cache.sqlite" if options.save else None), options.output)
-    shown = ("output", "output_format", "places")
+    if options.plot is not None:
+        keep_inputs(options.plot, *read)
+        keep_apart(output=options.output, save=options.save, plot=options.plot)
+    shown = ("output", "output_format", "places", "plot")
     settings = {name: value for name, value in vars(options).items() if name not in shown}
     result = tournament(**settings, progress=is_watched())
+    if options.plot is not None:
+        result.plot(options.plot)
     with atomic_writer(options.output) as stream:
         stream.write(render(result, options.output_format, _places(options)))
     for note in result.notes:

@@ -14,6 +14,7 @@ from rubric_measures.base.tables import TABLE_FORMS, render
 from rubric_measures.cli.inputs import (
     NamedValue,
     add_grade_options,
+    add_plot_option,
     bank_of,
     ids,
     is_watched,
@@ -91,9 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="item statistics: these TREC runs make the leaderboard (default: the rankings in GRADED)",
     )
-    parser.add_argument(
-        "--plot", metavar="FILE", help="a figure: of item statistics bank size against stability, or the calibration"
-    )
+    add_plot_option(parser, "bank size against stability (--item-statistics), or the calibration")
     parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
     parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
     parser.add_argument("--min-rating", type=int, help="the least grade that covers an item (default: the scale's)")

@@ -46,6 +46,7 @@ __all__ = [
     "make_cell",
     "measure_names",
     "needed_depth",
+    "ranked_by",
     "ranking_digest",
     "score_records",
     "with_failures",
@@ -450,7 +451,8 @@ def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, obje
     return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **more}
 
 
-def _ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
+def ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
+    """run -> the doc_ids of a query, best first, under the ids of its grades."""
     rankings = runs.rankings(query.query_id)
     written = written_id(query.query_id)
     if written != query.query_id:
@@ -502,7 +504,7 @@ def score_records(
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
-        rankings = query.rankings if runs is None else _ranked_by(runs, query.grades)
+        rankings = query.rankings if runs is None else ranked_by(runs, query.grades)
         # The facets of a query have the same rankings.
         if runs is None and query.query_id not in scoring.parts:
             for run_id, ranking in rankings.items():

@@ -36,6 +36,7 @@ from rubric_measures.meta_evaluation.correlation import (
 __all__ = [
     "CoefficientInterval",
     "Draws",
+    "Interval",
     "QueryTau",
     "correlate_over_queries",
     "correlate_over_runs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -165,6 +166,27 @@ class Tournament:
         rows = [dataclasses.asdict(one) for one in self.ratings]
         frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows).set_index("agent")
         return frame
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draws the ratings with their intervals and groups beside the win matrix.
+
+        Args:
+            path: the figure to write: .pdf, .svg, .png or .html.
+
+        Raises:
+            InputError: another ending, or a folder that does not exist.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.plots.files import save_figures
+        from rubric_measures.plots.tournaments import plot_tournament
+
+        said = [f"{len(self.ratings)} agents, {self.games} games about {self.queries} queries: Bradley–Terry rating"]
+        known = {one.agent: (one.low, one.high) for one in self.ratings if one.standard_error is not None}
+        said += ["with interval"] * bool(known) + ["and groups that cannot be told apart"] * bool(self.groups)
+        if len(self.separate) > 1:
+            said.append(f"({len(self.separate)} groups of agents never met: their ratings are not on one scale)")
+        ratings = {one.agent: one.rating for one in self.ratings}
+        save_figures([plot_tournament(ratings, known, self.groups, self.table.rates, " ".join(said))], path)
 
     def leaderboard(self) -> Leaderboard:
         """The ratings as a leaderboard: `BradleyTerry` (with standard error), `Elo`, and `WinRate` with its queries.

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -61,13 +61,13 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def save_figures(figures: Sequence[Figure], path: str | os.PathLike[str]) -> None:
+def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str]) -> None:
     """Writes the pages of a picture, by the name's ending; equal figures give equal bytes.
 
     PDF and HTML hold all pages. SVG and PNG (300 dpi) hold the first one, and how many are left out is said.
 
     Args:
-        figures: one or more.
+        figures: one or more; made one after the other, so that many pages need no memory.
         path: the file. Where it is a symbolic link, its target is written.
 
     Raises:
@@ -81,8 +81,11 @@ def save_figures(figures: Sequence[Figure], path: str | os.PathLike[str]) -> Non
     ):
         warnings.simplefilter("always")
         # Not into the file: where the disk is full, some formats end in other errors, which do not name it.
-        content = _pdf(figures) if suffix == ".pdf" else _page(figures) if suffix == ".html" else None
-        drawn = _drawn(figures[0], suffix[1:]) if content is None else content
+        if suffix in _FORMS:
+            drawn, left = _FORMS[suffix](figures), 0
+        else:
+            first, *others = figures
+            drawn, left = _drawn(first, suffix[1:]), len(others)
     if any("missing from font" in str(one.message) for one in said):
         _LOG.warning("%s: the font lacks some characters of the names; they are drawn as boxes", target)
     try:
@@ -90,8 +93,8 @@ def save_figures(figures: Sequence[Figure], path: str | os.PathLike[str]) -> Non
             cast(io.TextIOWrapper, stream).buffer.write(drawn)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
-    if content is None and len(figures) > 1:
-        _LOG.warning("%s: holds the first of %d pages; .pdf and .html hold all", target, len(figures))
+    if left:
+        _LOG.warning("%s: holds the first of %d pages; .pdf and .html hold all", target, left + 1)
 
 
 def _drawn(figure: Figure, form: str) -> bytes:
@@ -100,20 +103,23 @@ def _drawn(figure: Figure, form: str) -> bytes:
     return drawn.getvalue()
 
 
-def _pdf(figures: Sequence[Figure]) -> bytes:
+def _pdf(figures: Iterable[Figure]) -> bytes:
     drawn = io.BytesIO()
     pages: Any = require("matplotlib.backends.backend_pdf", "plot").PdfPages
-    with pages(drawn, metadata={"Title": _title(figures[0]), "CreationDate": None}) as book:
+    with pages(drawn, metadata={"CreationDate": None}) as book:
         for figure in figures:
+            book.infodict().setdefault("Title", _title(figure))
             book.savefig(figure)
     return drawn.getvalue()
 
 
-def _page(figures: Sequence[Figure]) -> bytes:
+def _page(figures: Iterable[Figure]) -> bytes:
     """An SVG a figure, with its title as a heading of the page in the place of that in the picture."""
     parts = []
+    name = ""
     for number, figure in enumerate(figures):
         title = _title(figure)
+        name = name or title
         shown = figure.get_suptitle()
         figure.suptitle("")
         drawing = _drawn(figure, "svg").decode("utf-8")
@@ -124,7 +130,10 @@ def _page(figures: Sequence[Figure]) -> bytes:
         drawing = drawing.replace("<svg", f'<svg role="img" aria-label="{html.escape(title)}"', 1)
         heading = "h2" if number else "h1"
         parts.append(f"<{heading}>{html.escape(title)}</{heading}>\n<figure>\n{drawing}</figure>\n")
-    return _PAGE.format(title=html.escape(_title(figures[0])), body="".join(parts)).encode("utf-8")
+    return _PAGE.format(title=html.escape(name), body="".join(parts)).encode("utf-8")
+
+
+_FORMS: Mapping[str, Callable[[Iterable[Figure]], bytes]] = {".pdf": _pdf, ".html": _page}
 
 
 def _title(figure: Figure) -> str:

@@ -1,4 +1,4 @@
-"""Scores of runs against other scores of the same runs: leaderboards in official order, by query and run, by length."""
+"""Scores of runs against other scores of the same runs: ranks, points by run and query, length, smaller banks."""
 
 from __future__ import annotations
 
@@ -7,131 +7,162 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.meta_evaluation.intervals import Draws, pooled_tau, query_tau
-from rubric_measures.plots.style import COLOURS, MARKERS, figure_of, legend_above, name_axes
+from rubric_measures.plots.dots import lines_of
+from rubric_measures.plots.style import (
+    BLUE,
+    COLOURS,
+    ORANGE,
+    figure_of,
+    legend_below,
+    name_axes,
+    name_points,
+    shown_number,
+    titled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["pareto_front", "plot_leaderboards", "plot_length", "plot_manual_automatic"]
+__all__ = ["pareto_front", "plot_length", "plot_ranks", "plot_scatter", "plot_stability"]
 
 FloatArray = NDArray[np.float64]
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+# Beyond this many runs, names of all would cover the points.
+_MANY_NAMES = 30
 
 
-def _normalised(scores: Mapping[str, float], runs: Sequence[str]) -> tuple[FloatArray, float]:
-    values = np.array([scores.get(run, np.nan) for run in runs])
-    if np.isnan(values).all():
-        raise InputError("a leaderboard has none of the runs that are to be plotted")
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    span = high - low
-    return ((values - low) / span if span else np.where(np.isnan(values), np.nan, 0.5)), span
+def _shown(value: float | None) -> str:
+    return "undefined" if value is None else shown_number(value)
 
 
-def plot_leaderboards(
-    order: Sequence[str],
-    leaderboards: Mapping[str, Mapping[str, float]],
-    errors: Mapping[str, Mapping[str, float]] | None = None,
-    label: str = "runs in official order",
-) -> Figure:
-    """Several leaderboards over the runs in official order, each min-max normalised to [0, 1], with error bars.
+def plot_ranks(official: Mapping[str, float], others: Mapping[str, Mapping[str, float]], name: str) -> Figure:
+    """Ranks against official ranks, a panel a leaderboard, with τ; the runs that move most are named.
+
+    Equal scores share the mean of their ranks; rank 1 is the best, at the upper left. On the line both leaderboards
+    agree. Named are up to eight runs that move by two ranks or more.
 
     Args:
-        order: the runs, officially best first.
-        leaderboards: name -> run -> score, higher is better; runs without a score have a gap. All runs tied: 0.5.
-        errors: name -> run -> standard error, in the scores' unit.
-        label: of the axis of runs.
+        official: run -> official score, higher is better.
+        others: name of a leaderboard -> run -> score.
+        name: of the official scores.
 
     Raises:
-        InputError: no leaderboard, or one without any of the runs.
-
-    Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), Figure 2.
+        InputError: there is no leaderboard, or one without any of the runs.
     """
-    if not leaderboards:
+    if not others:
         raise InputError("there is no leaderboard to plot")
-    # Long run names and legends take height of their own, not that of the axes.
-    height = 3.0 + 0.06 * max((len(run) for run in order), default=0) + 0.18 * len(leaderboards)
-    figure, (axes,) = figure_of(max(5.0, 1.5 + 0.16 * len(order)), height)
-    spread = min(0.5, 0.14 * (len(leaderboards) - 1))
-    shifts = np.linspace(-spread / 2, spread / 2, len(leaderboards)) if len(leaderboards) > 1 else [0.0]
-    for index, (name, scores) in enumerate(leaderboards.items()):
-        values, span = _normalised(scores, order)
-        bars = None
-        if errors is not None and errors.get(name) and span:
-            bars = np.array([errors[name].get(run, 0.0) for run in order]) / span
-        style = index % len(COLOURS)
-        axes.errorbar(
-            np.arange(len(order)) + shifts[index],
-            values,
-            yerr=bars,
-            label=name,
-            color=COLOURS[style],
-            marker=MARKERS[style],
-            linestyle=_DASHES[style],
-            markersize=3.5,
-            linewidth=0.9,
-            elinewidth=0.6,
-            capsize=1.2,
-        )
-    axes.set_xticks(np.arange(len(order)), order, rotation=90, fontsize=7)
-    axes.set_xlim(-0.8, len(order) - 0.2)
-    name_axes(axes, label, "score, min-max normalised")
-    axes.grid(axis="y", color="0.88", linewidth=0.6)
-    axes.set_axisbelow(True)
-    legend_above(axes)
+    across = min(3, len(others))
+    rows = -(-len(others) // across)
+    figure, every = figure_of(max(4.2, 3.4 * across), 3.4 * rows, len(others), across)
+    for number, (axes, (other, scores)) in enumerate(zip(every, others.items(), strict=True), 1):
+        runs = sorted(official.keys() & scores.keys())
+        if not runs:
+            raise InputError("a leaderboard has none of the runs that are to be plotted")
+        x_scores, y_scores = [official[run] for run in runs], [scores[run] for run in runs]
+        x, y = (np.asarray(rankdata([-score for score in side])) for side in (x_scores, y_scores))
+        axes.plot([1, len(runs)], [1, len(runs)], color="0.45", linewidth=1.0, linestyle=":", label="the same rank")
+        axes.set_xlim(0.4, len(runs) + 0.6)
+        axes.set_ylim(len(runs) + 0.6, 0.4)
+        moved = sorted(range(len(runs)), key=lambda place: (-abs(x[place] - y[place]), place))
+        named = [place for place in moved if abs(x[place] - y[place]) >= 2][:8]
+        rest = [place for place in range(len(runs)) if place not in named]
+        axes.plot(x[rest], y[rest], "o", color=BLUE, markersize=4.5, label="run", gid=f"runs-{number}")
+        if named:
+            axes.plot(
+                x[named], y[named], "D", color=ORANGE, markersize=5.5, label="moves most", gid=f"outliers-{number}"
+            )
+            name_points(axes, list(x[named]), list(y[named]), [runs[place] for place in named])
+        tau = _shown(correlate(x_scores, y_scores, "kendall", test=False).value)
+        axes.set_title(f"{lines_of(other)}\nτ = {tau}, {len(runs)} runs", fontsize=9)
+        axes.set_xlabel(f"rank by {lines_of(name)}", fontsize=9)
+        axes.set_ylabel("rank", fontsize=9)
+        axes.locator_params(integer=True, nbins=8)
+        axes.set_aspect("equal")
+    titled(figure, f"Ranks of runs against those by {name}")
+    legend_below(figure)
     return figure
 
 
-def plot_manual_automatic(
-    manual: ArrayLike, automatic: ArrayLike, names: tuple[str, str] = ("manual", "automatic")
+def plot_scatter(
+    runs: Sequence[str],
+    official: ArrayLike,
+    scores: ArrayLike,
+    names: tuple[str, str] = ("official", "scores"),
+    errors: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {}),
 ) -> Figure:
-    """Manual against automatic scores of query/run pairs (small) and runs (large), with the three τ's in the corner.
+    """Scores against official scores, a named point a run; with scores by query also a small point a query and run.
+
+    Both axes are in their own units; where both are shares, they have one scale, and a line on which both are equal.
+    The τ of the runs stands above; with scores by query also their τ by query, averaged, and over all pairs.
 
     Args:
-        manual: (queries, runs) scores; NaN is missing.
-        automatic: (queries, runs), same runs and queries.
+        runs: the runs.
+        official: a score a run, or (queries, runs), whose means over the queries that both sides have are the runs'
+            scores; NaN is missing.
+        scores: likewise, of the same shape.
         names: the labels of the axes.
+        errors: run -> standard error of its score, on both sides; runs may be left out.
 
     Raises:
-        InputError: the tables differ in shape, or no query/run pair has a score on both sides.
+        InputError: the sides differ in shape, or no run has a score on both.
 
-    Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 6.
+    Source: after Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 6.
     """
-    x, y = np.asarray(manual, dtype=np.float64), np.asarray(automatic, dtype=np.float64)
-    if x.ndim != 2 or x.shape != y.shape:
-        raise InputError(f"manual and automatic scores need one shape (queries × runs), not {x.shape} and {y.shape}")
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if x.ndim not in (1, 2) or x.shape != y.shape or x.shape[-1] != len(runs):
+        raise InputError(f"both sides need one shape (queries × runs, or a score a run), not {x.shape} and {y.shape}")
     missing = np.isnan(x) | np.isnan(y)
     if missing.all():
-        raise InputError("manual and automatic scores have no query in common")
-    x, y = np.where(missing, np.nan, x), np.where(missing, np.nan, y)
-    scored = ~missing.all(axis=0)
-    x, y = x[:, scored], y[:, scored]
-    figure, (axes,) = figure_of(4.2, 4.2)
-    axes.scatter(x, y, s=7, color=COLOURS[4], alpha=0.45, linewidths=0, label="query and run")
+        raise InputError("the two sides have no query and run in common")
+    x, y = np.where(missing, np.nan, np.atleast_2d(x)), np.where(missing, np.nan, np.atleast_2d(y))
+    scored = ~np.isnan(x).all(axis=0)
+    x, y, known = x[:, scored], y[:, scored], [runs[int(place)] for place in np.flatnonzero(scored)]
+    by_query = len(x) > 1
     # Equal means stay equal: later decimals hold only the order of summation.
     x_runs: FloatArray = np.round(np.asarray(np.nanmean(x, axis=0)), 12)
     y_runs: FloatArray = np.round(np.asarray(np.nanmean(y, axis=0)), 12)
-    axes.scatter(x_runs, y_runs, s=34, color=COLOURS[1], marker="D", edgecolors="black", linewidths=0.5, label="run")
-    taus = (
-        ("τ of runs", correlate(x_runs, y_runs, "kendall").value),
-        ("τ per query, averaged", query_tau(x, y, Draws(0)).interval.estimate),
-        ("τ of all pairs", pooled_tau(x, y, Draws(0)).interval.estimate),
-    )
-    text = "\n".join(f"{name}: {'undefined' if value is None else f'{value:.3f}'}" for name, value in taus)
-    box = {"facecolor": "white", "edgecolor": "0.6", "boxstyle": "round,pad=0.4", "linewidth": 0.6}
-    axes.text(0.97, 0.03, text, transform=axes.transAxes, ha="right", va="bottom", fontsize=8, bbox=box)
-    low, high = min(np.nanmin(x), np.nanmin(y)), max(np.nanmax(x), np.nanmax(y))
-    margin = 0.04 * (high - low or 1.0)
-    axes.plot([low, high], [low, high], color="0.6", linewidth=0.7, linestyle=":", zorder=0)
-    axes.set_xlim(low - margin, high + margin)
-    axes.set_ylim(low - margin, high + margin)
-    axes.set_aspect("equal")
+    figure, (axes,) = figure_of(5.2, 4.4)
+    if by_query:
+        axes.plot(
+            x.ravel(), y.ravel(), "o", markersize=2.6, color=COLOURS[4], alpha=0.5, markeredgewidth=0,
+            label="query and run", gid="queries",
+        )  # fmt: skip
+    if any(errors):
+        spans = [[side.get(run, 0.0) for run in known] for side in errors]
+        axes.errorbar(x_runs, y_runs, spans[1], spans[0], "none", ecolor="0.35", elinewidth=0.8, label="standard error")
+    axes.plot(
+        x_runs, y_runs, "D", markersize=5.5, color=ORANGE, markeredgecolor="black", markeredgewidth=0.5, label="run",
+        gid="runs",
+    )  # fmt: skip
+    if min(np.nanmin(x), np.nanmin(y)) >= 0 and max(np.nanmax(x), np.nanmax(y)) <= 1:
+        ends = [min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])]
+        axes.plot(ends, ends, color="0.45", linewidth=0.9, linestyle=":", zorder=0, label="equal scores")
+        axes.set_xlim(*ends)
+        axes.set_ylim(*ends)
+        axes.set_aspect("equal")
+    place = _worth_naming(x_runs, y_runs)
+    name_points(axes, list(x_runs[place]), list(y_runs[place]), [known[index] for index in place])
+    taus = [f"τ of runs {_shown(correlate(x_runs, y_runs, 'kendall').value)}"]
+    if by_query:
+        taus.append(f"per query, averaged, {_shown(query_tau(x, y, Draws(0)).interval.estimate)}")
+        taus.append(f"of all pairs {_shown(pooled_tau(x, y, Draws(0)).interval.estimate)}")
+    over = f" over {len(x)} queries" if by_query else ""
+    titled(figure, f"{len(known)} runs{over}: {', '.join(taus)}")
     name_axes(axes, *names)
-    legend_above(axes)
+    legend_below(figure)
     return figure
+
+
+def _worth_naming(x: FloatArray, y: FloatArray) -> list[int]:
+    """All runs, or of many those whose ranks on the two sides differ most."""
+    if len(x) <= _MANY_NAMES:
+        return list(range(len(x)))
+    moved = np.abs(rankdata(x) - rankdata(y))
+    return [int(place) for place in np.argsort(-moved, kind="stable")[:10]]
 
 
 def pareto_front(lengths: ArrayLike, scores: ArrayLike) -> list[int]:
@@ -166,24 +197,39 @@ def plot_length(
         raise InputError("every run needs one length and one score")
     figure, (axes,) = figure_of(5.2, 3.6)
     front = pareto_front(x, y)
-    axes.scatter(x, y, s=20, color=COLOURS[0], alpha=0.75, linewidths=0, label="run")
+    axes.scatter(x, y, s=20, color=BLUE, alpha=0.75, linewidths=0, label="run", gid="runs")
     axes.plot(
-        x[front], y[front], color=COLOURS[1], marker="D", markersize=5, linewidth=1.0, drawstyle="steps-post",
-        label="Pareto front",
+        x[front], y[front], color=ORANGE, marker="D", markersize=5, linewidth=1.0, drawstyle="steps-post",
+        label="Pareto front", gid="front",
     )  # fmt: skip
-    for place, index in enumerate(front):
-        right = x[index] <= (x.min() + x.max()) / 2
-        axes.annotate(
-            runs[index],
-            (x[index], y[index]),
-            xytext=(5 if right else -5, 5 if place % 2 else -9),
-            textcoords="offset points",
-            ha="left" if right else "right",
-            fontsize=7,
-        )
-    name_axes(axes, *names)
     axes.margins(0.08)
+    name_points(axes, list(x[front]), list(y[front]), [runs[index] for index in front])
+    name_axes(axes, *names)
     axes.grid(color="0.92", linewidth=0.6)
-    axes.set_axisbelow(True)
-    legend_above(axes)
+    titled(figure, f"Score against length of {len(runs)} runs; named: those that no run beats in both")
+    legend_below(figure)
+    return figure
+
+
+def plot_stability(sizes: Sequence[int], taus: Sequence[tuple[float, float, float]]) -> Figure:
+    """τ to the full bank over the bank's size: the mean as a line, the range of the samples as a band.
+
+    Args:
+        sizes: items a query.
+        taus: mean, least and greatest τ of the samples, of each size.
+
+    Raises:
+        InputError: there is no size.
+    """
+    if not sizes:
+        raise InputError("there is nothing to plot: τ is undefined at every size (fewer than two runs, or all tied)")
+    mean, low, high = np.array(taus, dtype=np.float64).T
+    figure, (axes,) = figure_of(5.2, 3.2)
+    axes.fill_between(sizes, low, high, color=COLOURS[4], alpha=0.35, linewidth=0, label="range of the samples")
+    axes.plot(sizes, mean, color=BLUE, marker="o", markersize=4, label="mean", gid="means")
+    axes.locator_params(axis="x", integer=True)
+    name_axes(axes, "items a query", "τ to the leaderboard of the full bank")
+    axes.grid(color="0.92", linewidth=0.6)
+    titled(figure, "How few items keep the leaderboard: τ of random parts of the bank")
+    legend_below(figure)
     return figure

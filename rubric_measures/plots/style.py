@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.base.extras import require
@@ -18,9 +19,9 @@ __all__ = [
     "MARKERS",
     "ORANGE",
     "figure_of",
-    "legend_above",
     "legend_below",
     "name_axes",
+    "name_points",
     "plain",
     "shown_number",
     "signed",
@@ -36,23 +37,29 @@ BLUE, ORANGE, GREY = COLOURS[0], COLOURS[1], "0.62"
 LETTER = 0.075
 
 
-def figure_of(width: float, height: float, panels: int = 1, **options: Any) -> tuple[Figure, list[Any]]:
+def figure_of(
+    width: float, height: float, panels: int = 1, across: int | None = None, **options: Any
+) -> tuple[Figure, list[Any]]:
     """A figure of so many inches with its panels side by side, without frames above and to the right.
 
     Args:
         width: of the figure.
         height: likewise.
         panels: how many axes, from left to right.
+        across: how many stand in a row; all, if None.
         options: of `Figure.subplots`, such as `sharey`.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
     figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=(width, height), layout="constrained")
-    found = list(figure.subplots(1, panels, squeeze=False, **options)[0])
-    for axes in found:
+    across = min(across or panels, panels)
+    found = list(figure.subplots(-(-panels // across), across, squeeze=False, **options).flat)
+    for axes in found[panels:]:
+        axes.remove()
+    for axes in found[:panels]:
         plain(axes)
-    return figure, found
+    return figure, found[:panels]
 
 
 def plain(axes: Any) -> None:
@@ -84,13 +91,6 @@ def name_axes(axes: Any, x: str, y: str, beside: float = 1.0) -> None:
     axes.set_ylabel(textwrap.fill(y, max(10, int((height - 0.8) / LETTER))), fontsize=9)
 
 
-def legend_above(axes: Any) -> None:
-    """Above the axes, where it hides no point; as many columns as its texts leave room for."""
-    longest = max((len(text) for text in axes.get_legend_handles_labels()[1]), default=0)
-    room = int(axes.figure.get_figwidth() / (0.7 + 0.07 * longest))
-    axes.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(3, max(1, room)))
-
-
 def legend_below(figure: Figure) -> None:
     """One legend of all panels, below them; what several have stands there once. The figure grows by it."""
     named: dict[str, Any] = {}
@@ -106,6 +106,34 @@ def legend_below(figure: Figure) -> None:
         )  # fmt: skip
 
 
+def name_points(axes: Any, x: Sequence[float], y: Sequence[float], names: Sequence[str]) -> None:
+    """Names beside points, each in the first of eight places where no other name and no point is in its way."""
+    figure = axes.figure
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    # The axes are about this large, in points of print.
+    wide, tall = 72 * 0.78 * figure.get_figwidth(), 72 * 0.72 * figure.get_figheight()
+    spots = [((a - left) / (right - left) * wide, (b - low) / (high - low) * tall) for a, b in zip(x, y, strict=True)]
+    taken = [(a - 3, b - 3, a + 3, b + 3) for a, b in spots]
+    for (a, b), value_x, value_y, name in zip(spots, x, y, names, strict=True):
+        length = 4.0 * len(name)
+        # Right, left, above and below; then the corners.
+        places = [(6, -3), (-6 - length, -3), (-length / 2, 6), (-length / 2, -13)]
+        places += [(5, 6), (5, -13), (-5 - length, 6), (-5 - length, -13)]
+        boxes = [(a + dx, b + dy, a + dx + length, b + dy + 8) for dx, dy in places]
+        free = (
+            number
+            for number, box in enumerate(boxes)
+            if box[0] >= 0 and box[2] <= wide and not any(_overlap(box, other) for other in taken)
+        )
+        number = next(free, 0)
+        taken.append(boxes[number])
+        axes.annotate(name, (value_x, value_y), xytext=places[number], textcoords="offset points", fontsize=7)
+
+
+def _overlap(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+
+
 def signed(value: float) -> str:
     """Two decimal places, with a true minus.
 
@@ -116,9 +144,9 @@ def signed(value: float) -> str:
 
 
 def shown_number(value: float) -> str:
-    """A score as it stands beside its point: three decimal places, fewer of large ones.
+    """A score as it stands beside its point: three decimal places, fewer of large ones, with a true minus.
 
-    >>> shown_number(0.52222), shown_number(1512.34)
-    ('0.522', '1512.3')
+    >>> shown_number(0.52222), shown_number(1512.34), shown_number(-0.25)
+    ('0.522', '1512.3', '−0.250')
     """
-    return f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}"
+    return (f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}").replace("-", "−")

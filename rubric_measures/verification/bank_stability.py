@@ -7,22 +7,18 @@ import os
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.extras import require
 from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.grades.notes import note_queries
 from rubric_measures.meta_evaluation.correlation import correlate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = [
     "QueryCoverage",
@@ -31,7 +27,6 @@ __all__ = [
     "bank_stability",
     "joined_coverage",
     "mean_scores",
-    "plot_stability",
     "query_coverage",
     "ranked_by_files",
 ]
@@ -297,25 +292,3 @@ def _shuffled(size: int, seed: str) -> NDArray[np.int_]:
     places = list(range(size))
     random.Random(seed).shuffle(places)
     return np.array(places, dtype=np.int_)
-
-
-def plot_stability(points: Sequence[StabilityPoint]) -> Figure:
-    """τ to the full bank over the bank's size: the mean as a line, the range of the samples as a band.
-
-    Raises:
-        InputError: no size has a defined τ.
-        MissingExtraError: matplotlib is not installed.
-    """
-    rows = [(one.size, one.mean, one.low, one.high) for one in points if one.mean is not None]
-    if not rows:
-        raise InputError("there is nothing to plot: τ is undefined at every size (fewer than two runs, or all tied)")
-    size, mean, low, high = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
-    figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=(5.2, 3.6), layout="constrained")
-    axes = figure.add_subplot()
-    axes.fill_between(size, low, high, color="#56B4E9", alpha=0.35, linewidth=0, label="range of the samples")
-    axes.plot(size, mean, color="#0072B2", marker="o", markersize=4, label="mean")
-    axes.set_xlabel("items a query", fontsize=9)
-    axes.set_ylabel("τ to the leaderboard of the full bank", fontsize=9)
-    axes.grid(color="0.92", linewidth=0.6)
-    axes.legend(fontsize=8, frameon=False, loc="lower right")
-    return figure

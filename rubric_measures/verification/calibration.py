@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.extras import require
 from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_sets import GradeSetSelector
@@ -17,10 +16,7 @@ from rubric_measures.records.models import DirectGrade, GradedPassage, kind_of_s
 from rubric_measures.records.streaming import PassageGroup
 from rubric_measures.verification.sections import PlotPoint, Section, line_plot
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["BINS", "CalibrationBin", "calibration_bins", "calibration_section", "checked_pairs", "plot_calibration"]
+__all__ = ["BINS", "CalibrationBin", "calibration_bins", "calibration_section", "checked_pairs"]
 
 BINS = 10
 _Z = 1.959963984540054  # of 95 %
@@ -141,27 +137,3 @@ def calibration_section(found: Sequence[CalibrationBin]) -> Section:
         [list(one) for one in found],
         line_plot(points, "Confidence and agreement with assessors", "confidence", "agreement"),
     )
-
-
-def plot_calibration(found: Sequence[CalibrationBin]) -> Figure:
-    """Agreement with assessors over confidence, with 95 % intervals; on the diagonal the grader is calibrated.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
-    figure: Figure = require("matplotlib.figure", "plot").Figure(figsize=(4.4, 4.0), layout="constrained")
-    axes = figure.add_subplot()
-    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="calibrated")
-    spans = [[one.agreement - one.least for one in found], [one.most - one.agreement for one in found]]
-    axes.errorbar(
-        [one.confidence for one in found], [one.agreement for one in found], yerr=spans,
-        color="#0072B2", marker="o", markersize=4, capsize=2, linewidth=1, label="grades (95 %)",
-    )  # fmt: skip
-    for one in found:
-        axes.annotate(str(one.grades), (one.confidence, one.agreement), (4, 4), textcoords="offset points", fontsize=7)
-    axes.set_xlim(0, 1.02)
-    axes.set_ylim(-0.02, 1.02)
-    axes.set_xlabel("confidence (probability of the most probable grade)", fontsize=9)
-    axes.set_ylabel("share on which assessors agree", fontsize=9)
-    axes.legend(fontsize=8, frameon=False, loc="upper left")
-    return figure

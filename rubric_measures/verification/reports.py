@@ -187,12 +187,7 @@ def _of_query(query: CheckedQuery, settings: ReportSettings) -> Iterator[Section
 
 
 def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Section:
-    from rubric_measures.verification.calibration import (
-        calibration_bins,
-        calibration_section,
-        checked_pairs,
-        plot_calibration,
-    )
+    from rubric_measures.verification.calibration import calibration_bins, calibration_section, checked_pairs
 
     # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
     selector = GradeSetSelector(replace(settings.wanted, assessors=None), source.name)
@@ -201,8 +196,10 @@ def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSett
     section = calibration_section(found)
     if settings.plot:
         from rubric_measures.plots.files import save_figures
+        from rubric_measures.plots.labels import CalibrationPoint, plot_calibration
 
-        save_figures([plot_calibration(found)], settings.plot)
+        points = [CalibrationPoint(one.confidence, one.agreement, one.least, one.most, one.grades) for one in found]
+        save_figures([plot_calibration(points)], settings.plot)
     return section
 
 
@@ -275,7 +272,7 @@ def _note_without_passages(in_bank: Mapping[str, Sequence[object]], queries: Ite
 
 
 def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Section]:
-    from rubric_measures.verification.bank_stability import bank_stability, plot_stability
+    from rubric_measures.verification.bank_stability import bank_stability
     from rubric_measures.verification.sections import item_sections, stability_section
 
     yield from item_sections(report, settings.min_judgment)
@@ -283,5 +280,11 @@ def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Sec
     yield stability_section(report.coverage, points)
     if settings.plot:
         from rubric_measures.plots.files import save_figures
+        from rubric_measures.plots.scores import plot_stability
 
-        save_figures([plot_stability(points)], settings.plot)
+        drawn = {
+            one.size: (one.mean, one.low, one.high)
+            for one in points
+            if one.mean is not None and one.low is not None and one.high is not None
+        }
+        save_figures([plot_stability(list(drawn), list(drawn.values()))], settings.plot)

@@ -80,6 +80,6 @@ def test_groups_are_drawn(tmp_path: Path) -> None:
     values = {run: {f"q{number}": number * factor for number in range(6)} for run, factor in (("a", 1.0), ("b", 0.5))}
     rubric_measures.compare(values, rounds=9).plot(tmp_path / "groups.pdf")
     assert (tmp_path / "groups.pdf").read_bytes().startswith(b"%PDF")
-    with pytest.raises(InputError, match="groups of all pairs") as caught:
-        rubric_measures.compare(values, baseline="a", rounds=9).plot(tmp_path / "groups.pdf")
-    assert caught.value.settings == ("plot", "baseline")
+    # With a baseline the differences to it are drawn.
+    rubric_measures.compare(values, baseline="a", rounds=9).plot(tmp_path / "differences.svg")
+    assert ">Differences to a over 6 queries: mean and 95 %" in (tmp_path / "differences.svg").read_text()

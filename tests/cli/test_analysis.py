@@ -110,17 +110,6 @@ def test_correlate_refuses(boards, capsys) -> None:
         ("correlate", official, wide, "-c", "kendall@0"),
         ("correlate", official, wide, "--seed", -1),
         ("correlate", official, scores, "--level", 95),
-        (
-            "correlate",
-            official,
-            scores,
-            "-m",
-            "cover",
-            "--plot-kind",
-            "scatter",
-            "--plot",
-            official.with_suffix(".png"),
-        ),
         ("compare", scores, "-m", "cover", "--seed", -1, "--test", "permutation", "--correction", "max-t"),
         ("compare", scores, "-m", "cover", "--alpha", 5),
     ):
@@ -449,6 +438,9 @@ def test_figures_are_written(boards, tmp_path, capsys) -> None:
     records = tmp_path / "graded.jsonl"
     write_records(records)
     call(capsys, "agreement", records, "--prompt-class", "A", "--plot", tmp_path / "5.png", "--rounds", 0)
+    confusion = ("--plot-kind", "confusion", "--plot", tmp_path / "6.svg")
+    call(capsys, "agreement", records, "--prompt-class", "A", *confusion, "--rounds", 0)
+    assert "κ = " in (tmp_path / "6.svg").read_text()
     assert all((tmp_path / name).stat().st_size > 1000 for name in ("1.png", "2.svg", "3.pdf", "4.png", "5.png"))
     assert (
         "shows one column; choose it (--measures)"
@@ -551,8 +543,12 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
     assert "choose one" in call(capsys, *command, "--baseline", "good", "--groups")[2]
     assert "unknown run" in call(capsys, *command, "--baseline", "goood")[2]
     pytest.importorskip("matplotlib")
-    call(capsys, *command, "--plot", tmp_path / "board.png")
-    assert (tmp_path / "board.png").stat().st_size > 1000
+    assert (
+        "to a baseline; name it (--baseline)"
+        in (call(capsys, *command, "--plot", tmp_path / "board.svg", "--plot-kind", "differences")[2])
+    )
+    call(capsys, *command, "--plot", tmp_path / "board.svg", "--plot-kind", "differences", "--baseline", "good")
+    assert "Differences to good over 4 queries" in (tmp_path / "board.svg").read_text()
 
 
 def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:

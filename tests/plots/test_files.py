@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.plots import boards, labels, scores
+from rubric_measures.meta_evaluation.run_comparison import compare_runs
+from rubric_measures.plots import cells, comparisons, dots, labels, scores
 from rubric_measures.plots.files import save_figures
 
 pytest.importorskip("matplotlib")
 
-PANEL = boards.DotPanel("m", {"a": 1.0, "b": 0.5})
+PANEL = dots.DotPanel("m", {"a": 1.0, "b": 0.5})
 
 
 def test_all_forms_and_equal_bytes(tmp_path: Path) -> None:
     for suffix in ("png", "svg", "pdf", "html"):
         paths = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]
         for path in paths:
-            save_figures([boards.plot_dots(["a", "b"], [PANEL], "title")], path)
+            save_figures([dots.plot_dots(["a", "b"], [PANEL], "title")], path)
         assert paths[0].read_bytes() == paths[1].read_bytes()
         assert paths[0].stat().st_size > 1000
     assert len(list(tmp_path.iterdir())) == 8
@@ -30,7 +31,7 @@ def test_all_forms_and_equal_bytes(tmp_path: Path) -> None:
 
 
 def test_all_pages_are_in_pdf_and_html(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    pages = [boards.plot_dots(["a", "b"], [PANEL], f"page <{number}>") for number in (1, 2)]
+    pages = [dots.plot_dots(["a", "b"], [PANEL], f"page <{number}>") for number in (1, 2)]
     save_figures(pages, tmp_path / "two.pdf")
     assert (tmp_path / "two.pdf").read_bytes().count(b"/Type /Page ") == 2
     save_figures(pages, tmp_path / "two.html")
@@ -48,7 +49,7 @@ def test_all_pages_are_in_pdf_and_html(tmp_path: Path, caplog: pytest.LogCapture
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "html"])
 def test_what_cannot_be_written_is_one_line_and_leaves_nothing(suffix: str, tmp_path: Path) -> None:
-    figure = boards.plot_dots(["a", "b"], [PANEL], "title")
+    figure = dots.plot_dots(["a", "b"], [PANEL], "title")
     full = tmp_path / f"full.{suffix}"
     full.symlink_to("/dev/full")
     if Path("/dev/full").exists():
@@ -65,7 +66,7 @@ def test_what_cannot_be_written_is_one_line_and_leaves_nothing(suffix: str, tmp_
 
 
 def test_other_names_are_refused(tmp_path: Path) -> None:
-    figure = boards.plot_dots(["a", "b"], [PANEL], "title")
+    figure = dots.plot_dots(["a", "b"], [PANEL], "title")
     with pytest.raises(InputError, match=r"\.pdf, \.svg, \.png, \.html"):
         save_figures([figure], tmp_path / "x.jpg")
     with pytest.raises(InputError, match="does not exist"):
@@ -82,13 +83,16 @@ def test_long_names_stay_inside_the_figure() -> None:
     long = "RubricQrels(judged_only=True,label='count',measure='nDCG(judged_only=True)@100',rel=4)"
     runs = [f"a-team-with-a-long-name-run-{index}-of-three" for index in range(3)]
     table = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6]])
+    means = {run: float(index) for index, run in enumerate(runs)}
+    compared = {run: {"q1": mean, "q2": mean + index * 0.3} for index, (run, mean) in enumerate(means.items())}
     figures = [
         labels.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names),
-        scores.plot_manual_automatic(table, table, names),
+        scores.plot_scatter(runs, table, table, names),
         scores.plot_length(runs, [1, 2, 3], [0.1, 0.2, 0.3], names),
-        boards.plot_critical_difference({run: float(index) for index, run in enumerate(runs)}, [], long),
-        boards.plot_dots(runs, [boards.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
-        scores.plot_leaderboards(runs, {long: {run: float(index) for index, run in enumerate(runs)}}, label=long),
+        scores.plot_ranks(means, {long: means}, long),
+        comparisons.plot_critical_difference(compare_runs(compared, long, rounds=9)),
+        dots.plot_dots(runs, [dots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
+        cells.plot_queries(runs, runs, np.zeros((3, 3)), "m", long),
     ]
     for figure in figures:
         canvas = FigureCanvasAgg(figure)

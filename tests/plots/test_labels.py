@@ -1,13 +1,52 @@
-"""Tests of pictures of labels: their points and lines are the labels'."""
+"""Tests of pictures of labels: their cells, points and lines are the labels'."""
+
+from __future__ import annotations
 
 import pytest
 
+from rubric_measures.meta_evaluation.agreement import agreement
 from rubric_measures.plots import labels
 
 pytest.importorskip("matplotlib")
 
 
-def test_bland_altman_lines() -> None:
-    figure = labels.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1])
-    assert [text.get_text() for text in figure.axes[0].texts] == ["bias 0.50", "+1.96 SD 3.03", "−1.96 SD −2.03"]
-    assert len(labels.plot_bland_altman([1], [0]).axes[0].texts) == 1
+def legend(figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_bland_altman_says_its_lines_and_sizes_in_a_legend() -> None:
+    # Differences 1, -1, 0, 2: bias 0.5, deviation 1.29; means 1.5, 1.5, 1, 2.
+    figure = labels.plot_bland_altman([2, 1, 1, 3, 1], [1, 2, 1, 1, 1])
+    found = {one.get_gid(): one for one in figure.axes[0].findobj() if one.get_gid()}
+    # (1, 0) comes twice, so that its point is the largest.
+    assert found["pairs"].get_offsets().tolist() == [[1.0, 0.0], [1.5, -1.0], [1.5, 1.0], [2.0, 2.0]]
+    assert found["pairs"].get_sizes().tolist() == [272.0, 142.0, 142.0, 142.0]
+    # Differences 1, -1, 0, 2, 0: bias 0.4; deviation sqrt(5.2 / 4) = 1.140; 1.96 of them 2.235.
+    assert found["bias"].get_ydata()[0] == pytest.approx(0.4)
+    assert (found["low"].get_ydata()[0], found["high"].get_ydata()[0]) == pytest.approx((-1.8347, 2.6347), abs=1e-4)
+    assert legend(figure) == [
+        *("1 document", "2 documents", "bias 0.40", "limits of agreement (bias ± 1.96 SD): −1.83 and 2.63")
+    ]
+    assert legend(labels.plot_bland_altman([1], [0])) == ["1 document", "bias 1.00"]
+
+
+def test_confusion_shows_counts_and_shares_of_the_row() -> None:
+    figure = labels.plot_confusion(agreement([0, 0, 0, 2], [0, 2, 0, 2]), ("people", "model"))
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.texts] == ["2", "1", "0", "1"]
+    assert [text.get_weight() for text in axes.texts] == ["bold", "normal", "normal", "bold"]
+    (mesh,) = (one for one in axes.findobj() if one.get_gid() == "cells")
+    assert mesh.get_array().tolist() == [[pytest.approx(2 / 3), pytest.approx(1 / 3)], [0.0, 1.0]]
+    assert (" ".join(axes.get_ylabel().split()), axes.get_xlabel()) == ("label by people", "label by model")
+    # Observed agreement 3/4, expected 3/4 · 1/2 + 1/4 · 1/2 = 1/2: κ = 1/2.
+    assert figure.get_suptitle() == "Labels of 4 documents: 75.0 % equal, κ = 0.500"
+
+
+def test_calibration_draws_every_range_with_its_interval() -> None:
+    points = [labels.CalibrationPoint(0.45, 0.5, 0.2, 0.8, 10), labels.CalibrationPoint(0.9, 0.7, 0.6, 0.75, 90)]
+    figure = labels.plot_calibration(points)
+    (drawn,) = figure.axes[0].containers
+    assert drawn.lines[0].get_xydata().tolist() == [[0.45, 0.5], [0.9, 0.7]]
+    assert drawn.lines[2][0].get_segments()[1][:, 1] == pytest.approx([0.6, 0.75])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["10", "90"]
+    assert "100 grades" in figure.get_suptitle()

@@ -1,5 +1,7 @@
 """Tests of pictures of scores against other scores of the same runs."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 
@@ -11,36 +13,75 @@ pytest.importorskip("matplotlib")
 RUNS = ["a", "b", "c"]
 
 
-def test_leaderboards_are_min_max_normalised_with_scaled_errors() -> None:
-    figure = scores.plot_leaderboards(
-        RUNS, {"m": {"a": 30.0, "b": 20.0, "c": 10.0}, "gap": {"a": 1.0, "c": 3.0}}, {"m": {"a": 2.0}}
-    )
-    first, second = figure.axes[0].containers
-    assert first.lines[0].get_ydata().tolist() == [1.0, 0.5, 0.0]
-    # A standard error of 2 on a span of 20 is 0.1.
-    assert first.lines[2][0].get_segments()[0][:, 1] == pytest.approx([0.9, 1.1])
-    assert second.lines[0].get_ydata()[0] == 0.0
-    assert np.isnan(second.lines[0].get_ydata()[1])
-    # A leaderboard without any error has no bars, in the legend neither.
-    assert not scores.plot_leaderboards(RUNS, {"m": {"a": 1.0, "b": 0.5}}, {"m": {}}).axes[0].containers[0].has_yerr
-    tied = scores.plot_leaderboards(RUNS, {"m": {"a": 1.0, "b": 1.0, "c": 1.0}})
-    assert tied.axes[0].containers[0].lines[0].get_ydata().tolist() == [0.5, 0.5, 0.5]
+def drawn(figure):
+    return {one.get_gid(): one for axes in figure.axes for one in axes.findobj() if one.get_gid()}
+
+
+def test_ranks_against_ranks_name_what_moves() -> None:
+    official = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
+    # Official ranks 1 to 4; the other leaderboard has b and c tied at 2.5, d first and a last.
+    figure = scores.plot_ranks(official, {"x": {"d": 30, "b": 20, "c": 20, "a": 10}, "y": {"a": 2, "b": 1}}, "nDCG")
+    found = drawn(figure)
+    assert found["runs-1"].get_xydata().tolist() == [[2, 2.5], [3, 2.5]]
+    assert found["outliers-1"].get_xydata().tolist() == [[1, 4], [4, 1]]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["a", "d"]
+    # Pairs: none of ab ac ad bd cd agree, bc is tied: τ_b = −5 / sqrt(6 · 5).
+    assert figure.axes[0].get_title() == "x\nτ = −0.913, 4 runs"
+    assert figure.axes[1].get_title() == "y\nτ = 1.000, 2 runs"
+    assert "outliers-2" not in found
+    # Rank 1 stands at the upper left.
+    assert figure.axes[0].get_ylim() == (4.6, 0.4) and figure.axes[0].get_xlim() == (0.4, 4.6)
     with pytest.raises(InputError, match="no leaderboard"):
-        scores.plot_leaderboards(RUNS, {})
+        scores.plot_ranks(official, {}, "nDCG")
     with pytest.raises(InputError, match="none of the runs"):
-        scores.plot_leaderboards(RUNS, {"m": {"z": 1.0}})
+        scores.plot_ranks(official, {"x": {"z": 1.0}}, "nDCG")
 
 
-def test_manual_automatic_shows_three_taus() -> None:
+def test_scatter_has_runs_queries_and_three_taus() -> None:
     manual = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6]])
-    figure = scores.plot_manual_automatic(manual, manual)
-    assert figure.axes[0].texts[0].get_text().count("1.000") == 3
-    tied = scores.plot_manual_automatic(np.zeros((2, 3)), manual)
-    assert tied.axes[0].texts[0].get_text().count("undefined") == 3
-    with pytest.raises(InputError, match="no query in common"):
-        scores.plot_manual_automatic(np.array([[0.1], [np.nan]]), np.array([[np.nan], [0.1]]))
+    figure = scores.plot_scatter(RUNS, manual, manual, errors=({"a": 0.05}, {}))
+    found = drawn(figure)
+    assert found["queries"].get_xdata().tolist() == [0.1, 0.5, 0.9, 0.2, 0.4, 0.6]
+    assert found["runs"].get_xydata().tolist() == [[0.15, 0.15], [0.45, 0.45], [0.75, 0.75]]
+    assert [text.get_text() for text in figure.axes[0].texts] == RUNS
+    assert " ".join(figure.get_suptitle().split()) == (
+        "3 runs over 2 queries: τ of runs 1.000, per query, averaged, 1.000, of all pairs 1.000"
+    )
+    bars = figure.axes[0].containers[0].lines[2]
+    assert bars[0].get_segments()[0][:, 0] == pytest.approx([0.1, 0.2])
+    tied = scores.plot_scatter(RUNS, np.zeros((2, 3)), manual)
+    assert tied.get_suptitle().count("undefined") == 3
+
+
+def test_scatter_without_queries_is_in_raw_units() -> None:
+    figure = scores.plot_scatter(RUNS, [100.0, 200.0, 300.0], [0.3, np.nan, 0.1])
+    assert drawn(figure)["runs"].get_xydata().tolist() == [[100.0, 0.3], [300.0, 0.1]]
+    assert figure.get_suptitle() == "2 runs: τ of runs −1.000"
+    assert [text.get_text() for text in figure.axes[0].texts] == ["a", "c"]
+    # Of 40 runs those are named that moved: the first and the last changed places.
+    many = [float(number) for number in range(40)]
+    swapped = [many[-1], *many[1:-1], many[0]]
+    texts = scores.plot_scatter([f"r{number}" for number in range(40)], many, swapped).axes[0].texts
+    assert len(texts) == 10 and {"r0", "r39"} <= {text.get_text() for text in texts}
+    with pytest.raises(InputError, match="in common"):
+        scores.plot_scatter(["a"], np.array([[0.1], [np.nan]]), np.array([[np.nan], [0.1]]))
     with pytest.raises(InputError, match="one shape"):
-        scores.plot_manual_automatic(manual, manual[:, :2])
+        scores.plot_scatter(RUNS, np.zeros((2, 3)), np.zeros((2, 2)))
+
+
+def test_names_keep_out_of_each_others_way() -> None:
+    figure = scores.plot_scatter(["first", "second"], [0.5, 0.5], [0.5, 0.5])
+    places = [text.get_position() for text in figure.axes[0].texts]
+    assert places[0] != places[1]
+
+
+def test_stability_is_mean_and_range() -> None:
+    figure = scores.plot_stability([1, 5], [(0.5, 0.2, 0.8), (1.0, 1.0, 1.0)])
+    assert drawn(figure)["means"].get_xydata().tolist() == [[1, 0.5], [5, 1.0]]
+    (band,) = figure.axes[0].collections
+    assert {tuple(point) for point in band.get_paths()[0].vertices.tolist()} >= {(1, 0.2), (1, 0.8), (5, 1.0)}
+    with pytest.raises(InputError, match="undefined at every size"):
+        scores.plot_stability([], [])
 
 
 def test_pareto_front_by_hand() -> None:

@@ -24,7 +24,6 @@ from rubric_measures.verification.bank_stability import (
     bank_stability,
     joined_coverage,
     mean_scores,
-    plot_stability,
     query_coverage,
 )
 from rubric_measures.verification.html_report import render_html
@@ -80,8 +79,6 @@ def test_without_runs_nothing_is_made_up(tmp_path: Path) -> None:
     (row,) = item_report(queries).statistics
     assert (row.flips, row.by_run) == (None, Discrimination(None, "no run ranks the query"))
     assert bank_stability(coverage) == []
-    with pytest.raises(InputError, match="nothing to plot"):
-        plot_stability([])
 
 
 def test_failed_grades_count_in_the_scores_of_runs_as_they_are_expected(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tests of pictures of a board: what they draw is what the board says, in its own unit."""
+"""Tests of dot plots: what they draw is what the board says, in its own unit."""
 
 from __future__ import annotations
 
@@ -11,22 +11,11 @@ from ir_measures import Qrel
 
 from rubric_measures import load, score
 from rubric_measures.base.errors import InputError
-from rubric_measures.plots import boards
+from rubric_measures.plots import dots
 
 pytest.importorskip("matplotlib")
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def test_critical_difference_names_runs_best_first_and_bars_groups() -> None:
-    figure = boards.plot_critical_difference({"a": 0.1, "b": 0.9, "c": 0.5}, [("b", "c")])
-    axes = figure.axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "c", "a"]
-    assert max(axes.get_xticks()) <= 0.95
-    cut = boards.plot_critical_difference({"a": 0.1, "b": 0.9, "c": 0.5}, [], shown=2)
-    assert "best 2 of 3" in " ".join(cut.axes[0].get_xlabel().split())
-    with pytest.raises(InputError, match="no run"):
-        boards.plot_critical_difference({}, [])
 
 
 def drawn_points(path: Path, name: str) -> list[tuple[float, str]]:
@@ -79,11 +68,11 @@ def test_a_board_is_drawn_in_raw_scores(tmp_path: Path) -> None:
 
 def test_dots_by_hand() -> None:
     runs = ["a", "b", "c"]
-    panel = boards.DotPanel(
+    panel = dots.DotPanel(
         "m", {"a": 30.0, "b": 20.0}, {"a": (25.0, 33.0)}, {"a": [29.0, 31.0, 31.0]}, [("a", "b"), ("b", "c")], 40.0
     )
-    second = boards.DotPanel("n", {"a": 0.1, "b": 0.2, "c": 0.3})
-    figure = boards.plot_dots(runs, [panel, second], "title")
+    second = dots.DotPanel("n", {"a": 0.1, "b": 0.2, "c": 0.3})
+    figure = dots.plot_dots(runs, [panel, second], "title")
     left, right = figure.axes
     artists = {one.get_gid(): one for axes in figure.axes for one in axes.findobj() if one.get_gid()}
     assert artists["means-1"].get_xydata().tolist() == [[30.0, 0.0], [20.0, 1.0]]
@@ -99,11 +88,11 @@ def test_dots_by_hand() -> None:
     assert [text.get_text() for text in left.texts] == ["30.000", "20.000"]
     assert [text.get_text() for text in right.texts] == ["0.100", "0.200", "0.300"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        *("single query", "interval", "mean", "cannot be told apart", boards.BEST)
+        *("single query", "interval", "mean", "cannot be told apart", dots.BEST)
     ]
     assert [label.get_text() for label in left.get_yticklabels()] == runs
     with pytest.raises(InputError, match="no run"):
-        boards.plot_dots([], [panel], "")
+        dots.plot_dots([], [panel], "")
 
 
 def test_counts_have_a_sum_and_no_interval(tmp_path: Path) -> None:
@@ -113,3 +102,16 @@ def test_counts_have_a_sum_and_no_interval(tmp_path: Path) -> None:
     drawing = (tmp_path / "board.svg").read_text()
     assert "NumRet(rel=1) (sum)" in drawing and ">3.000<" in drawing
     assert 'id="intervals-1"' not in drawing and 'id="intervals-2"' in drawing
+
+
+def test_boxes_hold_half_of_the_queries() -> None:
+    panel = dots.DotPanel("m", {"a": 0.4, "b": 0.0}, queries={"a": [0.1, 0.2, 0.3, 0.4, 1.0], "b": []})
+    (axes,) = dots.plot_dots(["a", "b"], [panel], "title", boxes=True).axes
+    # Of five values the second and the fourth are the quartiles.
+    (box,) = axes.patches
+    assert (box.get_x(), box.get_x() + box.get_width()) == pytest.approx((0.2, 0.4))
+    drawn = {one.get_gid(): one for one in axes.findobj() if one.get_gid()}
+    assert drawn["ranges-1"].get_segments()[0][:, 0].tolist() == [0.1, 1.0]
+    assert drawn["medians-1"].get_segments()[0][:, 0].tolist() == [0.3, 0.3]
+    # Nothing sticks to the edge, where half of a point would be cut off.
+    assert axes.get_xlim()[0] < 0

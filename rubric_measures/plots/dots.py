@@ -1,4 +1,4 @@
-"""Pictures of one leaderboard: a row a run with score, interval and queries; groups that cannot be told apart."""
+"""Dot plots: a row a run with its score, interval and queries, a panel a measure; and the parts they are made of."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from rubric_measures.plots.style import (
     ORANGE,
     figure_of,
     legend_below,
-    name_axes,
     shown_number,
     titled,
 )
@@ -27,7 +26,16 @@ from rubric_measures.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DotPanel", "plot_critical_difference", "plot_dots"]
+__all__ = [
+    "DotPanel",
+    "draw_groups",
+    "draw_means",
+    "draw_queries",
+    "group_columns",
+    "lines_of",
+    "plot_dots",
+    "rows_figure",
+]
 
 FloatArray = NDArray[np.float64]
 # More points than this are drawn as one image inside of the picture: each would be an element of an SVG.
@@ -56,7 +64,7 @@ class DotPanel:
     best: float | None = None
 
 
-def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str) -> Figure:
+def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str, boxes: bool = False) -> Figure:
     """A panel a measure, a row a run: the mean with its interval in the measure's own unit, single queries in grey.
 
     The numbers stand to the right. Behind them, a column of squares joins the runs of each group that cannot be told
@@ -66,39 +74,50 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str) -> Fi
         runs: from top to bottom, the same in all panels.
         panels: one or more.
         title: what is shown, and over how many queries.
+        boxes: draw a box from the lower to the upper quartile of a run's queries, with their median, and a line from
+            the least to the greatest.
 
     Raises:
         InputError: there is no run, or no panel.
     """
     if not runs or not panels:
         raise InputError("there is no run to plot")
-    columns = [_columns(runs, panel.groups) for panel in panels]
-    names = 0.07 * max(map(len, runs))
-    width = names + sum(3.4 + 0.09 * (max(found, default=-1) + 1) for found in columns)
-    texts = [_broken(panel.measure) for panel in panels]
-    height = 0.4 + 0.24 * len(runs) + 0.16 * max(text.count("\n") + 1 for text in texts)
-    figure, every = figure_of(max(5.0, width), height, len(panels), sharey=True)
+    columns = [group_columns(runs, panel.groups) for panel in panels]
+    most = [max(found, default=-1) + 1 for found in columns]
+    figure, every = rows_figure(runs, [panel.measure for panel in panels], most)
     place = {run: row for row, run in enumerate(runs)}
     for number, (axes, panel, found) in enumerate(zip(every, panels, columns, strict=True), 1):
-        _draw_queries(axes, place, panel)
-        _draw_means(axes, place, panel)
-        _draw_groups(axes, place, panel.groups, found)
+        if boxes:
+            _draw_boxes(axes, place, panel)
+        draw_queries(axes, place, panel)
+        draw_means(axes, place, panel)
+        draw_groups(axes, place, panel.groups, found)
         if panel.best is not None:
             axes.axvline(panel.best, color="0.35", linewidth=0.9, linestyle=":", label=BEST, gid="best")
         for artist in axes.findobj(lambda one: one.get_gid() is not None):
             # Names in the SVG, for those who style it or read it back.
             artist.set_gid(f"{artist.get_gid()}-{number}")
-        axes.set_xlabel(texts[number - 1], fontsize=9)
-        axes.grid(axis="x", color="0.92", linewidth=0.6)
-        axes.tick_params(axis="y", length=0)
-    every[0].set_yticks(range(len(runs)), runs, fontsize=8)
-    every[0].set_ylim(len(runs) - 0.4, -0.6)
     titled(figure, title)
     legend_below(figure)
     return figure
 
 
-def _broken(name: str, most: int = 44) -> str:
+def rows_figure(runs: Sequence[str], measures: Sequence[str], columns: Sequence[int] = ()) -> tuple[Figure, list[Any]]:
+    """A panel a measure with a row a run, with room for the names, the numbers and columns of groups."""
+    texts = [lines_of(measure) for measure in measures]
+    width = 0.07 * max(map(len, runs)) + 3.4 * len(measures) + 0.09 * sum(columns)
+    height = 0.4 + 0.24 * len(runs) + 0.16 * max(text.count("\n") + 1 for text in texts)
+    figure, every = figure_of(max(5.0, width), height, len(measures), sharey=True)
+    for axes, text in zip(every, texts, strict=True):
+        axes.set_xlabel(text, fontsize=9)
+        axes.grid(axis="x", color="0.92", linewidth=0.6)
+        axes.tick_params(axis="y", length=0)
+    every[0].set_yticks(range(len(runs)), runs, fontsize=8)
+    every[0].set_ylim(len(runs) - 0.4, -0.6)
+    return figure, every
+
+
+def lines_of(name: str, most: int = 44) -> str:
     """A measure's name in lines, broken behind commas and brackets; no letter is lost."""
     lines = [""]
     for part in name.replace(",", ",\0").replace("(", "(\0").split("\0"):
@@ -108,7 +127,25 @@ def _broken(name: str, most: int = 44) -> str:
     return "\n".join(lines)
 
 
-def _draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
+def _draw_boxes(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
+    scored = [(place[run], panel.queries[run]) for run in place if panel.queries.get(run)]
+    if not scored:
+        return
+    rows = [row for row, _ in scored]
+    lower, middle, upper = np.array([np.quantile(values, (0.25, 0.5, 0.75)) for _, values in scored]).T
+    least, most = [min(values) for _, values in scored], [max(values) for _, values in scored]
+    axes.use_sticky_edges = False
+    axes.hlines(rows, least, most, color="0.45", linewidth=0.8, gid="ranges")
+    axes.barh(
+        rows, upper - lower, 0.62, lower, color=COLOURS[4], alpha=0.45, edgecolor=BLUE, linewidth=0.8,
+        label="half of the queries",
+    )  # fmt: skip
+    row = np.array(rows)
+    axes.vlines(middle, row - 0.31, row + 0.31, color="black", linewidth=1.6, label="median", gid="medians")
+
+
+def draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel, name: str = "mean") -> None:
+    """A point a run with its interval, and its number to the right."""
     spans = [(run, *panel.intervals[run]) for run in place if run in panel.intervals]
     if spans:
         axes.hlines(
@@ -118,7 +155,7 @@ def _draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
     scored = [run for run in place if run in panel.means]
     axes.plot(
         [panel.means[run] for run in scored], [place[run] for run in scored],
-        "o", color=BLUE, markersize=5.5, label="mean", gid="means",
+        "o", color=BLUE, markersize=5.5, label=name, gid="means",
     )  # fmt: skip
     beside = axes.get_yaxis_transform()
     for run in scored:
@@ -128,7 +165,7 @@ def _draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
         )  # fmt: skip
 
 
-def _draw_queries(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
+def draw_queries(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
     """Points of equal scores stand above each other in their row, as far as it has room."""
     values = {run: panel.queries[run] for run in place if run in panel.queries}
     every = [value for found in values.values() for value in found]
@@ -151,7 +188,7 @@ def _draw_queries(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
     )
 
 
-def _columns(runs: Sequence[str], groups: Sequence[Sequence[str]]) -> list[int]:
+def group_columns(runs: Sequence[str], groups: Sequence[Sequence[str]]) -> list[int]:
     """In which column each group stands: the first one where no other group's rows are in its way."""
     place = {run: row for row, run in enumerate(runs)}
     taken: list[list[tuple[int, int]]] = []
@@ -170,7 +207,7 @@ def _columns(runs: Sequence[str], groups: Sequence[Sequence[str]]) -> list[int]:
     return columns
 
 
-def _draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[str]], columns: Sequence[int]) -> None:
+def draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[str]], columns: Sequence[int]) -> None:
     """Beside the numbers: a square a member, on a line from the first to the last."""
     moved = require("matplotlib.transforms", "plot").offset_copy
     for number, (group, column) in enumerate(zip(groups, columns, strict=True)):
@@ -182,47 +219,3 @@ def _draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[
             [1.0] * len(rows), rows, "-s", color=ORANGE, linewidth=1.4, markersize=4, transform=beside, clip_on=False,
             label="" if number else "cannot be told apart", gid=f"group-{number + 1}",
         )  # fmt: skip
-
-
-def plot_critical_difference(
-    means: Mapping[str, float], groups: Sequence[Sequence[str]], measure: str = "score", shown: int = 30
-) -> Figure:
-    """Runs ranked by score; a bar joins the runs of each group that cannot be told apart.
-
-    Args:
-        means: run -> mean score.
-        groups: as `run_comparison.Comparison.groups` has them.
-        measure: the label of the axis.
-        shown: at most so many runs, best first.
-
-    Raises:
-        InputError: there is no run.
-
-    Source: after Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 2006).
-    """
-    if not means:
-        raise InputError("there is no run to plot")
-    order = sorted(means, key=lambda run: (-means[run], run))[:shown]
-    figure, (axes,) = figure_of(5.6, max(1.6, 0.6 + 0.2 * len(order)))
-    values = [means[run] for run in order]
-    places = np.arange(len(order))
-    axes.hlines(places, min(values), values, color="0.8", linewidth=0.8)
-    axes.plot(values, places, "o", color=COLOURS[0], markersize=4.5)
-    rank = {run: index for index, run in enumerate(order)}
-    width = (max(values) - min(values)) or 1.0
-    kept = [[rank[run] for run in group if run in rank] for group in groups]
-    for column, group in enumerate(sorted(group for group in kept if len(group) > 1)):
-        x = max(values) + width * (0.06 + 0.035 * column)
-        axes.vlines(x, group[0] - 0.25, group[-1] + 0.25, color=COLOURS[1], linewidth=2.4)
-    # The bars stand to the right of the scores; ticks there would be scores that cannot be.
-    axes.set_xticks([tick for tick in axes.get_xticks() if min(values) - width <= tick <= max(values) + 0.05 * width])
-    axes.set_xlim(min(values) - 0.06 * width, None)
-    axes.set_yticks(places, order, fontsize=7)
-    axes.set_ylim(len(order) - 0.4, -0.6)
-    note = "" if len(order) == len(means) else f" (best {len(order)} of {len(means)})"
-    name_axes(
-        axes, f"{measure}; a bar joins runs that cannot be told apart{note}", "", 0.5 + 0.055 * max(map(len, order))
-    )
-    axes.grid(axis="x", color="0.92", linewidth=0.6)
-    axes.set_axisbelow(True)
-    return figure

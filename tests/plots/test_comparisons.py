@@ -1,0 +1,65 @@
+"""Tests of pictures of compared runs: groups are bars between scores; differences are to a baseline."""
+
+from __future__ import annotations
+
+import pytest
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation.run_comparison import Comparison, compare_runs
+from rubric_measures.plots.comparisons import plot_critical_difference, plot_differences
+
+pytest.importorskip("matplotlib")
+
+SCORES = {
+    "low": {"q1": 0.1, "q2": 0.2, "q3": 0.1, "q4": 0.2},
+    "high": {"q1": 0.8, "q2": 0.9, "q3": 0.8, "q4": 0.9},
+    "near": {"q1": 0.9, "q2": 0.7, "q3": 0.8, "q4": 0.9},
+}
+
+
+def drawn(figure):
+    return {one.get_gid(): one for axes in figure.axes for one in axes.findobj() if one.get_gid()}
+
+
+def test_critical_difference_names_runs_at_both_sides_and_bars_groups() -> None:
+    figure = plot_critical_difference(compare_runs(SCORES, "m", rounds=99))
+    (axes,) = figure.axes
+    # The better half stands at the right, the best one on top.
+    assert [text.get_text() for text in axes.texts] == ["0.850  high", "0.825  near", "low  0.150"]
+    found = drawn(figure)
+    assert list(found["means"].get_xdata()) == pytest.approx([0.85, 0.825, 0.15])
+    assert list(found["group-1"].get_xdata()) == pytest.approx([0.85, 0.825])
+    assert "group-2" not in found
+    assert " ".join(figure.get_suptitle().split()) == "3 runs over 4 queries: mean (t test, holm, α = 0.05)"
+    cut = plot_critical_difference(compare_runs(SCORES, "m", rounds=99), shown=2)
+    assert len(cut.axes[0].texts) == 2 and cut.get_suptitle().startswith("best 2 of 3 runs")
+    with pytest.raises(InputError, match="leave the baseline out"):
+        plot_critical_difference(compare_runs(SCORES, "m", baseline="low", rounds=99))
+
+
+def test_one_run_more_than_can_be_told_apart_has_no_bar() -> None:
+    comparison = Comparison("m", None, {"a": 1.0, "b": 0.0}, ("q1",), (), (), (), "holm", "t", 0.05)
+    figure = plot_critical_difference(comparison)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1.000  a", "b  0.000"]
+    assert figure.legends == []
+
+
+def test_differences_are_to_the_baseline_best_first() -> None:
+    comparison = compare_runs(SCORES, "m", baseline="near", rounds=99)
+    figure = plot_differences(comparison, {"high": [-0.1, 0.2, 0.0, 0.0]})
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["high", "low"]
+    found = drawn(figure)
+    assert found["means"].get_xydata().tolist() == [
+        [pytest.approx(0.025), 0],
+        [pytest.approx(-0.675), 1],
+    ]
+    assert [text.get_text() for text in axes.texts] == ["0.025", "−0.675"]
+    assert found["queries"].get_offsets()[:, 0].tolist() == [-0.1, 0.2, 0.0, 0.0]
+    # The run that cannot be told from the baseline has a hollow point.
+    assert list(found["alike"].get_ydata()) == [0]
+    (pair,) = (pair for pair in comparison.pairs if pair.first == "low")
+    assert found["intervals"].get_segments()[1][:, 0].tolist() == [pair.test.low, pair.test.high]
+    assert "near over 4 queries: mean and 95 % interval (all" in " ".join(figure.get_suptitle().split())
+    with pytest.raises(InputError, match="to a baseline"):
+        plot_differences(compare_runs(SCORES, "m", rounds=99))
