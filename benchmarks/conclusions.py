@@ -1,7 +1,7 @@
 """Conclusions by simulation: errors of verdicts, queries that they ask for, τ without noise, power of designs.
 
 python -m benchmarks.conclusions            everything
-python -m benchmarks.conclusions tau        one part: verdicts, outlook, tau, pick
+python -m benchmarks.conclusions tau        one part: verdicts, outlook, tau, pick, bank
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, Ru
 from rubric_measures.meta_evaluation.noise_free import noise_free_tau
 from rubric_measures.meta_evaluation.picking import pick_of_grid
 from rubric_measures.meta_evaluation.run_comparison import Comparison, compare_runs
+from rubric_measures.verification.bank_checks import group_effects, items_against, settled_pairs
+from rubric_measures.verification.bank_stability import RunCoverage, mean_scores
+from rubric_measures.verification.item_statistics import Discrimination, ItemStatistics, influence_of
 
 FloatArray = NDArray[np.float64]
 
@@ -176,9 +179,45 @@ def picks(simulations: int = 60) -> None:
         print(f"| {noise} | " + " | ".join(f"{mean:.2f}" for mean in np.mean(rows, axis=0)) + " |", flush=True)
 
 
+def banks(simulations: int = 200) -> None:
+    """False alarms of the bank report, and whether settled pairs stay as they are with ever more items."""
+    print(f"\nBanks of 8 queries × 10 items, 40 runs, {simulations} simulations\n")
+    print("| runs differ by | any item against the rest | any item with an effect of a group | pairs settled | of "
+          "these, in another order with all items | pairs not settled, in another order |")  # fmt: skip
+    print("|---|---|---|---|---|---|")
+    generator = np.random.default_rng(5)
+    first, second = np.triu_indices(40, 1)
+    for spread in (0.05, 0.15):
+        rows = []
+        for _ in range(simulations):
+            ability = np.clip(0.5 + spread * generator.normal(size=40), 0.05, 0.95)
+            covered = {f"q{q}": generator.random((40, 10)) < ability[:, None] for q in range(8)}
+            runs = tuple(f"r{i:02}" for i in range(40))
+            coverage = RunCoverage(runs, {q: tuple(f"{q}/{i}" for i in range(10)) for q in covered}, covered, {})
+            table = coverage.table()
+            full = mean_scores(table)
+            nothing = Discrimination(None, "")
+            statistics = [
+                ItemStatistics(q, item, "", 1, 0, 1, 0, 0, 0, 0, nothing,
+                               influence_of(q, item, coverage, table, full)[0], "", 0)
+                for q, items in coverage.items.items() for item in items
+            ]  # fmt: skip
+            effects = group_effects(coverage, {run: "ab"[i % 2] for i, run in enumerate(runs)})
+            gaps = np.mean([c[first].astype(float) - c[second] for c in covered.values()], axis=(0, 2))
+            (found,) = settled_pairs(coverage, (1,))
+            wrong = gaps * (ability[first] - ability[second]) < 0
+            spreads = np.sqrt(np.sum([(c[first].astype(float) - c[second]).var(axis=1, ddof=1) / 10
+                                      for c in covered.values()], axis=0)) / 8  # fmt: skip
+            settled = np.abs(gaps) >= 1.96 * spreads
+            assert abs(settled.mean() - found.share) < 0.01
+            rows.append([bool(items_against(statistics, 40)), bool(effects), found.share,
+                         wrong[settled].mean() if settled.any() else 0.0, wrong[~settled].mean()])  # fmt: skip
+        print(f"| {spread} | " + " | ".join(f"{mean:.3f}" for mean in np.mean(rows, axis=0)) + " |", flush=True)
+
+
 def main() -> None:
     """Runs the parts that are named."""
-    parts = {"verdicts": verdict_errors, "outlook": outlooks, "tau": tau_without_noise, "pick": picks}
+    parts = {"verdicts": verdict_errors, "outlook": outlooks, "tau": tau_without_noise, "pick": picks, "bank": banks}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
     for name in parser.parse_args().parts or parts:

@@ -82,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--uncovered-passages", action="store_true", help="passages judged relevant that no item covers")
     add("--bad-question", action="store_true", help="items that passages judged not relevant cover, most first")
     add("--item-statistics", action="store_true", help="how items discriminate, duplicate ones, size of the bank")
+    add("--bank-report", action="store_true", help="does the bank hold: items, stability, reusability; never in all")
     add("--grader-statistics", action="store_true", help="grades given, failures, disagreement of graders and prompts")
     add("--calibration", action="store_true", help="confidence against agreement with assessors' grades; never in all")
     parser.add_argument(
@@ -90,7 +91,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="item statistics: these TREC runs make the leaderboard (default: the rankings in GRADED)",
+        help="item statistics, bank report: these TREC runs make the leaderboard (default: the rankings in GRADED)",
+    )
+    parser.add_argument(
+        "--groups", metavar="FILE", help="bank report: lines `run group` (teams): effects of groups, teams left out"
+    )
+    parser.add_argument(
+        "--suggest", action="store_true", help="bank report: also list what to split, merge, reword and retire"
     )
     add_plot_option(parser, "bank size against stability (--item-statistics), or the calibration")
     parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
@@ -112,6 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --verify-grading --order uncertainty
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --run runs/*.run
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --bank-report --suggest
   rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical
   rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model openai:gpt-4o --dry-run
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl -o html --output report.html"""
@@ -127,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
 
     bank = bank_of(options)
     of_canaries = canary_settings(options)
-    read = (options.graded, options.bank, *options.run, options.prices)
+    read = (options.graded, options.bank, *options.run, options.groups, options.prices)
     keep_inputs_of(options, *read)
     keep_cache(options.cache, options.output, options.plot, *read)
     settings = _settings(options)
@@ -175,9 +183,10 @@ class _Chosen:
 
 def _settings(options: argparse.Namespace) -> ReportSettings:
     """The reports that are named; where none is, the first four, and all in HTML."""
-    from rubric_measures.verification.reports import ANALYSES, CALIBRATION, STATISTICS, ReportSettings
+    from rubric_measures.formats.run_groups import read_groups
+    from rubric_measures.verification.reports import ANALYSES, BANK, CALIBRATION, STATISTICS, ReportSettings
 
-    reports = [name for name in (*ANALYSES, *STATISTICS, CALIBRATION) if getattr(options, name)]
+    reports = [name for name in (*ANALYSES, *STATISTICS, BANK, CALIBRATION) if getattr(options, name)]
     if not reports and not options.canary:
         reports = [*ANALYSES, *(STATISTICS if options.output_format == "html" else ())]
     return ReportSettings(
@@ -190,4 +199,6 @@ def _settings(options: argparse.Namespace) -> ReportSettings:
         options.min_judgment,
         options.min_rating,
         options.order == "uncertainty",
+        None if options.groups is None else read_groups(options.groups),
+        options.suggest,
     )

@@ -24,7 +24,7 @@ from rubric_measures.meta_evaluation._significance import (
 from rubric_measures.meta_evaluation.variance import Components, variance_components
 from rubric_measures.meta_evaluation.verdicts import DEFAULT_POWER, Outlook, Verdict, outlook, verdicts
 
-__all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "common_queries", "compare_runs"]
+__all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "adjust", "common_queries", "compare_runs"]
 
 FloatArray = NDArray[np.float64]
 Procedure = Literal["holm", "bh", "none", "tukey", "randomised-tukey", "max-t"]

@@ -59,8 +59,10 @@ class RunCoverage:
         covered = self.covered[query_id]
         return covered | (self.counts[query_id][2] == 0) if query_id in self.counts else np.ones_like(covered)
 
-    def query_scores(self, query_id: str, kept: BoolArray | None = None) -> FloatArray:
+    def query_scores(self, query_id: str, kept: BoolArray | NDArray[np.int_] | None = None) -> FloatArray:
         """Rubric-Cover of every run for one query over the kept items; NaN where no item is kept, or nothing is known.
+
+        Places of items may repeat, as in a bootstrap.
 
         Failed grades count as they are expected (README says the formula), read off the kept items alone.
         """

@@ -13,6 +13,7 @@ from rubric_measures.base.scales import covering_level
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 from rubric_measures.verification.analyses import CheckedQuery, check_records, is_graded, level_of
+from rubric_measures.verification.bank_sections import BankCounter
 from rubric_measures.verification.grader_statistics import GraderCounter, GraderReport
 from rubric_measures.verification.item_statistics import ItemReport, item_report
 from rubric_measures.verification.sections import (
@@ -25,6 +26,7 @@ from rubric_measures.verification.sections import (
 
 __all__ = [
     "ANALYSES",
+    "BANK",
     "CALIBRATION",
     "STATISTICS",
     "ReportSettings",
@@ -36,7 +38,8 @@ __all__ = [
 ANALYSES = ("verify_grading", "grid_display", "uncovered_passages", "bad_question")
 STATISTICS = ("item_statistics", "grader_statistics")
 # Those that ask which grade covers an item.
-_LEVELLED = frozenset(("uncovered_passages", "bad_question", "item_statistics"))
+BANK = "bank_report"
+_LEVELLED = frozenset(("uncovered_passages", "bad_question", "item_statistics", BANK))
 CALIBRATION = "calibration"
 # How many of the largest disagreements between graders are listed.
 DISAGREEMENTS = 50
@@ -47,15 +50,17 @@ class ReportSettings:
     """Which reports, about which grades.
 
     Attributes:
-        reports: names among `ANALYSES` and `STATISTICS`, or `CALIBRATION`.
+        reports: names among `ANALYSES` and `STATISTICS`, or `BANK`, or `CALIBRATION`.
         wanted: the grades.
         queries: only these; None takes all.
-        run: runs that make the leaderboard of the item statistics; none takes the rankings in the records.
+        run: runs that make the leaderboard of item statistics and bank report; none takes the rankings in the records.
         plot: the file of a figure: of the item statistics bank size against stability, or the calibration.
         seed: of random samples and shuffles.
         min_judgment: the least judgment that is relevant.
         min_rating: the least grade that covers an item; None takes the scale's.
         by_uncertainty: of the grades of an item, the least certain come first.
+        groups: run -> group, for the bank report.
+        suggest: of the bank report, what to do about the items.
 
     Raises:
         InputError: runs or a figure of item statistics that are not asked for.
@@ -70,17 +75,21 @@ class ReportSettings:
     min_judgment: int = 1
     min_rating: int | None = None
     by_uncertainty: bool = False
+    groups: Mapping[str, str] | None = None
+    suggest: bool = False
 
     def __post_init__(self) -> None:
         figures = {"item_statistics", CALIBRATION} & set(self.reports)
         if self.plot and len(figures) != 1:
             text = "the figure is of the item statistics or of the calibration; ask for one of them"
             raise InputError(text, settings=("plot", "item_statistics", CALIBRATION))
-        if "item_statistics" in self.reports:
+        if BANK not in self.reports and (self.groups is not None or self.suggest):
+            raise InputError("groups and suggestions are of the bank report; ask for it", settings=("groups", BANK))
+        if {"item_statistics", BANK} & set(self.reports):
             return
         if self.run:
-            text = "runs are for the item statistics; ask for them"
-            raise InputError(text, settings=("run", "item_statistics"))
+            text = "runs are for the item statistics and the bank report; ask for one of them"
+            raise InputError(text, settings=("run", "item_statistics", BANK))
 
 
 def chosen_queries(groups: Iterable[PassageGroup], settings: ReportSettings, source: str) -> Iterator[PassageGroup]:
@@ -109,7 +118,7 @@ def check_reports(source: GradedFile, bank: TestBank | None, settings: ReportSet
         InputError: saying so.
     """
     found = True
-    if {*ANALYSES, "item_statistics"} & set(settings.reports):
+    if {*ANALYSES, "item_statistics", BANK} & set(settings.reports):
         selector = GradeSetSelector(settings.wanted, source.name)
         for group in chosen_queries(source, settings, source.name):
             where = f"{source.name}:{group.line}"
@@ -142,8 +151,8 @@ def report_sections(source: GradedFile, bank: TestBank | None, settings: ReportS
     Raises:
         InputError: the records lack the grades.
     """
-    if set(STATISTICS) & set(settings.reports):
-        if "item_statistics" not in settings.reports and _LEVELLED & set(settings.reports):
+    if {*STATISTICS, BANK} & set(settings.reports):
+        if not {"item_statistics", BANK} & set(settings.reports) and _LEVELLED & set(settings.reports):
             # Nothing is said before it is known that all can be said; item statistics find it out themselves.
             check_reports(source, bank, settings)
         yield from _statistics(source, bank, settings)
@@ -205,23 +214,28 @@ def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSett
 
 def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
     """Statistics of items and of graders, from one reading of the records."""
+    from rubric_measures.verification.bank_sections import bank_sections
     from rubric_measures.verification.sections import grader_sections
+
+    counted = BankCounter(settings.min_rating, settings.groups) if BANK in settings.reports else None
 
     def gathered(groups: Iterator[PassageGroup]) -> tuple[ItemReport | None, GraderReport | None]:
         counter = GraderCounter(settings.wanted, DISAGREEMENTS) if "grader_statistics" in settings.reports else None
         passing = chosen_queries(groups, settings, source.name)
         if counter is not None:
             passing = counter.watch(passing)
-        of_items = "item_statistics" in settings.reports
-        report = _item_report(source, passing, bank, settings) if of_items else None
+        of_items = "item_statistics" in settings.reports or counted is not None
+        report = _item_report(source, passing, bank, settings, counted) if of_items else None
         for group in passing:
             for _ in group.passages:
                 pass
         return report, counter.report() if counter is not None else None
 
     of_items, of_graders = source.consume(gathered)
-    if of_items is not None:
+    if of_items is not None and "item_statistics" in settings.reports:
         yield from _item_sections(of_items, settings)
+    if of_items is not None and counted is not None:
+        yield from bank_sections(of_items, counted, seed=settings.seed, suggest=settings.suggest)
     if of_graders is not None:
         if not of_graders.graders:
             raise _no_grades(source)
@@ -229,7 +243,11 @@ def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSetti
 
 
 def _item_report(
-    source: GradedFile, groups: Iterator[PassageGroup], bank: TestBank | None, settings: ReportSettings
+    source: GradedFile,
+    groups: Iterator[PassageGroup],
+    bank: TestBank | None,
+    settings: ReportSettings,
+    counted: BankCounter | None = None,
 ) -> ItemReport:
     from rubric_measures.grades.loading import RecordQuery, select_query
     from rubric_measures.grades.notes import note_left_out, note_without_items
@@ -239,6 +257,8 @@ def _item_report(
     queries: Iterator[RecordQuery] = (select_query(group, selector, bank) for group in groups)
     if settings.run:
         queries = ranked_by_files(queries, settings.run)
+    if counted is not None:
+        queries = counted.watch(queries)
     report = item_report(queries, settings.min_judgment, settings.min_rating)
     if not selector.found:
         raise _no_grades(source)

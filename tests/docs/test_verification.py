@@ -22,17 +22,18 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     commands = [
         shlex.split(line) for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()
     ]
-    assert len(commands) == 8
+    assert len(commands) == 9
     outputs = []
     for command in commands:
         assert command[:2] == ["rubric_measures", "verify"]
         assert main(command[1:]) == 0, command
         outputs.append(capsys.readouterr().out)
-    grading, grid, uncovered, bad, _, graders, canaries, _ = outputs
+    grading, grid, uncovered, bad, _, bank, graders, canaries, _ = outputs
     assert grading.startswith("q01: Which pigment makes leaves green in summer?")
     assert grid.startswith("### q01: why do leaves change colour in autumn")
     assert "passages judged 2 or better, no item graded 4 or better" in uncovered
     assert bad.startswith("report\ttitle\tspurious")
+    assert "Would a new system be judged fairly?" in bank
     assert "lexical:1  LexicalCoverage  nugget    339" in graders
     # Three questions a query, each as its own passage: 21 of 27 fool a grader that counts words.
     (row,) = [line.split() for line in canaries.splitlines() if line.split()[3:4] == ["item-text"]]

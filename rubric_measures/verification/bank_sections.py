@@ -1,0 +1,243 @@
+"""The bank report as sections: items, pairs, groups, stability, saturation, reusability; and what to do about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.tables import Cell, Undefined
+from rubric_measures.grades.loading import RecordQuery
+from rubric_measures.verification.bank_checks import (
+    Against,
+    GroupEffect,
+    RedundantPair,
+    bank_halves,
+    group_effects,
+    items_against,
+    redundant_pairs,
+    settled_pairs,
+)
+from rubric_measures.verification.item_statistics import ItemReport, ItemStatistics
+from rubric_measures.verification.reusability import Reusability, ReusabilityCounter
+from rubric_measures.verification.sections import Section
+
+__all__ = ["BankCounter", "bank_sections"]
+
+_FEW_RUNS = "fewer than two runs, or all of them tied"
+
+
+@dataclass
+class BankCounter:
+    """Gathers, query by query, what the bank report needs beside item statistics.
+
+    Attributes:
+        min_rating: the least grade that covers an item; None takes the scale's.
+        groups: run -> group; None where there are no groups.
+    """
+
+    min_rating: int | None = None
+    groups: Mapping[str, str] | None = None
+    pairs: list[RedundantPair] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._alone = ReusabilityCounter(self.min_rating)
+        self._teams = None if self.groups is None else ReusabilityCounter(self.min_rating, self.groups)
+
+    def watch(self, queries: Iterable[RecordQuery]) -> Iterator[RecordQuery]:
+        """Passes the queries on."""
+        for query in self._counted(queries):
+            self.pairs += redundant_pairs(query, self.min_rating)
+            yield query
+            del query
+
+    def _counted(self, queries: Iterable[RecordQuery]) -> Iterable[RecordQuery]:
+        alone = self._alone.watch(queries)
+        return alone if self._teams is None else self._teams.watch(alone)
+
+    def reusability(self) -> list[Reusability]:
+        """Each run left out; and each team, where there are groups."""
+        found = [one.report() for one in (self._alone, self._teams) if one is not None]
+        return [one for one in found if one is not None]
+
+
+def bank_sections(
+    report: ItemReport, counter: BankCounter, *, seed: int = 0, suggest: bool = False
+) -> Iterator[Section]:
+    """The sections of the bank report.
+
+    Args:
+        report: the item statistics.
+        counter: what was gathered beside them.
+        seed: of what is drawn.
+        suggest: also list what to split, merge, reword and retire.
+    """
+    runs = len(report.coverage.runs)
+    ends = _at_ends(report)
+    against = items_against(report.statistics, runs)
+    effects: list[GroupEffect] = []
+    lacking = ""
+    try:
+        effects = [] if counter.groups is None else group_effects(report.coverage, counter.groups)
+    except InputError as error:
+        lacking = f": {error}"
+    pairs = sorted(counter.pairs, key=lambda one: (-one.kappa, one.query_id, one.first))
+    yield _overview(report, ends, against, pairs, seed)
+    text = {row.item_id: row.item_text for row in report.statistics}
+    yield Section(
+        "bank-ends",
+        "Items that separate no runs: none covers them (floor), or all do (ceiling)",
+        ["query_id", "end", "graded", "covering", "item_id", "item"],
+        [[row.query_id, end, row.graded, row.covering, row.item_id, row.item_text] for row, end in ends],
+    )
+    yield Section(
+        "bank-against",
+        "Items that worse runs cover and better ones do not (r below 0 beyond chance, corrected for all items)",
+        ["query_id", "r_leaderboard", "p", "item_id", "item"],
+        [[one.row.query_id, one.row.by_run.value, one.p, one.row.item_id, one.row.item_text] for one in against],
+    )
+    yield Section(
+        "bank-pairs",
+        "Items that the same passages cover",
+        ["query_id", "kappa", "passages", "both", "either", "first", "second", "first_item_id", "second_item_id"],
+        [
+            [one.query_id, one.kappa, one.passages, one.both, one.either, text.get(one.first, ""),
+             text.get(one.second, ""), one.first, one.second]
+            for one in pairs
+        ],
+    )  # fmt: skip
+    if counter.groups is not None:
+        yield Section(
+            "bank-groups",
+            f"Items easier or harder for a group than for runs as good on the rest (large, beyond chance){lacking}",
+            ["query_id", "group", "odds", "effect", "p", "item_id", "item"],
+            [
+                [one.query_id, one.group, one.odds, one.effect, one.p, one.item_id, text.get(one.item_id, "")]
+                for one in effects
+            ],
+        )
+    yield _saturation(report)
+    for one in counter.reusability():
+        yield _reusability(one)
+    if suggest:
+        yield _suggestions(report, ends, against, pairs, effects, text)
+
+
+def _at_ends(report: ItemReport) -> list[tuple[ItemStatistics, str]]:
+    """Items that no run covers, or all of those of which it is known."""
+    places = {
+        item_id: (query_id, column)
+        for query_id, items in report.coverage.items.items()
+        for column, item_id in enumerate(items)
+    }
+    found = []
+    for row in report.statistics:
+        if row.item_id not in places:
+            continue
+        query_id, column = places[row.item_id]
+        known = report.coverage.known(query_id)[:, column]
+        hits = report.coverage.covered[query_id][known, column]
+        if len(hits) and (hits.all() or not hits.any()):
+            found.append((row, "ceiling" if hits.all() else "floor"))
+    return found
+
+
+def _overview(
+    report: ItemReport,
+    ends: Sequence[tuple[ItemStatistics, str]],
+    against: Sequence[Against],
+    pairs: Sequence[RedundantPair],
+    seed: int,
+) -> Section:
+    coverage = report.coverage
+    rows: list[list[Cell]] = [
+        ["queries", len(coverage.items)],
+        ["runs", len(coverage.runs)],
+        ["items of queries that runs rank", sum(map(len, coverage.items.values()))],
+        ["items at the floor", sum(end == "floor" for _, end in ends)],
+        ["items at the ceiling", sum(end == "ceiling" for _, end in ends)],
+        ["items against the rest", len(against)],
+        ["pairs that the same passages cover", len(pairs)],
+        ["pairs that say nearly the same", len(report.duplicates)],
+    ]
+    if coverage.items:
+        found = bank_halves(coverage, seed=seed)
+        for name, value in (
+            ("tau of two half banks", found.half_tau),
+            ("reliability of the full bank (Spearman and Brown)", found.reliability),
+            ("tau under new queries and items (bootstrap over both)", found.tau),
+            ("the same, least of the middle 95 %", found.tau_low),
+            ("share of these in which the best run stays best", found.first),
+        ):
+            rows.append([name, Undefined(_FEW_RUNS) if value is None else value])
+    return Section("bank", "Does the bank hold", ["what", "value"], rows)
+
+
+def _saturation(report: ItemReport) -> Section:
+    settled = settled_pairs(report.coverage)
+    return Section(
+        "bank-saturation",
+        "Saturation: pairs of runs whose order more items of this kind would hardly change, by items a query",
+        ["items_a_query", "times_the_bank", "pairs_settled"],
+        [[one.items, one.factor, one.share] for one in settled],
+    )
+
+
+def _reusability(found: Reusability) -> Section:
+    slope = "not known" if found.slope is None else f"{found.slope / 10:.4f}"
+    return Section(
+        f"reusability-{'group' if found.by_group else 'run'}",
+        f"{found.sentence()} Each 10 % of passages without grades cost {slope}.",
+        ["run", "group", "unjudged", "score", "without_items", "without_grades", "without_both", "rank",
+         "rank_without_items", "rank_without_grades", "rank_without_both"],
+        [
+            [row.run_id, row.group or None, row.unjudged, row.score, row.without_items, row.without_grades,
+             row.without_both, row.rank, row.rank_without_items, row.rank_without_grades, row.rank_without_both]
+            for row in found.rows
+        ],
+    )  # fmt: skip
+
+
+def _suggestions(
+    report: ItemReport,
+    ends: Sequence[tuple[ItemStatistics, str]],
+    against: Sequence[Against],
+    pairs: Sequence[RedundantPair],
+    effects: Sequence[GroupEffect],
+    text: Mapping[str, str],
+) -> Section:
+    """What to do, in the order of what is surest."""
+    rows: list[list[Cell]] = []
+    merged = set()
+    for pair in report.duplicates:
+        if pair.same_text:
+            merged.add((pair.first.item_id, pair.second.item_id))
+            rows.append(_advice("merge", pair.first.query_id, pair.first.item_id, pair.second.item_id,
+                                "they have one text", text))  # fmt: skip
+    for one in pairs:
+        if (one.first, one.second) not in merged:
+            why = f"the same passages cover both (kappa {one.kappa:.2f})"
+            rows.append(_advice("merge", one.query_id, one.first, one.second, why, text))
+    for bad in against:
+        why = f"worse runs cover it, better ones do not (r {bad.row.by_run.value:.2f})"
+        rows.append(_advice("reword or retire", bad.row.query_id, bad.row.item_id, "", why, text))
+    for effect in effects:
+        side = "easier" if effect.effect > 0 else "harder"
+        why = f"it is {side} for {effect.group} than for runs as good"
+        rows.append(_advice("reword", effect.query_id, effect.item_id, "", why, text))
+    for row, end in ends:
+        if end == "ceiling":
+            rows.append(_advice("split", row.query_id, row.item_id, "", "all runs cover it: ask for more", text))
+        elif row.graded and not row.covering:
+            why = "no passage covers it: retire it, unless a passage could"
+            rows.append(_advice("check", row.query_id, row.item_id, "", why, text))
+    return Section(
+        "bank-suggestions",
+        "What to split, merge, reword and retire",
+        ["query_id", "action", "why", "item", "with", "item_id", "with_item_id"],
+        rows,
+    )
+
+
+def _advice(action: str, query_id: str, item_id: str, other: str, why: str, text: Mapping[str, str]) -> list[Cell]:
+    return [query_id, action, why, text.get(item_id, ""), text.get(other, "") or None, item_id, other or None]

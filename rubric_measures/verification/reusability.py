@@ -1,0 +1,205 @@
+"""Would a new system be judged fairly: each run, and each team, left out of pool and bank, and scored again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rubric_measures.grades.loading import RecordQuery
+from rubric_measures.meta_evaluation.correlation import ranks
+
+__all__ = ["LeftOut", "Reusability", "ReusabilityCounter"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One run, when it, or its team, took no part in making pool and bank.
+
+    Attributes:
+        run_id: the run.
+        group: the team that is left out with it; empty where it is left out alone.
+        unjudged: the share of its first passages that nobody else has among the first.
+        score: Rubric-Cover with all items and grades.
+        without_items: the same when items that only these passages cover are not in the bank; they are graded, as a
+            model can grade them any time.
+        without_grades: the same when these passages have no grades, and the bank is whole.
+        without_both: the same when both are lacking.
+        rank: its rank, 1 best, ties averaged.
+        rank_without_items: its rank among all runs without these items.
+        rank_without_grades: without these grades.
+        rank_without_both: without both.
+    """
+
+    run_id: str
+    group: str
+    unjudged: float
+    score: float
+    without_items: float
+    without_grades: float
+    without_both: float
+    rank: float
+    rank_without_items: float
+    rank_without_grades: float
+    rank_without_both: float
+
+
+@dataclass(frozen=True)
+class Reusability:
+    """All runs left out, one after the other.
+
+    Attributes:
+        rows: best run first.
+        by_group: whether whole teams were left out.
+    """
+
+    rows: tuple[LeftOut, ...]
+    by_group: bool
+
+    @property
+    def slope(self) -> float | None:
+        """The score that is lost for an ungraded share of 1: Σ loss · u / Σ u² (through the origin); None of no u."""
+        shares = np.array([row.unjudged for row in self.rows])
+        loss = np.array([row.score - row.without_grades for row in self.rows])
+        return float((loss * shares).sum() / (shares**2).sum()) if shares.any() else None
+
+    def sentence(self) -> str:
+        """Would a new system be judged fairly, with numbers."""
+        left = "with its team " if self.by_group else ""
+        unjudged = 100 * float(np.mean([row.unjudged for row in self.rows]))
+        return (
+            f"Would a new system be judged fairly? {unjudged:.1f} % of the passages of a run that is left out {left}"
+            f"are of nobody else. Where a model grades them, and the bank lacks the items that only they cover, it "
+            f"{self._said('without_items')}; where they stay without grades, it {self._said('without_both')}."
+        )
+
+    def _said(self, kind: str) -> str:
+        losses = [row.score - getattr(row, kind) for row in self.rows]
+        drops = [getattr(row, f"rank_{kind}") - row.rank for row in self.rows]
+        worst = int(np.argmax(drops))
+        kept = sum(abs(drop) < 1e-9 for drop in drops)
+        most = f" (at most {drops[worst]:g}: {self.rows[worst].run_id})" if drops[worst] > 0 else ""
+        return (
+            f"scores {float(np.mean(losses)):.4f} less and drops {float(np.mean(drops)):.2f} ranks on average{most}, "
+            f"and {kept} of {len(self.rows)} keep their rank"
+        )
+
+
+@dataclass
+class _OfQuery:
+    """What one query counts.
+
+    Attributes:
+        size: its items.
+        full: run -> items that it covers.
+        items: team -> items that are left where the team took no part.
+        own: team -> run of the team -> items that it covers: of those that are left, without its own passages, both.
+    """
+
+    size: int
+    full: dict[str, int]
+    items: dict[str, int]
+    own: dict[str, dict[str, tuple[int, int, int]]]
+
+
+class ReusabilityCounter:
+    """Gathers, query by query, what each run would score if it, or its team, had not been pooled.
+
+    The pool of a query is the first passages of all runs. A passage is brought by the runs that have it there; graded
+    passages that no run has are brought by somebody else. What failed covers nothing here.
+
+    Args:
+        min_rating: the least grade that covers an item; None takes the scale's.
+        groups: run -> team; a run that it lacks is a team of its own. None leaves each run out alone.
+        cutoff: how many passages of a ranking are pooled, and count.
+    """
+
+    def __init__(self, min_rating: int | None = None, groups: Mapping[str, str] | None = None, cutoff: int = 20):
+        self._min_rating, self._groups, self._cutoff = min_rating, groups, cutoff
+        self._teams: dict[str, str] = {}
+        self._shares: dict[str, list[int]] = {}
+        self._queries: list[_OfQuery] = []
+
+    def watch(self, queries: Iterable[RecordQuery]) -> Iterator[RecordQuery]:
+        """Passes the queries on."""
+        for query in queries:
+            self._add(query)
+            yield query
+            del query
+
+    def _team(self, run_id: str) -> str:
+        return run_id if self._groups is None else self._groups.get(run_id, run_id)
+
+    def _add(self, query: RecordQuery) -> None:
+        if not query.rankings or not query.grades.items:
+            return
+        covering = query.grades.at_least(query.grades.level(self._min_rating))
+        tops = {run_id: list(ranking[: self._cutoff]) for run_id, ranking in query.rankings.items()}
+        brought: dict[str, set[str]] = {}
+        for run_id, top in tops.items():
+            self._teams[run_id] = self._team(run_id)
+            for doc_id in top:
+                brought.setdefault(doc_id, set()).add(self._teams[run_id])
+        full = {run_id: _union(covering, top) for run_id, top in tops.items()}
+        anything = _union(covering, covering)
+        size = len(query.grades.items)
+        found = _OfQuery(size, {run_id: mask.bit_count() for run_id, mask in full.items()}, {}, {})
+        for run_id, top in tops.items():
+            team = self._teams[run_id]
+            only = {doc_id for doc_id, teams in brought.items() if teams == {team}}
+            left = _union(covering, (doc_id for doc_id in covering if doc_id not in only))
+            # Items that nothing covers stay: no passage of the team was needed to think of them.
+            found.items[team] = size - (anything & ~left).bit_count()
+            others = _union(covering, (doc_id for doc_id in top if doc_id not in only))
+            masks = (full[run_id] & left, others, others & left)
+            found.own.setdefault(team, {})[run_id] = (masks[0].bit_count(), masks[1].bit_count(), masks[2].bit_count())
+            shares = self._shares.setdefault(run_id, [0, 0])
+            shares[0] += sum(doc_id in only for doc_id in top)
+            shares[1] += len(top)
+        self._queries.append(found)
+
+    def report(self) -> Reusability | None:
+        """What was gathered; None where there are fewer than two teams."""
+        runs = sorted(self._teams)
+        teams = sorted(set(self._teams.values()))
+        if len(teams) < 2:
+            return None
+        count = len(self._queries)
+        full = {run: sum(one.full.get(run, 0) / one.size for one in self._queries) / count for run in runs}
+        before = _ranks(full)
+        rows = []
+        for team in teams:
+            scores = [dict.fromkeys(runs, 0.0) for _ in range(3)]
+            for one in self._queries:
+                # A query whose every item goes has no score without them; nobody covers anything there.
+                left = one.items.get(team, one.size) or one.size
+                own = one.own.get(team, {})
+                for run, covered in one.full.items():
+                    counts = own.get(run, (covered, covered, covered))
+                    for kind, size in enumerate((left, one.size, left)):
+                        scores[kind][run] += counts[kind] / size / count
+            after = [_ranks(one) for one in scores]
+            for run in (run for run in runs if self._teams[run] == team):
+                unjudged, seen = self._shares[run]
+                rows.append(
+                    LeftOut(
+                        run, team if self._groups is not None else "", unjudged / seen if seen else 0.0, full[run],
+                        scores[0][run], scores[1][run], scores[2][run], before[run], after[0][run], after[1][run],
+                        after[2][run],
+                    )
+                )  # fmt: skip
+        return Reusability(tuple(sorted(rows, key=lambda row: (row.rank, row.run_id))), self._groups is not None)
+
+
+def _union(covering: Mapping[str, int], doc_ids: Iterable[str]) -> int:
+    mask = 0
+    for doc_id in doc_ids:
+        mask |= covering.get(doc_id, 0)
+    return mask
+
+
+def _ranks(scores: Mapping[str, float]) -> dict[str, float]:
+    """Ranks of runs, 1 best, ties averaged; sums of one value in another order are ties."""
+    found = ranks([round(score, 12) for score in scores.values()])
+    return dict(zip(scores, map(float, found), strict=True))

@@ -1,0 +1,211 @@
+"""Tests of the bank report: pairs, groups, halves, saturation, runs and teams left out, suggestions; by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.cli import main
+from rubric_measures.formats.run_groups import read_groups
+from rubric_measures.grades.loading import RecordQuery, read_records
+from rubric_measures.verification.bank_checks import (
+    bank_halves,
+    group_effects,
+    items_against,
+    mantel_haenszel,
+    redundant_pairs,
+    settled_pairs,
+)
+from rubric_measures.verification.bank_stability import RunCoverage
+from rubric_measures.verification.item_statistics import Discrimination, ItemStatistics
+from rubric_measures.verification.reusability import ReusabilityCounter
+from tests.example_records import grade_set, passage, write_lines
+
+
+def coverage_of(tables: dict[str, list[list[int]]]) -> RunCoverage:
+    """Query -> rows of runs, columns of items."""
+    covered = {query: np.array(table, dtype=np.bool_) for query, table in tables.items()}
+    runs = len(next(iter(covered.values())))
+    items = {query: tuple(f"{query}/{i}" for i in range(table.shape[1])) for query, table in covered.items()}
+    return RunCoverage(tuple(f"r{i:02}" for i in range(runs)), items, covered, {})
+
+
+def queries_of(tmp_path: Path, lines: list[object]) -> list[RecordQuery]:
+    return list(read_records(write_lines(tmp_path / "graded.jsonl", lines)))
+
+
+def test_pairs_that_the_same_passages_cover(tmp_path: Path) -> None:
+    # a and b: 4 passages cover both, 1 covers b alone, 5 neither: agreement .9, by chance .4 · .5 + .6 · .5 = .5,
+    # κ = .4 / .5 = .8. c is covered by all but one passage: it agrees with nothing beyond chance.
+    grades = [(5, 5)] * 4 + [(0, 5)] + [(0, 0)] * 5
+    passages = [
+        passage("q1", f"d{i}", [grade_set({"q1/a": a, "q1/b": b, "q1/c": 0 if i == 9 else 5})], {"x": i + 1})
+        for i, (a, b) in enumerate(grades)
+    ]
+    (query,) = queries_of(tmp_path, [["q1", passages]])
+    (pair,) = redundant_pairs(query)
+    assert (pair.first, pair.second, pair.passages, pair.both, pair.either) == ("q1/a", "q1/b", 10, 4, 5)
+    assert pair.kappa == pytest.approx(0.8)
+
+
+def test_mantel_haenszel_by_hand() -> None:
+    # Two strata: of the group 3 of 4 and 2 of 3 hit, of the others 1 of 4 and 1 of 5.
+    hits = [1, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 0, 0]
+    group = [1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
+    strata = [0] * 8 + [1] * 8
+    odds, p = mantel_haenszel(np.array(hits, bool), np.array(group, bool), np.array(strata))
+    # (3 · 3 + 2 · 4) / (1 · 1 + 1 · 1), both over 8.
+    assert odds == pytest.approx(17 / 2)
+    # E = 2 + 1.125, V = 4 · 4 · 4 · 4 / (64 · 7) + 3 · 5 · 3 · 5 / (64 · 7); χ² = (5 - 3.125 - .5)² / V.
+    from scipy import stats
+
+    assert p == pytest.approx(stats.chi2.sf(1.375**2 / (256 / 448 + 225 / 448), 1))
+    assert mantel_haenszel(np.array([True] * 4), np.array([True, True, False, False]), np.zeros(4, int)) is None
+
+
+def test_mantel_haenszel_as_statsmodels() -> None:
+    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
+    generator = np.random.default_rng(0)
+    strata = generator.integers(0, 4, 80)
+    group = generator.random(80) < 0.4
+    hits = generator.random(80) < 0.3 + 0.3 * group
+    found = mantel_haenszel(hits, group, strata)
+    cells = [
+        [[(hits & group & s).sum(), (~hits & group & s).sum()], [(hits & ~group & s).sum(), (~hits & ~group & s).sum()]]
+        for s in (strata == k for k in range(4))
+    ]
+    table = tables.StratifiedTable([np.array(cell) for cell in cells])
+    assert found[0] == pytest.approx(table.oddsratio_pooled)
+    assert found[1] == pytest.approx(table.test_null_odds(correction=True).pvalue)
+
+
+def test_an_item_made_for_a_group_is_found() -> None:
+    generator = np.random.default_rng(1)
+    ability = generator.uniform(0.2, 0.8, 40)
+    tables = {f"q{q}": (generator.random((40, 10)) < ability[:, None]).astype(int).tolist() for q in range(8)}
+    groups = {f"r{i:02}": "ours" if i % 2 else "theirs" for i in range(40)}
+    assert group_effects(coverage_of(tables), groups) == []
+    for i in range(40):
+        tables["q3"][i][4] = i % 2
+    effects = group_effects(coverage_of(tables), groups)
+    assert {(one.item_id, one.group) for one in effects} == {("q3/4", "ours"), ("q3/4", "theirs")}
+    assert {one.group: one.effect > 0 for one in effects} == {"ours": True, "theirs": False}
+    with pytest.raises(InputError, match="12 runs"):
+        group_effects(coverage_of({"q": [[1, 0]] * 5}), {"r00": "ours"})
+
+
+def row(item_id: str, r: float | None) -> ItemStatistics:
+    nothing = Discrimination(None, "")
+    return ItemStatistics("q", item_id, "", 1, 0, 1, 0, 0, 0, 0, nothing, Discrimination(r), "", 0)
+
+
+def test_items_against_the_rest() -> None:
+    # r = -.8 of 12 runs: t = -.8 √(10 / .36) = -4.216, 10 degrees of freedom: one-sided p = .00089, three tests.
+    found = items_against([row("bad", -0.8), row("good", 0.8), row("odd", -0.3), row("none", None)], 12)
+    assert [one.row.item_id for one in found] == ["bad"]
+    assert found[0].p == pytest.approx(3 * 0.00089, abs=1e-4)
+    assert items_against([row("bad", -1.0)], 2) == []
+
+
+def test_halves_and_both_bootstraps() -> None:
+    # Each run covers all items or none: halves agree fully, and no draw changes anything.
+    clear = bank_halves(coverage_of({"q1": [[1] * 4, [0] * 4], "q2": [[1] * 4, [0] * 4]}), rounds=20)
+    assert (clear.half_tau, clear.reliability, clear.tau, clear.first) == (1.0, pytest.approx(1.0), 1.0, 1.0)
+    generator = np.random.default_rng(2)
+    noise = {f"q{q}": (generator.random((12, 6)) < 0.5).astype(int).tolist() for q in range(10)}
+    found = bank_halves(coverage_of(noise), rounds=50)
+    assert abs(found.half_tau) < 0.35 and found.first < 0.8 and found.tau_low < found.tau
+    assert bank_halves(coverage_of(noise), rounds=50) == found
+    alone = bank_halves(coverage_of({"q": [[1, 0]]}), rounds=5)
+    assert (alone.half_tau, alone.tau, alone.first) == (None, None, None)
+
+
+def test_the_reliability_of_a_bank_is_that_of_scores() -> None:
+    """Spearman and Brown's figure is the squared correlation of the scores with what all items would give."""
+    generator = np.random.default_rng(3)
+    ability = generator.uniform(0.3, 0.7, 60)
+    tables = {f"q{q}": (generator.random((60, 8)) < ability[:, None]).astype(int).tolist() for q in range(6)}
+    scores = np.mean([np.mean(table, axis=1) for table in tables.values()], axis=0)
+    found = bank_halves(coverage_of(tables), rounds=100)
+    assert found.reliability == pytest.approx(np.corrcoef(scores, ability)[0, 1] ** 2, abs=0.1)
+
+
+def test_settled_pairs_by_hand() -> None:
+    # Two queries of 4 and 2 items; x − y by item: 1 0 1 0 and 1 1. Means .5 and 1: the difference is .75.
+    # Variances 1/3 and 0: error √(1/3 / 4) / 2 = .1443; 1.96 of it is .283, of half the bank .4: settled.
+    coverage = coverage_of({"q1": [[1, 1, 1, 0], [0, 1, 0, 0]], "q2": [[1, 1], [0, 0]]})
+    assert [(one.items, one.share) for one in settled_pairs(coverage, (0.5, 1))] == [(1.5, 1.0), (3.0, 1.0)]
+    # One query, x − y: 1 -1 1 1: .5 with an error of 1 / 2; 1.96 · .5 / √4 < .5 with four times the items.
+    open_pair = coverage_of({"q1": [[1, 0, 1, 1], [0, 1, 0, 0]]})
+    assert [one.share for one in settled_pairs(open_pair, (1, 2, 4))] == [0.0, 0.0, 1.0]
+    assert settled_pairs(coverage_of({"q1": [[1], [0]]})) == []
+
+
+# x alone brings d3, the only passage that covers q1/c; z covers nothing of its own.
+POOL: list[object] = [
+    ["q1", [
+        passage("q1", "d1", [grade_set({"q1/a": 5, "q1/b": 0, "q1/c": 0, "q1/d": 0})], {"x": 1, "y": 1}),
+        passage("q1", "d2", [grade_set({"q1/a": 0, "q1/b": 5, "q1/c": 0, "q1/d": 0})], {"y": 2, "z": 1}),
+        passage("q1", "d3", [grade_set({"q1/a": 0, "q1/b": 0, "q1/c": 5, "q1/d": 0})], {"x": 2}),
+    ]],
+]  # fmt: skip
+
+
+def test_runs_and_teams_left_out_by_hand(tmp_path: Path) -> None:
+    counter, teams = ReusabilityCounter(), ReusabilityCounter(groups={"x": "one", "y": "one", "z": "two"})
+    assert len(list(teams.watch(counter.watch(queries_of(tmp_path, POOL))))) == 1
+    rows = {one.run_id: one for one in counter.report().rows}
+    x = rows["x"]
+    # x covers a and c: 2/4. Without d3 it has a: 1/4; without the item c in the bank 1/3, with d3 graded or not.
+    assert (x.unjudged, x.score, x.without_grades) == (0.5, 0.5, 0.25)
+    assert (x.without_items, x.without_both) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    # y has 2/4, then 2/3; z 1/4 and 1/3: x falls from a tie for first to behind y, beside z.
+    assert (x.rank, x.rank_without_items, x.rank_without_grades, x.rank_without_both) == (1.5, 2.5, 2.5, 2.5)
+    y = rows["y"]
+    assert (y.unjudged, y.score, y.without_items, y.without_both) == (0.0, 0.5, 0.5, 0.5)
+    # The only run with an unjudged share loses .25 at .5.
+    assert counter.report().slope == pytest.approx(0.5)
+    said = counter.report().sentence()
+    assert said.startswith("Would a new system be judged fairly? 16.7 % of the passages of a run that is left out are")
+    assert "scores 0.0556 less and drops 0.33 ranks on average (at most 1: x), and 2 of 3 keep their rank" in said
+    # The team of x and y brings d1 and d3: what is left of the bank is b and d.
+    x = next(one for one in teams.report().rows if one.run_id == "x")
+    assert (x.group, x.unjudged, x.without_grades, x.without_items) == ("one", 1.0, 0.0, 0.0)
+    lonely = ReusabilityCounter(groups={"x": "one", "y": "one", "z": "one"})
+    list(lonely.watch(queries_of(tmp_path, POOL)))
+    assert lonely.report() is None
+
+
+def test_groups_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "groups.txt"
+    path.write_text("run_id\tgroup\n# teams\n\na run\tours\nb\ttheirs\n")
+    assert read_groups(path) == {"a run": "ours", "b": "theirs"}
+    for text, said in (("a\n", ":1: expected"), ("a x\na y\n", ":2: run 'a' is of two groups"), ("", "no run")):
+        path.write_text(text)
+        with pytest.raises(FormatError, match=re.escape(said)):
+            read_groups(path)
+
+
+def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = write_lines(tmp_path / "graded.jsonl", POOL)
+    (tmp_path / "groups.txt").write_text("x one\ny one\nz two\n")
+    start = ["verify", str(records), "--bank-report", "--groups", str(tmp_path / "groups.txt"), "--suggest"]
+    assert main(start) == 0
+    out = capsys.readouterr().out
+    assert "Would a new system be judged fairly?" in out and "left out with its team" in out
+    assert "effects of groups need 12 runs" in out
+    assert main([*start, "-o", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = {row["what"]: row["value"] for row in rows if row["report"] == "bank"}
+    assert (found["runs"], found["items at the floor"], found["items at the ceiling"]) == (3, 1, 0)
+    (advice,) = (row for row in rows if row["report"] == "bank-suggestions")
+    assert (advice["action"], advice["item_id"]) == ("check", "q1/d")
+    assert main([*start, "-o", "html", "--output", str(tmp_path / "report.html")]) == 0
+    assert "Reusability: runs left out" in (tmp_path / "report.html").read_text()
+    assert main(["verify", str(records), "--item-statistics", "--suggest"]) == 2
+    assert "ask for it" in capsys.readouterr().err
