@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         power,
         score,
         tournament,
+        write_report,
     )
 __version__ = "0.2.0"
 
@@ -104,6 +105,7 @@ __all__ = [
     "register",
     "score",
     "tournament",
+    "write_report",
 ]
 
 if not TYPE_CHECKING:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rubric_measures.api._grading import grade
     from rubric_measures.api._loading import load, load_bank
     from rubric_measures.api._pooling import pool
+    from rubric_measures.api._report_pages import write_report
     from rubric_measures.api._reports import check, refuse_sums, report
     from rubric_measures.api._run_checks import check_run
     from rubric_measures.api._scoring import Board, default_measures, score
@@ -48,6 +49,7 @@ else:
             "rubric_measures.api._grading": ["grade"],
             "rubric_measures.api._loading": ["load", "load_bank"],
             "rubric_measures.api._pooling": ["pool"],
+            "rubric_measures.api._report_pages": ["write_report"],
             "rubric_measures.api._reports": ["check", "refuse_sums", "report"],
             "rubric_measures.api._run_checks": ["check_run"],
             "rubric_measures.api._scoring": ["Board", "default_measures", "score"],
@@ -90,4 +92,5 @@ __all__ = [
     "score",
     "tournament",
     "write_qrels",
+    "write_report",
 ]

@@ -13,7 +13,7 @@ from rubric_measures.api._answer_banks import BankSource, given_bank, made_bank,
 from rubric_measures.api._answer_rows import Asked, answer_tables_of, asked_in
 from rubric_measures.api._loading import Bank, File
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas
@@ -73,6 +73,8 @@ def evaluate_answers(
     prompt: str | Sequence[str] = (),
     explain: bool | None = None,
     on_failed: OnFailed | None = None,
+    title: str = "Answers",
+    baseline: str | None = None,
     progress: Progress = False,
     **calls: Unpack[CallOptions],
 ) -> EvaluatedAnswers:
@@ -95,8 +97,9 @@ def evaluate_answers(
         bank_from: without a bank, what it is made from: `references`, nuggets that the model finds in the reference
             answers; `sentences`, their sentences as they are; `questions`, questions that the model asks. None takes
             `references` where each question has a reference (`sentences` for the lexical grader), else `questions`.
-        output: a folder for `graded.jsonl.gz`, `board.json`, `bank.csv`, and the cache of replies. A run that
-            was interrupted goes on from there. A `bank.csv` that stands there, perhaps edited, is used again.
+        output: a folder for the report `index.html`, `graded.jsonl.gz`, `board.json`, `bank.csv`, and the cache of
+            replies. A run that was interrupted goes on from there. A `bank.csv` that stands there, perhaps edited, is
+            used again.
         columns: role (`query`, `answer`, `reference`, `contexts`, `id`, `system`) -> column, for names that are not
             known; an empty name says that there is no such column.
         measures: see `score`; None takes nugget scores where items have importance, weighted coverage where they have
@@ -106,6 +109,8 @@ def evaluate_answers(
         prompt: see `grade`.
         explain: ask for a reason with each grade. None asks models behind endpoints, where no prompt is named.
         on_failed: how a failed grade counts, see `load`.
+        title: the heading of the report.
+        baseline: the system that others are compared with in the report, see `write_report`.
         progress: True shows a bar on standard error; a function is told the counts.
         calls: how the model is asked, and limits: see `CallOptions`.
 
@@ -118,6 +123,7 @@ def evaluate_answers(
     """
     from rubric_measures.api._grading import grade
     from rubric_measures.api._loading import load
+    from rubric_measures.api._report_pages import write_report
     from rubric_measures.api._scoring import score
     from rubric_measures.base.files import atomic_writer
 
@@ -125,6 +131,8 @@ def evaluate_answers(
     tables = answer_tables_of(answers, columns or {})
     known = given_bank(bank, bank_from, folder)
     asked = asked_in(tables, known)
+    if baseline is not None and baseline not in asked.systems:
+        raise UnknownNameError("system", baseline, asked.systems, settings=("baseline",))
     if folder is not None:
         calls.setdefault("cache", folder / "replies.sqlite")
     used = known
@@ -149,6 +157,7 @@ def evaluate_answers(
     if folder is not None:
         with atomic_writer(folder / "board.json") as stream:
             stream.write(board.render("json", -1))
+        write_report(folder / "index.html", board, grades, title=title, baseline=baseline)
     return EvaluatedAnswers(board, grades, used, records, tuple(asked.systems), folder)
 
 

@@ -28,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="FOLDER", required=True, help="where grades, scores, bank and report go")
     add("--columns", metavar="ROLE=COLUMN,…", help="query, answer, reference, contexts, id, system, for other names")
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: what fits the bank")
+    add("--title", default="Answers", help="the heading of the report")
+    add("--baseline", metavar="SYSTEM", help="in the report: queries on which others lose most against it come first")
     add("--contexts", action="store_true", help="grade the retrieved contexts, too, as runs of their own")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file")
     add(
@@ -64,4 +66,5 @@ def run(options: argparse.Namespace) -> int:
     given["columns"] = parsed_columns(options.columns) if options.columns else None
     made = evaluate_answers(**given, progress=is_watched())
     print(made.board)
+    print(f"\nreport: {made.folder}/index.html")
     return gated(gates, made.board, 0 if made.is_complete else 1, made.systems)

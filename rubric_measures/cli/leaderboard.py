@@ -22,6 +22,8 @@ from rubric_measures.cli.inputs import (
     gated,
     gates_of,
     is_asked_for,
+    keep_apart,
+    keep_inputs,
     keep_inputs_of,
     loaded_grades,
     progress,
@@ -53,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output-format", choices=list(FORMS), default="tsv", help="default: tsv")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    parser.add_argument(
+        "--report",
+        metavar="FILE.html",
+        help="write a page: scores, what to look at, and why each item is covered or not",
+    )
     add_places_option(parser, None)
     parser.add_argument("--no-overall", action="store_true", help="leave out the row of the best score")
     parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
@@ -102,6 +109,8 @@ def run(options: argparse.Namespace) -> int:
     if options.weights or options.scores:
         raise InputError("--weights and --scores are of judged reports; add --argue, or leave them out")
     gates = gates_of(options)
+    if options.report is not None:
+        _check_report(options)
     keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, *options.runs)
     grades = loaded_grades(options.graded, options)
     measures = options.measures or api.default_measures(grades)
@@ -131,6 +140,8 @@ def run(options: argparse.Namespace) -> int:
             notes=False,
             **units,
         )
+    if options.report is not None:
+        api.write_report(options.report, board, grades, runs, baseline=options.baseline, level=options.level)
     if options.plot is not None:
         drawn = ("baseline", "level", "correction", "test", "alpha", "rounds", "seed")
         chosen = {name: getattr(options, name) for name in drawn}
@@ -168,6 +179,16 @@ def run(options: argparse.Namespace) -> int:
     return gated(gates, board, 0 if board.is_complete else 1)
 
 
+def _check_report(options: argparse.Namespace) -> None:
+    """Refuses a page that cannot be made, or would replace something, before anything is computed."""
+    if options.facets or options.per_facet or options.compat:
+        raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")
+    if options.graded == "-":
+        raise InputError("--report reads the records twice; name a file")
+    keep_inputs(options.report, options.graded, options.bank, options.assessor_scores, *options.runs)
+    keep_apart(output=options.output, plot=options.plot, report=options.report)
+
+
 def _weight(text: str) -> tuple[str, float]:
     name, _, weight = text.partition("=")
     try:
@@ -178,7 +199,7 @@ def _weight(text: str) -> tuple[str, float]:
 
 # What scores of grades can be told, and scores of judged reports cannot.
 _OF_GRADES = ("runs", "measures", "length", "present", "summary", "facets", "per_facet", "compat", "plot", "fail_under",
-            "fail_if_worse_than")  # fmt: skip
+            "fail_if_worse_than", "report")  # fmt: skip
 
 
 def _argue(options: argparse.Namespace) -> int:

@@ -42,7 +42,7 @@ def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     for block in blocks("sh"):
         for line in block.strip().split("\n"):
             assert main(shlex.split(line)[1:]) in (0, 1), line
-            assert capsys.readouterr().out.startswith("run ")
+            assert capsys.readouterr().out.startswith("run")
     listed = {name for row in re.findall(r"^\| `([\w.]+)` \|", PAGE, re.MULTILINE) for name in [row]}
     assert listed >= {path.name for path in Path("report").iterdir() if not path.name.endswith(".manifest.json")}
 

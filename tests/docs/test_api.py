@@ -30,7 +30,7 @@ FUNCTIONS = {
         "load",
         "load_bank",
     ),
-    *("pool", "register", "score", "tournament"),
+    *("pool", "register", "score", "tournament", "write_report"),
 }
 
 

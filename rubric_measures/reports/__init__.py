@@ -1,0 +1,1 @@
+"""Pages for people: one offline HTML file each, of a board with its evidence."""

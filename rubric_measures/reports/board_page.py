@@ -1,0 +1,418 @@
+"""The report of a board: who is best, what to look at, and for every query which run has which item, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rubric_measures.base.entities import RubricItem
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
+from rubric_measures.meta_evaluation.intervals import Draws
+from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
+from rubric_measures.reports import dots
+from rubric_measures.reports.evidence import Evidence, QueryEvidence
+from rubric_measures.reports.page import fold, page, text, words
+
+__all__ = ["board_page"]
+
+# How many lines of a list stand before the fold.
+_SHOWN = 8
+_STYLE = """
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 2rem; }
+.cards section { border-top: 1px solid var(--line); }
+.query { border-top: 1px solid var(--line); }
+.query > summary { display: flex; flex-wrap: wrap; gap: .2rem .8rem; padding: .55rem 0; align-items: baseline; }
+.query > summary::-webkit-details-marker { display: none; }
+.query > summary::before { content: "▸"; color: var(--note); }
+.query[open] > summary::before { content: "▾"; }
+.query > summary b { flex: 1 1 16rem; font-weight: 600; }
+.scores { color: var(--note); font-size: .875rem; font-variant-numeric: tabular-nums; }
+.head, .item > summary { display: grid; gap: 3px; align-items: stretch;
+  grid-template-columns: 1fr repeat(var(--runs), minmax(1.6rem, 3.2rem)); }
+.item > summary { list-style: none; padding: 1.5px 0; }
+.item > summary::-webkit-details-marker { display: none; }
+.item > summary > span:first-child { padding: .15rem .6rem .15rem 0; }
+.head { font-size: .8rem; color: var(--note); align-items: end; }
+.head .run { writing-mode: vertical-rl; transform: rotate(180deg); max-height: 9rem; overflow: hidden; padding: .2rem 0;
+  overflow-wrap: normal; white-space: nowrap; text-overflow: ellipsis; justify-self: center; }
+.item > summary:hover { background: var(--soft); }
+.cell { display: grid; place-items: center; border-radius: 3px; min-height: 1.7rem; font-size: .875rem;
+  font-variant-numeric: tabular-nums; }
+.s0 { background: var(--g0); color: var(--t0); } .s1 { background: var(--g1); color: var(--t1); }
+.s2 { background: var(--g2); color: var(--t2); } .s3 { background: var(--g3); color: var(--t3); }
+.s4 { background: var(--g4); color: var(--t4); font-weight: 700; }
+.why { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(17rem, 100%), 1fr)); gap: .2rem 1.5rem;
+  margin: .2rem 0 .8rem; padding: .5rem .8rem; background: var(--soft); border-radius: .3rem; font-size: .9rem; }
+.why p { margin: .15rem 0; }
+.key { display: inline-block; padding: 0 .45rem; border-radius: 3px; font-size: .8rem; line-height: 1.5; }
+.small { font-size: .8rem; color: var(--note); }
+@media (max-width: 36rem) {
+  .head > span:first-child { display: none; }
+  .head, .item > summary { grid-template-columns: repeat(var(--runs), minmax(1.4rem, 1fr)); }
+  .item > summary > span:first-child { grid-column: 1 / -1; }
+}
+"""
+_SCRIPT = """"use strict";
+const box = document.getElementById("search"), all = [...document.querySelectorAll("details.query")];
+const texts = all.map((one) => one.textContent.toLowerCase());
+box.parentElement.hidden = false;
+box.addEventListener("input", () => {
+  const asked = box.value.toLowerCase().split(/\\s+/).filter(Boolean);
+  let shown = 0;
+  all.forEach((one, place) => {
+    one.hidden = !asked.every((word) => texts[place].includes(word));
+    shown += one.hidden ? 0 : 1;
+  });
+  document.getElementById("shown").textContent = asked.length ? `${shown} of ${all.length}` : "";
+});
+function follow() {
+  const one = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let at = one; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  if (one) one.scrollIntoView();
+}
+addEventListener("hashchange", follow);
+follow();
+"""
+_FAILED = {
+    "unparsed": "the reply could not be read",
+    "refused": "the grader refused",
+    "truncated": "the text or reply was cut",
+    "failed": "the call failed",
+    "missing": "there is no grade",
+}
+
+
+@dataclass(frozen=True)
+class _Report:
+    board: Leaderboard
+    queries: Sequence[QueryEvidence]
+    runs: Sequence[str]
+    baseline: str | None
+    measure: str
+
+    def value(self, run: str, query_id: str) -> float | None:
+        return self.board.values[run][self.measure].get(query_id)
+
+    def difference(self, query_id: str) -> float:
+        """How far the worst run is from the baseline; without one the mean of all runs."""
+        if self.baseline is None:
+            values = [value for run in self.runs if (value := self.value(run, query_id)) is not None]
+            return sum(values) / len(values) if values else 0.0
+        base = self.value(self.baseline, query_id)
+        others = [
+            value for run in self.runs if run != self.baseline and (value := self.value(run, query_id)) is not None
+        ]
+        return 0.0 if base is None else min((value - base for value in others), default=0.0)
+
+
+def board_page(
+    board: Leaderboard,
+    queries: Iterable[QueryEvidence],
+    *,
+    title: str,
+    baseline: str | None = None,
+    level: float = 0.95,
+    notes: Sequence[str] = (),
+) -> Iterator[str]:
+    """The page, in parts.
+
+    Args:
+        board: the scores.
+        queries: the evidence of each query, of the runs of the board.
+        title: the heading.
+        baseline: the run with which others are compared: queries on which a run loses most against it come first.
+            Without one the queries come first that all runs do worst on.
+        level: the nominal coverage of intervals (BCa, over queries), in (0, 1).
+        notes: further lines below the heading.
+
+    Raises:
+        InputError: there is no run, or no query.
+        UnknownNameError: there is no such baseline.
+    """
+    runs = [run for run in board.ranking() if run != OVERALL and run not in BELOW]
+    if baseline is not None and baseline not in runs:
+        raise UnknownNameError("run", baseline, runs, settings=("baseline",))
+    listed = list(queries)
+    if not listed or not runs:
+        raise InputError("there is nothing to report: no run, or no query")
+    report = _Report(board, listed, runs, baseline, board.measures[0])
+    style = f":root {{ --runs: {len(runs)}; }}{dots.STYLE}{_STYLE}"
+    return iter(page(title, _body(report, title, level, notes), style=style, script=_SCRIPT))
+
+
+def _body(report: _Report, title: str, level: float, notes: Sequence[str]) -> Iterator[str]:
+    items = sum(len(query.items) for query in report.queries)
+    yield f"<header><h1>{text(title)}</h1>"
+    yield f'<p class="note">{words(len(report.runs), "run")}, {words(len(report.queries), "query", "queries")}, '
+    yield f"{words(items, 'item')}: what good answers say.</p>"
+    yield "".join(f'<p class="note">{text(note)}</p>' for note in notes)
+    yield "</header>\n<main>"
+    yield from _scores(report, level)
+    yield from _to_look_at(report)
+    yield from _queries(report)
+    signature = report.board.signature
+    settings = f'<p class="small">{text(signature)}</p>'
+    yield fold("How these numbers were made", f'<p class="note">signature {text(signature.short)}</p>{settings}')
+    yield "</main>"
+
+
+# The scores.
+
+
+def _scores(report: _Report, level: float) -> Iterator[str]:
+    board = report.board
+    found = mean_intervals(board, Draws(level=level))
+    intervals = {
+        run: {
+            name: None if (one := found[run][name]).low is None or one.high is None else (one.low, one.high)
+            for name in board.measures
+        }
+        for run in report.runs
+    }
+    yield "<h2>Leaderboard</h2>"
+    for place, name in enumerate(board.measures):
+        plot = dots.dot_plot(
+            board, name, board_order(report, name), {run: intervals[run][name] for run in report.runs}, level
+        )
+        yield plot if place == 0 else fold(text(name), plot)
+    heads = "".join(f'<th class="number">{text(name)}</th>' for name in board.measures)
+    rows = ""
+    for run in report.runs:
+        cells = ""
+        for name in board.measures:
+            mean, ends = board.cells[run][name].mean, intervals[run][name]
+            between = "" if ends is None else f' <span class="small">{ends[0]:.3f}–{ends[1]:.3f}</span>'
+            cells += f'<td class="number">{"–" if mean is None else f"{mean:.4f}"}{between}</td>'
+        rows += f"<tr><td>{text(run)}{' (baseline)' if run == report.baseline else ''}</td>{cells}</tr>"
+    table = f'<div class="scroll"><table><thead><tr><th>run</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
+    yield fold(f"All scores, with {level:.0%} intervals", table)
+
+
+def board_order(report: _Report, measure: str) -> list[str]:
+    """The runs, best first by a measure."""
+    return [run for run in report.board.ranking(measure) if run in set(report.runs)]
+
+
+# What to look at.
+
+
+def _to_look_at(report: _Report) -> Iterator[str]:
+    yield '<h2>What to look at</h2><div class="cards">'
+    found = False
+    for heading, said, lines in _findings(report):
+        if not lines:
+            continue
+        found = True
+        shown = "".join(f"<li>{line}</li>" for line in lines[:_SHOWN])
+        more = "".join(f"<li>{line}</li>" for line in lines[_SHOWN:])
+        rest = fold(f"{len(lines) - _SHOWN} more", f"<ul>{more}</ul>") if more else ""
+        yield f'<section><h3>{heading} ({len(lines)})</h3><p class="note">{said}</p><ul>{shown}</ul>{rest}</section>'
+    yield "</div>" if found else "</div><p>Nothing stands out: every item is covered, and every grade is there.</p>"
+
+
+def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
+    """Heading, what it means, lines of markup."""
+    several = len(report.runs) > 1
+    nobody: list[tuple[bool, str]] = []
+    separating: list[tuple[int, int, str]] = []
+    failed: list[str] = []
+    flagged: list[str] = []
+    silent: list[str] = []
+    for place, query in enumerate(report.queries):
+        for number, item in enumerate(query.items):
+            cells = query.cells[item.item_id]
+            covering = [run for run in report.runs if query.is_covered(item.item_id, run)]
+            link = f'<a href="#i{place}-{number}">{text(item.text)}</a>{_importance(item)}'
+            lost = [run for run in report.runs if cells[run].grade is None and cells[run].status != "missing"]
+            if lost:
+                failed.append(f"{link} {_of(lost)}: {_FAILED.get(cells[lost[0]].status, 'no grade')}")
+            elif not covering:
+                nobody.append((item.importance != "vital", link))
+            elif several and len(covering) < len(report.runs):
+                lacking = [run for run in report.runs if run not in covering]
+                # What the best runs lack comes first, and then what splits the runs most evenly.
+                line = f'{link} <span class="small">only in {_of(covering)}</span>'
+                separating.append((report.runs.index(lacking[0]), abs(len(covering) - len(lacking)), line))
+        here = f'<a href="#q{place}">{text(query.text or query.query_id)}</a>'
+        orders: dict[str, list[str]] = {}
+        for run, flag in query.flags.items():
+            orders.setdefault(flag, []).append(run)
+        flagged += [f"{here} {_of(runs)}: <q>{text(flag)}</q>" for flag, runs in orders.items()]
+        for run in report.runs:
+            if all(query.cells[item.item_id][run].status == "missing" for item in query.items) and query.items:
+                silent.append(f"{here} {_of([run])}: no answer")
+            elif run in query.answers and not query.answers[run].strip():
+                silent.append(f"{here} {_of([run])}: the answer is empty")
+    nobody.sort(key=lambda one: one[0])
+    separating.sort(key=lambda one: one[:2])
+    what = "No run covers them" if several else "They are not covered"
+    yield (
+        "Facts that nobody has",
+        f"{what}: missing in the answers, or wrong in the bank.",
+        [line for _, line in nobody],
+    )
+    yield "Facts that separate runs", "Some runs cover them, others do not.", [line for *_, line in separating]
+    yield "Failed grades", "They are no numbers: scores count them as the signature says (on_failed).", failed
+    yield (
+        "Texts that look like instructions",
+        "They may talk to the grader. Read them before you trust their grades.",
+        flagged,
+    )
+    yield "Empty and missing answers", "They score 0.", silent
+
+
+def _of(runs: Sequence[str]) -> str:
+    named = ", ".join(text(run) for run in runs[:4])
+    return named + (f" and {len(runs) - 4} more" if len(runs) > 4 else "")
+
+
+def _importance(item: RubricItem) -> str:
+    said = [
+        *([item.importance] if item.importance else []),
+        *([f"weight {item.weight:g}"] if item.weight is not None else []),
+    ]
+    return f' <span class="small">{text(", ".join(said))}</span>' if said else ""
+
+
+# The queries.
+
+
+def _queries(report: _Report) -> Iterator[str]:
+    order = sorted(
+        range(len(report.queries)), key=lambda place: (report.difference(report.queries[place].query_id), place)
+    )
+    first = (
+        "those first on which all runs together are worst"
+        if report.baseline is None
+        else f"those first on which a run loses most against {text(report.baseline)}"
+    )
+    yield f'<h2>Queries</h2><p class="note">Open one, and then an item, to see why: {first}. '
+    yield _legend(report.queries[0])
+    yield '</p><p hidden><label for="search">Search queries, items and answers</label><br>'
+    yield '<input id="search" type="search" autocomplete="off"> <output id="shown" aria-live="polite"></output></p>'
+    for place in order:
+        yield _query(report, report.queries[place], place)
+
+
+def _legend(query: QueryEvidence) -> str:
+    scale = query.scale
+    if scale is None or scale.highest - scale.lowest > 20:
+        return f"An item is covered from grade {query.level} on."
+    keys = "".join(
+        f'<span class="key s{_step(query, grade)}">{text(scale.name_of(grade))}</span> '
+        for grade in range(scale.lowest, scale.highest + 1)
+    )
+    return (
+        f"Grades: {keys}(covered from {text(scale.name_of(query.level) if query.level in scale else query.level)} on)"
+    )
+
+
+def _step(query: QueryEvidence, grade: float) -> int:
+    """The colour of a grade: 4 covers, 3 is partial, 0 to 2 are below."""
+    if grade >= query.level:
+        return 4
+    if query.partial is not None and grade >= query.partial:
+        return 3
+    lowest = query.scale.lowest if query.scale is not None else 0
+    below = (query.partial if query.partial is not None else query.level) - lowest
+    return min(2, int(3 * (grade - lowest) / below)) if below > 0 and grade > lowest else 0
+
+
+def _query(report: _Report, query: QueryEvidence, place: int) -> str:
+    scores = []
+    for run in report.runs:
+        value = report.value(run, query.query_id)
+        said = "–" if value is None else f"{value:.2f}"
+        base = None if report.baseline in (None, run) else report.value(str(report.baseline), query.query_id)
+        if value is not None and base is not None:
+            said += f" ({value - base:+.2f})"
+        scores.append(f"{text(run)} {said}")
+    # With many runs the heading names the best and the worst.
+    shown = scores if len(scores) <= 4 else [scores[0], "…", scores[-1]]
+    summary = f'<b>{text(query.text or query.query_id)}</b><span class="scores">{" · ".join(shown)}</span>'
+    heads = "".join(f'<span class="run">{text(run)}</span>' for run in report.runs)
+    rows = "".join(_item(report, query, item, f"i{place}-{number}") for number, item in enumerate(query.items))
+    name = f'<p class="small">query {text(query.query_id)}</p>' if query.text else ""
+    inside = (
+        f'<div class="scroll"><div class="head"><span></span>{heads}</div>{rows}</div>{_answers(report, query)}{name}'
+    )
+    return fold(summary, inside, kind="query", name=f"q{place}")
+
+
+def _item(report: _Report, query: QueryEvidence, item: RubricItem, name: str) -> str:
+    cells = query.cells[item.item_id]
+    grid = "".join(_cell(query, run, cells[run]) for run in report.runs)
+    groups: dict[Evidence, list[str]] = {}
+    for run in report.runs:
+        groups.setdefault(cells[run], []).append(run)
+    why = "".join(_why(query, found, runs, item) for found, runs in groups.items())
+    gold = f'<p class="small">gold answers: {text(" | ".join(item.gold_answers))}</p>' if item.gold_answers else ""
+    return fold(
+        f"<span>{text(item.text)}{_importance(item)}</span>{grid}",
+        f'<div class="why">{why}{gold}</div>',
+        kind="item",
+        name=name,
+    )
+
+
+def _cell(query: QueryEvidence, run: str, found: Evidence) -> str:
+    if found.grade is None:
+        mark, kind = ("–", "s0") if found.status == "missing" else ("!", "bad")
+        why = text(_FAILED.get(found.status, found.status))
+        return f'<span class="cell {kind}" title="{text(run)}: {why}">{mark}</span>'
+    return (
+        f'<span class="cell s{_step(query, found.grade)}" title="{text(run)}: {text(_said(query, found.grade))}">'
+        f"{text(_number(found.grade))}</span>"
+    )
+
+
+def _number(grade: float) -> str:
+    return f"{grade:.3g}"
+
+
+def _said(query: QueryEvidence, grade: float) -> str:
+    """What a grade means, in words."""
+    step = _step(query, grade)
+    meaning = "covered" if step == 4 else "partly covered" if step == 3 else "not covered"
+    scale = query.scale
+    if scale is None:
+        return f"grade {_number(grade)}, {meaning}"
+    name = scale.name_of(int(grade)) if grade == int(grade) and grade in scale and scale.names else ""
+    return f"{name or f'grade {_number(grade)} of {scale.highest}'}, {meaning}"
+
+
+def _why(query: QueryEvidence, found: Evidence, runs: Sequence[str], item: RubricItem) -> str:
+    names = ", ".join(f"<b>{text(run)}</b>" for run in runs)
+    if found.grade is None:
+        said = "no answer, or no grade of it" if found.status == "missing" else _FAILED.get(found.status, found.status)
+        return f"<div><p>{names}: {text(said)}</p></div>"
+    is_covered = found.grade >= query.level
+    parts = [f"<p>{names}: {text(_said(query, found.grade))}</p>"]
+    if found.sentence:
+        parts.append(f"<p>{'' if is_covered else 'Nearest: '}<q>{text(found.sentence)}</q></p>")
+    elif not is_covered:
+        parts.append("<p>No sentence has a word of it.</p>")
+    if found.reason:
+        parts.append(f"<p>Grader: {text(found.reason)}</p>")
+    if not is_covered and found.lacks and item.kind == "nugget":
+        parts.append(f"<p>Words that are not there: {text(', '.join(found.lacks))}</p>")
+    if any(run not in query.answers for run in runs):
+        parts.append(f'<p class="small">passage {text(found.doc_id)}</p>')
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _answers(report: _Report, query: QueryEvidence) -> str:
+    """The whole answers, each once."""
+    said: dict[str, list[str]] = {}
+    for run in report.runs:
+        if query.answers.get(run, "").strip():
+            said.setdefault(query.answers[run], []).append(run)
+    if not said:
+        return ""
+    shown = "".join(
+        f"<h3>{_of(runs)}</h3>" + "".join(f"<p>{text(part)}</p>" for part in re.split(r"\n\s*\n", answer))
+        for answer, runs in said.items()
+    )
+    return fold("The answers", shown)
