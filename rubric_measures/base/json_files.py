@@ -26,6 +26,7 @@ __all__ = [
     "json_text",
     "json_texts",
     "parse_json",
+    "scanned_json",
     "validate_line",
 ]
 
@@ -131,7 +132,7 @@ def json_texts(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
         text += b"\n" * (number - at) + line
         at = number
     try:
-        yield from _scanned(text.decode("utf-8"), name)
+        yield from scanned_json(text.decode("utf-8"), name)
     except UnicodeDecodeError as error:
         line_number = text.count(b"\n", 0, error.start) + 1
         raise FormatError("is not UTF-8; convert the file first", path=name, line=line_number) from None
@@ -145,7 +146,8 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def _scanned(text: str, name: str) -> Iterator[tuple[int, bytes]]:
+def scanned_json(text: str, name: str) -> Iterator[tuple[int, bytes]]:
+    """The JSON texts of a text, or the elements of its one list, as `json_texts` gives those of a file."""
     decoder = json.JSONDecoder()
     place, counted, line = 0, 0, 1
 

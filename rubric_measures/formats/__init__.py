@@ -131,7 +131,7 @@ def head_of(path: PathName) -> Head:
             first = stream.readline(1 << 24)
         rest = stream.read(1 << 16)
         head = Head(name, first, rest)
-        if head.goes_on and first.lstrip().startswith(b"{"):
+        if first.lstrip().startswith(b"{") and head.value is None:
             head = head.joined(stream.read(1 << 24))
     if not first.strip():
         raise FormatError("is empty", path=name)

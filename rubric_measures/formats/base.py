@@ -29,8 +29,8 @@ class Head:
 
     Attributes:
         name: the file, for messages.
-        first: the first line that is not empty, unpacked where the file is gzipped; the first JSON object where it is
-            written over several lines.
+        first: the first line that is not empty, unpacked where the file is gzipped; the first JSON object where objects
+            stand over several lines, or several on one.
         more: what follows, up to 64 KiB.
     """
 
@@ -77,7 +77,7 @@ class Head:
         return self.is_json and ends and self.value is None
 
     def joined(self, further: bytes) -> Head:
-        """This beginning with the first object on one line; as it is where the object is longer than all of this.
+        """This beginning with the first object on a line of its own; as it is where that is longer than all of this.
 
         Args:
             further: what follows `more`.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, read_text
-from rubric_measures.base.json_files import check_keys, parse_json
+from rubric_measures.base.json_files import check_keys, parse_json, scanned_json
 from rubric_measures.formats.base import Format, Head
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("rubric_measures")
-_ID_FIELDS = ("query_id", "qid", "id", "squid", "request_id")
-_TEXT_FIELDS = ("text", "query", "title", "query_text")
+_ID_FIELDS = ("query_id", "qid", "id", "squid", "request_id", "topic_id", "narrative_id")
+_TEXT_FIELDS = ("text", "query", "title", "query_text", "narrative")
 _FACET_FIELDS = ("facets", "query_facets")
 _FACET_ID_FIELDS = ("facet_id", "heading_id", "id")
 _FACET_TEXT_FIELDS = ("facet_text", "heading", "text", "title")
@@ -137,7 +137,8 @@ def read_query_file(path: str | os.PathLike[str]) -> QueryFile:
     """Reads queries in any of these forms, told apart by content.
 
     - JSON object: query id -> text, or -> {`text`|`query`|`title`, `facets`};
-    - JSON list or JSON lines of {`query_id`|`qid`|`id`|`squid`|`request_id`, `text`|`query`|`title`, `facets`};
+    - JSON list or JSON lines of {`query_id`|`qid`|`id`|`squid`|`request_id`|`topic_id`|`narrative_id`, `text`|`query`|
+      `title`|`narrative`, `facets`};
     - TSV: query id, tab, text.
 
     `facets` is an object facet id -> heading, or a list of {`facet_id`|`heading_id`|`id`, `facet_text`|`heading`|
@@ -194,15 +195,13 @@ def _rows(content: str, name: str) -> Iterator[_Row]:
 
 
 def _json_objects(content: str, name: str) -> Iterator[_Row]:
-    """One object for all queries, or one object a line."""
-    lines = [(number, line) for number, line in enumerate(content.split("\n"), 1) if line.strip()]
-    first: Any = None
-    if len(lines) == 1 or (lines[0][1].rstrip().endswith("}") and lines[1][1].lstrip().startswith("{")):
-        first = parse_json(lines[0][1], path=name, line=lines[0][0])
-    if isinstance(first, dict) and _pick(first, _ID_FIELDS) is not None:
-        for number, line in lines:
-            value = parse_json(line, path=name, line=number)
-            check_keys(line, path=name, line=number)
+    """One object for all queries, or one for each."""
+    texts = list(scanned_json(content, name))
+    first = parse_json(texts[0][1], path=name, line=texts[0][0])
+    if len(texts) > 1 or (isinstance(first, dict) and _pick(first, _ID_FIELDS) is not None):
+        for number, data in texts:
+            value = parse_json(data, path=name, line=number)
+            check_keys(data, path=name, line=number)
             yield _record(value, name, number, "")
         return
     values = parse_json(content, path=name)
