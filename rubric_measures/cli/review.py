@@ -36,6 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--scale", metavar="SCALE", help="the scale of the grades where the file says another: 0-3:2 (2 covers)")
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="measures of the impact screen")
     add("--show-grades", action="store_true", help="show the grader's grade at once; such grades are not blind ones")
+    add("--audit", metavar="N", type=int, default=100, help="grades in the random audit sample (default 100)")
+    add("--guidelines", metavar="FILE", help="instructions for assessors, in Markdown; the key g shows them")
+    add(
+        "--assign",
+        metavar="NAME=QUERIES",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the bank; commas between)",
+    )
     server = parser.add_argument_group("server")
     server.add_argument("--port", type=int, default=8642, help="default 8642; 0 takes a free one")
     server.add_argument("--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this machine only")
@@ -76,6 +86,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.size < 1:
         raise InputError(f"--size {options.size}: a page holds 1 grade or more")
+    if options.audit < 1:
+        raise InputError(f"--audit {options.audit}: a sample has 1 grade or more")
     if options.export_queue:
         state = state_path(options.graded, options.state)
         keep_inputs(options.export_queue, options.graded, options.bank, options.import_file, state)
@@ -97,6 +109,9 @@ def run(options: argparse.Namespace) -> int:
             ),
             assessor=options.assessor,
             blind=not options.show_grades,
+            audit=options.audit,
+            guidelines=options.guidelines,
+            assign=options.assign,
         )
         review.next_command = _regrading
         if not makes_files:

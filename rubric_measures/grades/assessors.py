@@ -13,17 +13,29 @@ from rubric_measures.records.distributions import details_of
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, contents_of, items_of_set, kind_of_set
 
 __all__ = [
+    "BLIND_REVIEW",
+    "FINAL_REVIEW",
     "HUMAN",
     "AssessorCount",
     "AssessorGrades",
     "grade_of_assessors",
     "grades_by_assessors",
     "held_sets",
+    "is_blind_set",
     "note_stale",
     "with_assessors",
 ]
 
 HUMAN = "human:"
+# The prompt classes of what a review exports: assessors' final grades, and the first ones, given before the grader's
+# grade was shown. Agreement is computed on the second; only the first are scored.
+FINAL_REVIEW, BLIND_REVIEW = "HumanReview", "HumanReviewBlind"
+
+
+def is_blind_set(entry: ItemGradeSet) -> bool:
+    """Whether a grade set holds an assessor's first, blind grades: they count for agreement, and in no score."""
+    made_by = entry.prompt_info.prompt_class if entry.prompt_info is not None else ""
+    return made_by == BLIND_REVIEW and entry.llm.startswith(HUMAN)
 
 
 def grade_of_assessors(grades: Iterable[float]) -> float:
@@ -133,7 +145,7 @@ def grades_by_assessors(
     entries = [
         entry
         for entry in passage.exam_grades or ()
-        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_set(entry) == kind)
+        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_set(entry) == kind) and not is_blind_set(entry)
     ]
     stale = _stale(entries, items)
     by_assessor: dict[str, dict[str, float]] = {}
@@ -168,12 +180,12 @@ def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | No
     Earlier grades by the same assessor that do not say what the item said then are among them.
     """
     found: dict[int, set[str]] = {}
-    unknown: dict[tuple[str, str], set[int]] = {}
+    unknown: dict[tuple[str, bool, str], set[int]] = {}
     for number, entry in enumerate(entries if items is not None else ()):
         grades, _ = items_of_set(entry)
         contents = contents_of(entry)
         for item_id in grades.keys() & (items or {}).keys():
-            place = entry.llm, item_id
+            place = entry.llm, is_blind_set(entry), item_id
             if item_id not in contents:
                 unknown.setdefault(place, set()).add(number)
                 continue

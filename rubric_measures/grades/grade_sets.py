@@ -13,6 +13,7 @@ from rubric_measures.base.entities import GradeStatus, RubricItem, TestBank, ban
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import YES_NO, Scale, scale_from
 from rubric_measures.grades.assessors import (
+    BLIND_REVIEW,
     HUMAN,
     AssessorCount,
     grades_by_assessors,
@@ -103,6 +104,9 @@ class GradeFilter:
         if self.assessors is not None and key.llm.startswith(HUMAN):
             return False
         if self.prompt_class is not None and key.prompt_class != self.prompt_class:
+            return False
+        if key.prompt_class == BLIND_REVIEW and self.prompt_class is None and self.grade_set is None:
+            # What an assessor first said is no grade to score by; it is read where it is named.
             return False
         if self.prompt_type is not None and key.kind != self.prompt_type:
             return False
@@ -496,7 +500,9 @@ class GradeSetSelector:
         if isinstance(earlier, DirectGrade) or isinstance(later, DirectGrade):
             self.repeated += 1
             return later
-        if not has_bank and set(_item_ids(earlier)).isdisjoint(_item_ids(later)):
+        # An assessor grades some items of a passage today and others tomorrow.
+        is_one = has_bank or later.llm.startswith(HUMAN)
+        if not is_one and set(_item_ids(earlier)).isdisjoint(_item_ids(later)):
             raise InputError(
                 f"{self.source}: passage {doc_id!r} has two grade sets over different items ({grade_set_key(later)}); "
                 "choose one by a bank or by the set of questions",

@@ -16,7 +16,7 @@ def kind_of(review: Review, assessor: str, event: Event) -> str:
     """What kind of action it was, for an assessor; that somebody decided tells that they differ from the grader."""
     if event.kind == "look":
         return "looked at the impact"
-    if event.kind not in ("grade", "decide"):
+    if event.kind not in ("grade", "decide", "note"):
         return event.kind.replace("_", " ")
     payload = event.payload
     cell = CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
@@ -31,7 +31,7 @@ def about(review: Review, event: Event) -> str:
         return f"action {payload['event']}"
     if event.kind == "look":
         return f"{len(payload['cells'])} grades of others"
-    if event.kind in ("grade", "decide"):
+    if event.kind in ("grade", "decide", "note"):
         cell = CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
         item = review.material.items.get((cell.query_id, cell.item_id))
         words = words_of(review.store.snapshot(), cell, item.text if item else cell.item_id)

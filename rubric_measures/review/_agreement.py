@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from rubric_measures.review._events import CellKey, Snapshot
 from rubric_measures.review.review_data import Material
+from rubric_measures.verification.calibration import wilson_interval
 
 
 class AssessorRow(NamedTuple):
@@ -86,8 +87,8 @@ def open_note(snapshot: Snapshot) -> str:
         return ""
     assessors = ", ".join(f"{assessor}: {count}" for assessor, count in waiting.items())
     return (
-        f"{sum(waiting.values())} grades wait for a decision ({assessors}): they differ from the grader's and are in "
-        "no export until the assessor accepts or overrides on the page"
+        f"{sum(waiting.values())} grades wait for a decision ({assessors}): they differ from the grader's, and count "
+        "in no score until the assessor keeps theirs or accepts the grader's on the page (queue: to decide)"
     )
 
 
@@ -100,8 +101,11 @@ def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]
         for assessor, one in assessors.items():
             if one.blind and one.first is not None:
                 first.setdefault(assessor, {})[cell] = one.first
+    for assessor, known in material.blind.items():
+        # Whoever graded a cell in an earlier review first said that.
+        first[assessor] = {**first.get(assessor, {}), **known}
     grader: dict[CellKey, float] = {}
-    for cell in snapshot.grades:
+    for cell in {cell for said in first.values() for cell in said}:
         grade = material.grade(cell).grade
         if grade is not None:
             grader[cell] = grade
@@ -119,3 +123,37 @@ def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]
             found = agreement([a[cell] for cell in both], [b[cell] for cell in both])
             rows.append(AgreementRow(name, other, found.pairs, found.exact_match, found.kappa, found.quadratic_kappa))
     return rows
+
+
+def sample_precision(size: int, population: int) -> str:
+    """How precise the estimate of a random sample will be: half the 95 % interval where a half agrees, its widest."""
+    if not size:
+        return ""
+    if size >= population:
+        return f"All {population} grades are in it: their agreement is counted, not estimated."
+    low, high = wilson_interval(size // 2, size)
+    return f"{size} of {population} grades: agreement will be known to ±{50 * (high - low):.0f} percentage points."
+
+
+def audit_estimate(material: Material, snapshot: Snapshot, cells: Sequence[CellKey], assessor: str) -> str:
+    """How often the grader gives the grade of an assessor who graded a whole random sample; empty while they have not.
+
+    Only first, blind grades count. What was left undecided, or failed, is no pair, and counted.
+    """
+    said = [snapshot.grades.get(cell, {}).get(assessor) for cell in cells]
+    if not cells or None in said:
+        return ""
+    pairs = [
+        (one.first, grade)
+        for cell, one in zip(cells, said, strict=True)
+        if one is not None and one.blind and None not in (one.first, grade := material.grade(cell).grade)
+    ]
+    if not pairs:
+        return ""
+    same = sum(mine == grade for mine, grade in pairs)
+    low, high = wilson_interval(same, len(pairs))
+    more = f"; {len(cells) - len(pairs)} were not blind, undecided or failed" if len(pairs) < len(cells) else ""
+    return (
+        f"The grader gave your grade to {same} of {len(pairs)} ({100 * same / len(pairs):.0f} %; of all grades "
+        f"{100 * low:.0f} to {100 * high:.0f} %, at 95 % confidence{more})."
+    )

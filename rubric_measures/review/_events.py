@@ -30,8 +30,8 @@ class Event:
         event_id: ascending; also the version of the items that the event touched.
         assessor: who.
         time: when, ISO 8601 in UTC.
-        kind: `grade`, `decide`, `undo`, `look` (at scores that tell something of grades that the assessor had still to
-            give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
+        kind: `grade`, `decide`, `note`, `undo`, `look` (at scores that tell something of grades that the assessor had
+            still to give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
         payload: what, by kind.
         uid: names the event wherever it goes; that of a saved page's grade is made of the page's.
     """
@@ -54,7 +54,7 @@ class AssessorGrade:
         blind: whether the first grade was given before the grader's grade was shown.
         final: the grade after the decision; None while undecided.
         decision: `agree`, `accept` (the grader's grade), `override` (the assessor's), or empty while open.
-        reason: why the grader was overridden.
+        reason: what the assessor wrote beside it.
         event_id: the last event about it.
         time: of that event.
     """

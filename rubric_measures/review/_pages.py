@@ -21,13 +21,26 @@ def read_asset(name: str) -> str:
 def _environment() -> Any:
     jinja2 = require("jinja2", "review")
     folders = [jinja2.PackageLoader("rubric_measures.review", name) for name in ("templates", "static")]
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["counted"] = counted
+    return environment
+
+
+def counted(number: int, what: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "grade"), counted(2, "query")
+    ('1 grade', '2 queries')
+    """
+    if number == 1:
+        return f"1 {what}"
+    return f"{number} {what[:-1]}ies" if what.endswith("y") else f"{number} {what}s"
 
 
 def load_templates() -> None:
@@ -43,3 +56,15 @@ def render(template: str, **values: Any) -> str:
     """A template with values; whatever is in the values appears as text, never as markup."""
     environment = _environment()
     return str(environment.get_template(template).render(**values))
+
+
+def render_markdown(text: str) -> str:
+    """Markdown (CommonMark with tables) as HTML; markup in the text stays text.
+
+    Raises:
+        MissingExtraError: the extra `review` is not installed.
+    """
+    markdown = require("markdown_it", "review")
+    # Pictures would come from elsewhere, which the page loads nothing from.
+    parser = markdown.MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    return str(parser.render(text))

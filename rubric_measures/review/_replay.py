@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -85,6 +86,10 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
     # A new one: other snapshots may hold the old one.
     of_cell = snapshot.grades[cell] = dict(snapshot.grades.get(cell, {}))
     grade = say.get("grade")
+    if event.kind == "note":
+        if before is not None:
+            of_cell[event.assessor] = replace(before, reason=str(say["note"]), event_id=event.event_id)
+        return
     if event.kind == "grade":
         first, blind = _first(before, grade, _is_blind(snapshot, event, cell))
         agrees = grade is not None and grade == say.get("grader_grade")
@@ -92,7 +97,8 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         decision = "agree" if agrees else ""
         if say.get("decision") == "override" and not agrees:
             final, decision = grade, "override"
-        note = str(say.get("note", ""))
+        # A note without a new one stays beside the grade that was changed.
+        note = str(say.get("note", before.reason if before is not None else ""))
         made = AssessorGrade(grade, first, blind, final, decision, note, event.event_id, event.time)
     else:
         mine, first, blind = (before.grade, before.first, before.blind) if before else (None, None, False)

@@ -22,6 +22,8 @@ __all__ = ["make_app"]
 _LIMIT = 1 << 20
 # Seconds between an answer and what is computed after it.
 _PAUSE = 0.2
+# What a cell's address begins with: /check/QUERY/PASSAGE/ITEM.
+_CELL = "/check/"
 _SESSION, _PASS, _ASSESSOR = "review_session", "review_pass", "review_person"
 
 
@@ -49,6 +51,7 @@ def make_app(review: Review, access: Access) -> Any:
     gets: dict[str, Callable[[Review, Asked], ScreenAnswer]] = {
         "/": screens.queue,
         "/check": screens.check,
+        "/guidelines": screens.guidelines,
         "/bank": screens.bank,
         "/impact": screens.impact,
         "/progress": screens.progress,
@@ -59,6 +62,7 @@ def make_app(review: Review, access: Access) -> Any:
     posts: dict[str, Callable[[Review, Asked], ScreenAnswer]] = {
         "/grade": screens.post_grade,
         "/decide": screens.post_decide,
+        "/note": screens.post_note,
         "/impact": screens.post_impact,
         "/bank": screens.post_bank,
         "/undo": screens.post_undo,
@@ -70,6 +74,8 @@ def make_app(review: Review, access: Access) -> Any:
         methods = [name for name, table in (("GET", gets), ("POST", posts)) if path in table]
         handlers = {"GET": gets.get(path), "HEAD": gets.get(path), "POST": posts.get(path)}
         routes.append(routing.Route(path, _endpoint(review, access, handlers), methods=methods))
+    cell = _endpoint(review, access, {"GET": screens.check, "HEAD": screens.check})
+    routes.append(routing.Route(f"{_CELL}{{cell:path}}", cell, methods=["GET"]))
     refusals = {404: _refusal("There is no such page."), 405: _refusal("Not allowed.")}
     app = applications.Starlette(routes=routes, exception_handlers=refusals)
     # A redirect would be to whatever name the request calls this machine.
@@ -144,6 +150,7 @@ def _endpoint(
     review: Review, access: Access, handlers: Mapping[str, Callable[[Review, Asked], ScreenAnswer] | None]
 ) -> Callable[[Any], Any]:
     in_thread = require("starlette.concurrency", "review").run_in_threadpool
+    disconnected = require("starlette.requests", "review").ClientDisconnect
     background = require("starlette.background", "review").BackgroundTask
 
     async def catch_up() -> None:
@@ -157,7 +164,11 @@ def _endpoint(
             return _refused(*visit)
         form: Mapping[str, Sequence[str]] = {}
         if request.method == "POST":
-            found = await _form(request)
+            try:
+                found = await _form(request)
+            except disconnected:
+                # Nobody is there to be answered, and nothing was kept.
+                return _refused("The form did not arrive.", 400)
             if found is None:
                 return _refused("The form is too large.", 413)
             form = found
@@ -167,8 +178,9 @@ def _endpoint(
             ):
                 return _refused("This form did not come from this page. Go back, load the page again, and retry.", 403)
         fields = {name: values[-1] for name, values in parse_qs(request.url.query, keep_blank_values=True).items()}
+        fields |= _cell_fields(request.scope)
         asked = Asked(visit.path, fields, form, visit.assessor, access.form_token(visit.session))
-        handler = handlers[request.method]
+        handler = handlers.get(request.method)
         if handler is None:
             return _refused("Not allowed.", 405)
         if visit.shown_token and request.method == "GET":
@@ -186,8 +198,18 @@ def _endpoint(
     return answer
 
 
+def _cell_fields(scope: Mapping[str, Any]) -> dict[str, str]:
+    """The ids in a cell's address; a slash in an id is written %2F, which the decoded path no longer tells."""
+    path = scope.get("raw_path", b"").decode("ascii", "replace").partition("?")[0]
+    if not path.startswith(_CELL):
+        return {}
+    ids = [unquote(part) for part in path.removeprefix(_CELL).split("/")]
+    return dict(zip("qdi", ids, strict=False))
+
+
 def _target(request: Any) -> str:
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "") if request.method == "GET" else "/"
+    path = request.scope.get("raw_path", b"").decode("ascii", "replace").partition("?")[0] or request.url.path
+    return path + (f"?{request.url.query}" if request.url.query else "") if request.method == "GET" else "/"
 
 
 def _answered(handler: Callable[[Review, Asked], ScreenAnswer], review: Review, asked: Asked) -> ScreenAnswer:

@@ -14,7 +14,7 @@ from rubric_measures.base.entities import ItemKind, content_hash, item_content
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
 from rubric_measures.formats.bank import read_bank, write_bank
-from rubric_measures.grades.assessors import HUMAN
+from rubric_measures.grades.assessors import BLIND_REVIEW, FINAL_REVIEW, HUMAN, is_blind_set
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from rubric_measures.review.session import Review
 
 __all__ = [
-    "ASSESSOR_PROMPT",
     "Exported",
     "audit_lines",
     "corrected_groups",
@@ -51,7 +50,6 @@ __all__ = [
     "write_queue",
 ]
 
-ASSESSOR_PROMPT = "HumanReview"
 NAMES = ("graded.jsonl.gz", "bank.jsonl", "audit.jsonl")
 
 
@@ -137,17 +135,25 @@ def export_review(
     return Exported([str(path) for path in paths], notes, waiting)
 
 
-def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPassages]:
-    """The records with assessors' final grades appended, one grade set an assessor and passage, by `human:NAME`.
+# Assessor and whether the grades are first, blind ones -> item_id -> grade and reason, in one passage.
+_Said = Mapping[tuple[str, bool], Mapping[str, tuple[float, str]]]
 
+
+def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPassages]:
+    """The records with assessors' grades appended, by `human:NAME`: the final ones, and the first, blind ones.
+
+    Each are a grade set of their own (prompt class `HumanReview`, and `HumanReviewBlind`), one a passage. The second
+    are there also while a grade waits for a decision, so that agreement with the grader is that of all blind grades.
     What was in the records stays as it was; a grade set that is there already, from an earlier export, is not repeated.
     """
-    by_passage: dict[tuple[str, str], dict[str, dict[str, tuple[float, str]]]] = {}
+    by_passage: dict[tuple[str, str], dict[tuple[str, bool], dict[str, tuple[float, str]]]] = {}
     for cell, assessors in snapshot.grades.items():
         for assessor, said in assessors.items():
+            of_passage = by_passage.setdefault((cell.query_id, cell.doc_id), {})
             if said.final is not None:
-                of_passage = by_passage.setdefault((cell.query_id, cell.doc_id), {})
-                of_passage.setdefault(assessor, {})[cell.item_id] = said.final, said.reason
+                of_passage.setdefault((assessor, False), {})[cell.item_id] = said.final, said.reason
+            if said.blind and said.first is not None:
+                of_passage.setdefault((assessor, True), {})[cell.item_id] = said.first, ""
     states = _contents(material, snapshot)
     for group in material.groups:
         contents = states.get(group.query_id, {})
@@ -181,31 +187,27 @@ def _contents(material: Material, snapshot: Snapshot) -> dict[str, dict[str, _Co
     return found
 
 
-def _renewed(
-    passage: GradedPassage, made: Mapping[str, Mapping[str, tuple[float, str]]], contents: Mapping[str, _Content]
-) -> Mapping[str, Mapping[str, tuple[float, str]]]:
+def _renewed(passage: GradedPassage, made: _Said, contents: Mapping[str, _Content]) -> _Said:
     """Assessors' grades, with those of earlier reviews of items that were corrected since and still mean the same."""
     corrected = {item_id for item_id, one in contents.items() if one.now != one.before}
     if not corrected:
         return made
-    found = {assessor: dict(grades) for assessor, grades in made.items()}
-    for name in {entry.llm for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}:
-        for item_id, (grade, reason, content) in _said_by(name, passage.exam_grades or ()).items():
+    found = {source: dict(grades) for source, grades in made.items()}
+    sources = {(entry.llm, is_blind_set(entry)) for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}
+    for name, is_blind in sources:
+        for item_id, (grade, reason, content) in _said_by(name, is_blind, passage.exam_grades or ()).items():
             if item_id in corrected and content == contents[item_id].before:
-                found.setdefault(name.removeprefix(HUMAN), {}).setdefault(item_id, (grade, reason))
+                found.setdefault((name.removeprefix(HUMAN), is_blind), {}).setdefault(item_id, (grade, reason))
     return found
 
 
 def _with_assessors(
-    passage: GradedPassage,
-    made: Mapping[str, Mapping[str, tuple[float, str]]],
-    material: Material,
-    query_id: str,
-    contents: Mapping[str, _Content],
+    passage: GradedPassage, made: _Said, material: Material, query_id: str, contents: Mapping[str, _Content]
 ) -> GradedPassage:
     entries = list(passage.exam_grades or ())
-    for assessor, grades in sorted(made.items()):
-        known = _said_by(f"{HUMAN}{assessor}", entries)
+    for (assessor, is_blind), grades in sorted(made.items()):
+        known = _said_by(f"{HUMAN}{assessor}", is_blind, entries)
+        prompt = BLIND_REVIEW if is_blind else FINAL_REVIEW
         kinds: dict[ItemKind, dict[str, tuple[float, str]]] = {}
         for item_id, value in grades.items():
             kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
@@ -216,7 +218,7 @@ def _with_assessors(
                 llm=f"{HUMAN}{assessor}",
                 kind=kind,
                 prompt_info=PromptInfo.model_validate(
-                    {"prompt_class": ASSESSOR_PROMPT, "is_self_rated": True, **material.scale.as_json()}
+                    {"prompt_class": prompt, "is_self_rated": True, **material.scale.as_json()}
                 ),
             )
             given_to = {item_id: contents[item_id].now for item_id in values}
@@ -225,11 +227,11 @@ def _with_assessors(
     return passage.model_copy(update={"exam_grades": entries})
 
 
-def _said_by(assessor: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[float, str, str]]:
+def _said_by(assessor: str, is_blind: bool, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[float, str, str]]:
     """item_id -> the last grade of an assessor in a passage, its reason, and what the item then said (if known)."""
     found: dict[str, tuple[float, str, str]] = {}
     for entry in entries:
-        if entry.llm == assessor:
+        if entry.llm == assessor and is_blind_set(entry) == is_blind:
             reasons, contents = dict(entry.answers), contents_of(entry)
             for item_id, grade in grade_of_items(entry).items():
                 found[item_id] = grade, reasons.get(item_id, ""), contents.get(item_id, "")

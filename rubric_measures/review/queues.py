@@ -14,10 +14,23 @@ from rubric_measures.grades.assessors import HUMAN
 from rubric_measures.review._events import AssessorGrade, CellKey
 from rubric_measures.review.review_data import Material, QueryMaterial
 
-__all__ = ["ORDERS", "CellQueue", "Order", "QueueChoice", "QueueEntry", "by_influence", "kept_cells", "make_queue"]
+__all__ = [
+    "LIVE_ORDERS",
+    "ORDERS",
+    "CellQueue",
+    "Order",
+    "QueueChoice",
+    "QueueEntry",
+    "by_influence",
+    "kept_cells",
+    "make_queue",
+    "waits_for",
+]
 
-Order = Literal["disagreement", "influence", "uncertainty", "audit", "query"]
+Order = Literal["disagreement", "influence", "uncertainty", "audit", "query", "decide"]
 ORDERS: tuple[Order, ...] = ("disagreement", "influence", "uncertainty", "audit", "query")
+# Those that change with what assessors say.
+LIVE_ORDERS: frozenset[Order] = frozenset({"disagreement", "decide"})
 
 
 def _far(material: Material) -> int:
@@ -38,12 +51,16 @@ class QueueChoice:
         query_id: only this query; empty takes all.
         seed: of the audit sample.
         size: of the audit sample.
+        assessor: whose grades wait, of the order `decide`; empty in others.
+        queries: only these queries, where the assessor was given some; empty takes all.
     """
 
     order: Order = "disagreement"
     query_id: str = ""
     seed: int = 0
     size: int = 100
+    assessor: str = ""
+    queries: tuple[str, ...] = ()
 
 
 class QueueEntry(NamedTuple):
@@ -107,10 +124,18 @@ def make_queue(
         kept: see `kept_cells`; None keeps all.
         influence: see `by_influence`, where it is known already.
     """
-    places = material.ranges.get(choice.query_id, range(0)) if choice.query_id else range(len(material.cells))
-    numbers = np.arange(places.start, places.stop)
+    asked = [
+        places
+        for query_id, places in material.ranges.items()
+        if choice.query_id in ("", query_id) and (not choice.queries or query_id in choice.queries)
+    ]
+    numbers = np.concatenate([np.arange(0), *(np.arange(places.start, places.stop) for places in asked)])
     if kept is not None:
         numbers = numbers[kept[numbers]]
+    if choice.order == "decide":
+        waits = [material.numbers[cell] for cell, said in assessors.items() if waits_for(said, choice.assessor)]
+        found = numbers[np.isin(numbers, np.array(waits, dtype=np.int64))]
+        return CellQueue(material, found, lambda number: QueueEntry(material.cells[number], 0.0, "to decide"))
     if choice.order == "disagreement":
         return _by_disagreement(material, numbers, assessors)
     if choice.order == "influence":
@@ -124,6 +149,12 @@ def make_queue(
     if choice.order == "audit":
         numbers, why = _audit_sample(material, numbers, choice.seed, choice.size), "audit sample"
     return CellQueue(material, numbers, lambda number: QueueEntry(material.cells[number], 0.0, why))
+
+
+def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
+    """Whether an assessor's grade of a cell differs from the grader's, and nobody said yet which one stands."""
+    mine = said.get(assessor)
+    return mine is not None and mine.grade is not None and mine.final is None
 
 
 def kept_cells(material: Material, left: Collection[tuple[str, str]]) -> NDArray[np.bool_]:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.grades.assessors import HUMAN
 from rubric_measures.review._actions import taken_back
 from rubric_measures.review._pages import render
+from rubric_measures.review.queues import QueueChoice
 from rubric_measures.review.session import Review
 
-__all__ = ["Asked", "ScreenAnswer", "checked_assessor", "local_path", "page"]
+__all__ = ["Asked", "ScreenAnswer", "checked_assessor", "error_page", "local_path", "page"]
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,13 @@ class ScreenAnswer:
 
 def page(template: str, review: Review, asked: Asked, *, status: int = 200, **values: Any) -> ScreenAnswer:
     """A page of the review, with what all of them have."""
+    to_decide = 0
+    if asked.assessor:
+        to_decide = len(review.queue(QueueChoice("decide", assessor=asked.assessor), review.store.snapshot()))
     content = render(
         template,
         path=asked.path,
+        to_decide=to_decide,
         assessor_name=asked.assessor,
         form_token=asked.form_token,
         grader=review.material.grader,
@@ -90,13 +96,18 @@ def page(template: str, review: Review, asked: Asked, *, status: int = 200, **va
     return ScreenAnswer(content, status)
 
 
+def error_page(review: Review, asked: Asked, text: str, status: int) -> ScreenAnswer:
+    """A page that says what is wrong."""
+    return page("error.html", review, asked, status=status, title="This did not work", text=text)
+
+
 def checked_assessor(name: str) -> str:
-    """A name that can stand in `human:NAME`: one line, at most 60 characters.
+    """A name that can stand in `human:NAME`: one line, at most 60 characters; without the `human:`, where it is said.
 
     Raises:
         InputError: it is empty, too long, or has characters that cannot be seen.
     """
-    name = unicodedata.normalize("NFC", name.strip())
+    name = unicodedata.normalize("NFC", name.strip()).removeprefix(HUMAN).strip()
     if not name or len(name) > 60 or any(unicodedata.category(char).startswith("C") for char in name):
         raise InputError("a name has 1 to 60 visible characters")
     return name

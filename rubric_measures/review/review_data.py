@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.scales import HELD, SELF_RATING, Scale, known_scale
 from rubric_measures.formats.bank import load_bank
-from rubric_measures.grades.assessors import HUMAN, grades_by_assessors
+from rubric_measures.grades.assessors import HUMAN, grades_by_assessors, is_blind_set
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, scale_of_set
 from rubric_measures.grades.loading import RecordQuery, select_query
@@ -92,6 +92,7 @@ class Material:
         waiting: (query_id, item_id) of items that an earlier review edited, and that wait for the main grader's grades.
         stale: these, and those of which another grader's grades are older than the edit.
         scale: the scale of the main grader's grades.
+        blind: assessor -> cell -> the first, blind grade, of earlier reviews.
     """
 
     bank: TestBank
@@ -103,6 +104,7 @@ class Material:
     waiting: frozenset[tuple[str, str]] = frozenset()
     stale: frozenset[tuple[str, str]] = frozenset()
     scale: Scale = SELF_RATING
+    blind: Mapping[str, Mapping[CellKey, float]] = field(default_factory=dict)
 
     @property
     def grade_names(self) -> dict[int, str]:
@@ -178,7 +180,9 @@ class Material:
         query = self.queries.get(cell.query_id)
         place = cell.doc_id, cell.item_id
         return query is not None and (
-            assessor in query.assessors.get(place, ()) or assessor in query.graded_once.get(place, ())
+            assessor in query.assessors.get(place, ())
+            or assessor in query.graded_once.get(place, ())
+            or cell in self.blind.get(assessor, ())
         )
 
     @cached_property
@@ -270,7 +274,21 @@ def load_material(
         overriding.assessor_count.note(name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
     waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
-    return Material(the_bank, queries, groups, grader, sorted({key.llm for key in keys}), name, waiting, stale, scale)
+    graders = sorted({key.llm for key in keys})
+    return Material(the_bank, queries, groups, grader, graders, name, waiting, stale, scale, _blind(groups, queries))
+
+
+def _blind(groups: Iterable[QueryPassages], queries: Mapping[str, QueryMaterial]) -> dict[str, dict[CellKey, float]]:
+    """assessor -> cell -> the first, blind grade that earlier reviews exported, of cells that are reviewed."""
+    found: dict[str, dict[CellKey, float]] = {}
+    for group in groups:
+        for passage in group.passages:
+            for entry in filter(is_blind_set, passage.exam_grades or ()):
+                said = found.setdefault(entry.llm.removeprefix(HUMAN), {})
+                for item_id, grade in grade_of_items(entry).items():
+                    if item_id in queries[group.query_id].passages[passage.doc_id].grades:
+                        said.setdefault(CellKey(group.query_id, passage.doc_id, item_id), grade)
+    return found
 
 
 def grader_name(llm: str, prompt_class: str) -> str:

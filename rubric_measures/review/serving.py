@@ -70,6 +70,8 @@ def listen(address: str, port: int) -> socket.socket:
     Raises:
         InputError: it cannot listen there.
     """
+    if not 0 <= port <= 65535:
+        raise InputError(f"a port is 0 to 65535, not {port}", settings=("port",))
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     # asyncio sends small packets at once only where the protocol is named; else the end of an answer waits 40 ms for
     # the browser's word that its beginning arrived.

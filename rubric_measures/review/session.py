@@ -22,6 +22,7 @@ from rubric_measures.review._impact_items import ItemImpacts, ItemScores
 from rubric_measures.review._pages import load_templates
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.queues import (
+    LIVE_ORDERS,
     ORDERS,
     CellQueue,
     QueueChoice,
@@ -50,6 +51,9 @@ class Review:
         project: the folder that the page may write to.
         default_assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
+        audit: how many grades the random audit sample has.
+        guidelines: instructions for assessors, as HTML; empty where there are none.
+        assignments: assessor -> the queries that they were given; others work on all.
         next_command: (records, bank) -> what to type to grade the items that wait for grades; the command line says it.
     """
 
@@ -60,6 +64,9 @@ class Review:
     project: Path
     default_assessor: str = ""
     blind: bool = True
+    audit: int = 100
+    guidelines: str = ""
+    assignments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     next_command: Callable[[str, str], str] | None = None
     # Two locks: nobody who wants a queue waits for a leaderboard.
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -93,7 +100,7 @@ class Review:
         with self._queue_lock:
             self.left(snapshot)
             known = self._queues.pop(choice, None)
-            if known is None or (choice.order == "disagreement" and known[0] != snapshot.last_id):
+            if known is None or (choice.order in LIVE_ORDERS and known[0] != snapshot.last_id):
                 influence = self._influence if choice.order == "influence" else None
                 made = make_queue(self.material, choice, snapshot.grades, kept=self._kept_cells, influence=influence)
                 known = snapshot.last_id, made

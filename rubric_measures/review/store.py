@@ -204,10 +204,18 @@ class ReviewStore:
         return InputError(f"{self.path}: {what} is damaged; go on with a copy of the file that is whole")
 
     def grade(
-        self, assessor: str, cell: CellKey, grade: float | None, grader_grade: float | None, blind: bool = True
+        self,
+        assessor: str,
+        cell: CellKey,
+        grade: float | None,
+        grader_grade: float | None,
+        blind: bool = True,
+        note: str = "",
     ) -> Event:
         """Keeps the grade that an assessor gives a cell, with the grader's at that time; None is undecided."""
         payload = {**cell._asdict(), "grade": self._checked(grade), "grader_grade": grader_grade, "blind": blind}
+        if note.strip():
+            payload["note"] = note.strip()
         return self._write(assessor, "grade", lambda _: payload)
 
     def decide(self, assessor: str, cell: CellKey, decision: str, grade: float, reason: str) -> Event:
@@ -218,16 +226,14 @@ class ReviewStore:
             cell: the grade in question.
             decision: `accept` the grader's grade, or `override` it.
             grade: the final grade.
-            reason: why the grader is overridden; needed then.
+            reason: why; may be empty.
 
         Raises:
-            InputError: an override without a reason, or by somebody who gave no grade first.
+            InputError: by somebody who gave no grade first.
         """
         reason = reason.strip()
         if decision not in ("accept", "override"):
             raise InputError(f"a decision is accept or override, not {decision!r}")
-        if decision == "override" and not reason:
-            raise InputError("say in a few words why the grader is overridden")
         payload = {**cell._asdict(), "decision": decision, "grade": self._checked(grade), "reason": reason}
 
         def check(snapshot: Snapshot) -> Mapping[str, Any]:
@@ -237,6 +243,20 @@ class ReviewStore:
             return payload
 
         return self._write(assessor, "decide", check)
+
+    def note(self, assessor: str, cell: CellKey, text: str) -> Event:
+        """Keeps what an assessor writes beside a grade; it takes the place of what was written there.
+
+        Raises:
+            InputError: the assessor gave no grade there.
+        """
+
+        def check(snapshot: Snapshot) -> Mapping[str, Any]:
+            if assessor not in snapshot.grades.get(cell, {}):
+                raise InputError("give a grade before you write a note beside it")
+            return {**cell._asdict(), "note": text.strip()}
+
+        return self._write(assessor, "note", check)
 
     def look(self, assessor: str, cells: Sequence[CellKey]) -> Event:
         """Keeps that an assessor saw which way others' grades went: what they say of these later is not blind."""

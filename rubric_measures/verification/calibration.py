@@ -16,7 +16,14 @@ from rubric_measures.records.models import DirectGrade, GradedPassage, kind_of_s
 from rubric_measures.records.streaming import PassageGroup
 from rubric_measures.verification.sections import PlotPoint, Section, line_plot
 
-__all__ = ["BINS", "CalibrationBin", "calibration_bins", "calibration_section", "checked_pairs"]
+__all__ = [
+    "BINS",
+    "CalibrationBin",
+    "calibration_bins",
+    "calibration_section",
+    "checked_pairs",
+    "wilson_interval",
+]
 
 BINS = 10
 _Z = 1.959963984540054  # of 95 %
@@ -101,11 +108,24 @@ def calibration_bins(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> l
     found = []
     for place, (count, total, hits) in sorted(sums.items()):
         share = hits / count
-        middle = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
-        half = _Z / (1 + _Z**2 / count) * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
-        least, most = max(middle - half, 0.0), min(middle + half, 1.0)
+        least, most = wilson_interval(hits, count)
         found.append(CalibrationBin(place / bins, (place + 1) / bins, int(count), total / count, share, least, most))
     return found
+
+
+def wilson_interval(hits: float, count: float) -> tuple[float, float]:
+    """The 95 % interval of a share, in [0, 1].
+
+    Args:
+        hits: how many of them.
+        count: of how many, at least 1.
+
+    Source: Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927.
+    """
+    share = hits / count
+    middle = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
+    half = _Z / (1 + _Z**2 / count) * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def calibration_error(found: Sequence[CalibrationBin]) -> float:

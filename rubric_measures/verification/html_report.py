@@ -77,7 +77,7 @@ td.none {{ color: var(--note); }}
 </style>
 </head>
 <body>
-<h1>{title}</h1>
+<header><h1>{title}</h1></header>
 <form role="search">
 <label>Search <input type="search" id="search" autocomplete="off"></label>
 <label>Report <select id="kind"><option value="">all</option></select></label>

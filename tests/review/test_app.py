@@ -132,19 +132,40 @@ def test_every_screen_answers_and_shows_data_as_text(server: Server) -> None:
 
 def test_the_graders_grade_is_hidden_until_the_assessor_has_given_theirs(server: Server) -> None:
     ada = Assessor(server, "ada")
-    assert 'id="graders"' not in ada.get("/check", **CELL)
+    assert 'class="graders' not in ada.get("/check", **CELL)
     assert ada.post("/grade", **CELL, grade="u").status_code == 303
     # Nor does a form that the page does not have take the grader's grade for the assessor's.
     refused = ada.post("/decide", **CELL, decision="accept")
     assert refused.status_code == 400 and "give your own grade" in refused.text
-    assert 'id="graders"' not in ada.get("/check", **CELL)
+    assert 'class="graders' not in ada.get("/check", **CELL)
+    # The page goes on to the next item, whose grade is as hidden as before.
     answer = ada.post("/grade", **CELL, grade="2")
-    assert parse_qs(urlsplit(answer.headers["location"]).query)["i"] == ["q1/a"]
+    assert answer.headers["location"] == "/check/q1/d1/q1%2Fb?order=query"
+    page = ada.get(answer.headers["location"])
+    assert page.count('class="graders') == 1 and 'class="graders">4<' in page and "keep 2" in page
+    assert 'id="to-decide" class="warn">1 to decide' in page
+    # A grade that is given after the grader's was seen is marked as such.
+    assert "not blind" not in page
+    ada.post("/grade", **CELL, grade="3")
+    assert "not blind" in ada.get("/check", **CELL)
+    # Keeping one's own needs no reason; a note can be written beside it.
+    assert ada.post("/decide", **CELL, decision="override").status_code == 303
+    assert ada.post("/note", **CELL, note="only in passing").status_code == 303
     page = ada.get("/check", **CELL)
-    assert 'id="graders">4<' in page and "You (blind)" in page and "You differ" in page
-    assert ada.post("/decide", **CELL, decision="override", reason=" ").status_code == 400
-    assert ada.post("/decide", **CELL, decision="override", reason="only in passing").status_code == 303
-    assert "Overridden with 2" in ada.get("/check", **CELL)
+    assert "✓ kept 3, grader" in page and "only in passing</textarea>" in page and ">0 to decide" in page
+    assert ada.post("/note", q="q1", d="d2", i="q1/a", note="x").status_code == 400
+
+
+def test_ids_of_a_cell_stand_in_its_address(server: Server) -> None:
+    ada = Assessor(server, "ada")
+    page = ada.get("/check/q1/d1/q1%2Fb")
+    assert re.search(r'aria-current="true" data-item="q1/b"', page)
+    # Of a passage alone the first item; a stranger is asked for a name, and comes back to the same cell.
+    assert re.search(r'aria-current="true" data-item="q1/a"', ada.get("/check/q1/d1"))
+    stranger = Assessor(server).client.get("/check/q1/d1/q1%2Fb")
+    assert stranger.headers["location"] == "/person?then=%2Fcheck%2Fq1%2Fd1%2Fq1%252Fb"
+    for path, status in (("/check/q1/d9", 404), ("/check/q1/d1/no", 404)):
+        assert ada.client.get(path).status_code == status
 
 
 def test_the_models_reason_is_shown_with_its_grade_and_not_before(tmp_path: Path) -> None:
@@ -157,7 +178,7 @@ def test_the_models_reason_is_shown_with_its_grade_and_not_before(tmp_path: Path
         assert "the year." not in ada.get("/check", **CELL)
         ada.post("/grade", **CELL, grade="4")
         page = ada.get("/check", **CELL)
-        assert 'class="text quote">It &lt;b&gt;names&lt;/b&gt; the year.</p>' in page and "<h3>Reason</h3>" in page
+        assert 'class="text quote reason">It &lt;b&gt;names&lt;/b&gt; the year.</p>' in page
     finally:
         running.kill()
 
@@ -167,10 +188,9 @@ def test_grades_can_be_shown_at_once_and_are_not_blind_then(tmp_path: Path) -> N
     try:
         ada = Assessor(running, "ada")
         page = ada.get("/check", **CELL)
-        assert 'id="shown">Grade by <bdi>model ' in page and "</bdi>: <b>4</b>; by <bdi>other" in page
-        assert "is shown after yours" not in page
+        assert 'class="graders shown">4</b>; <bdi>other' in page
         ada.post("/grade", **CELL, grade="4")
-        assert "You (blind)" not in ada.get("/check", **CELL)
+        assert "not blind" in ada.get("/check", **CELL)
         assert "There are no blind grades to compare yet" in ada.get("/progress")
     finally:
         running.kill()
@@ -193,7 +213,7 @@ def test_two_assessors_and_a_killed_server(server: Server, tmp_path: Path) -> No
     ada, bob = Assessor(server, "ada"), Assessor(server, "bob")
     ada.post("/grade", **CELL, grade="1")
     bob.post("/grade", **CELL, grade="4")
-    assert "You and the grader agree on 4" in bob.get("/check", **CELL)
+    assert '✓ grader <b class="graders">4</b>, agreed' in bob.get("/check", **CELL)
     ada.post("/decide", **CELL, decision="override", reason="wrong")
     server.kill()
     server.start()
@@ -300,9 +320,9 @@ def test_an_override_moves_the_leaderboard_and_is_exported(server: Server, tmp_p
     assert "audit.jsonl" in ada.post("/export", folder="out").text
     before, after = load_graded(tmp_path / "graded.jsonl.gz"), load_graded(tmp_path / "out" / "graded.jsonl.gz")
     old, new = before[0].passages[0].exam_grades or [], after[0].passages[0].exam_grades or []
-    assert new[: len(old)] == old and [entry.llm for entry in new[len(old) :]] == ["human:ada"]
-    assert [rating.self_rating for rating in new[-1].self_ratings or []] == [0]
-    assert new[-1].answers == [("q1/a", "not said")]
+    assert new[: len(old)] == old and [entry.llm for entry in new[len(old) :]] == ["human:ada", "human:ada"]
+    assert [rating.self_rating for rating in new[-2].self_ratings or []] == [0]
+    assert new[-2].answers == [("q1/a", "not said")]
     audit = [json.loads(line) for line in (tmp_path / "out" / "audit.jsonl").read_text().splitlines()]
     assert [(line["kind"], line["person"], line["undone"]) for line in audit] == [
         ("grade", "ada", False),
@@ -424,7 +444,7 @@ def test_a_server_for_other_machines_answers_them_with_the_token_only(tmp_path: 
                     for path in ("/", "/bank", "/person", "/queue.html"):
                         refused = client.get(path + query, headers=named)
                         assert refused.status_code == 403, (path, query)
-                        (line,) = re.findall(r"<p>(.*)</p>", refused.text)
+                        (line,) = re.findall(r"<p .*?>(.*)</p>", refused.text)
                         assert line.startswith("Open the address with the token") and token not in refused.text
                     assert client.post("/grade" + query, headers=named, data={"grade": "1"}).status_code == 403
                 assert client.get(f"/?token={token}", headers={"host": "evil.example"}).status_code == 421

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -21,25 +24,26 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from rubric_measures.review.review_data import load_material
 from tests.browser import Browser, check_page, needs_browser
 from tests.review.test_app import CELL, EVIL, Assessor, Server, make_project
 
 pytestmark = needs_browser
 
-CHECK = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fa"
-
-
-OPEN = "check?order=query&query=q1&q=q1&d=d1&i=q1%2Fb"
+CHECK = "check/q1/d1/q1%2Fa?order=query&query=q1"
+OPEN = "check/q1/d1/q1%2Fb?order=query&query=q1"
 SCREENS = (
     "",
+    "?order=query",
     CHECK,
     OPEN,
+    "guidelines",
     "bank?query=q1",
     "impact",
     "impact?query=q1",
     "progress",
     "export",
-    "assessor",
+    "person",
     "?order=none",
 )
 
@@ -47,7 +51,8 @@ SCREENS = (
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "project").mkdir()
-    running = Server(make_project(tmp_path / "project"))
+    (tmp_path / "project" / "guidelines.md").write_text("Grade what is **clearly** said.\n", encoding="utf-8")
+    running = Server(make_project(tmp_path / "project"), "--guidelines", str(tmp_path / "project" / "guidelines.md"))
     yield running
     running.kill()
 
@@ -62,42 +67,87 @@ def assessors(tmp_path: Path, server: Server) -> Iterator[tuple[Browser, Browser
 
 def test_an_assessor_reviews_with_the_keyboard_alone(assessors: tuple[Browser, Browser], server: Server) -> None:
     ada, bob = assessors
+    # Enter on the first screen starts the first queue that is not empty.
+    ada.open("")
+    ada.keys(Keys.ENTER)
+    ada.wait_for("HOW WELL DOES THE PASSAGE COVER EACH")
     ada.open(CHECK)
     # Markup in a passage is text: nothing ran, nothing was made of it, and every character is there.
     assert ada.find("#passage").get_attribute("textContent") == EVIL
-    assert ada.driver.title == "Check a grade – review" and not ada.has("#passage img, #passage script")
+    assert ada.driver.title == "Check grades – review" and not ada.has("#passage img, #passage script")
     assert ada.driver.execute_script("return getComputedStyle(document.getElementById('passage')).unicodeBidi") == (
         "plaintext"
     )
     # Blind: the grade is nowhere in the page.
-    assert not ada.has("#graders") and "LexicalCoverage" not in ada.driver.page_source
-    ada.keys("1")
-    assert ada.find("#graders").text == "4" and ada.find("#mine").text == "1"
-    ada.keys("o")
-    assert ada.driver.switch_to.active_element.get_attribute("id") == "reason"
-    # Digits in the reason are text, not grades.
-    ada.driver.switch_to.active_element.send_keys("no 4 at all", Keys.ENTER)
-    ada.wait_for("How well")
-    ada.keys("k")
-    ada.wait_for("Overridden with 1: no 4 at all")
-    # Undo from the header; the decision is open again.
-    ada.press("Undo my last action")
-    ada.wait_for("You differ from the grader")
-    ada.keys("a")
-    ada.wait_for("How well")
-    ada.keys("u")
-    ada.wait_for("How well")
+    assert not ada.has(".graders") and "LexicalCoverage" not in ada.driver.page_source
+    ada.driver.execute_script("window.isFirst = true")
+    # Typed ahead: a differs from the grader (4), b agrees (1); then a is what is to decide.
+    ada.press_keys("1", "1")
+    ada.wait_for("1 to decide")
+    ada.wait_for("grader 1, agreed")
+    assert ada.find("#current").get_attribute("data-item") == "q1/a"
+    # A digit typed further ahead changes nothing: the page went there by itself.
+    ada.press_keys("5", "c", "no 4 at all", Keys.ENTER, Keys.ENTER)
+    # Kept without another word, with the note; on to the next passage.
+    ada.wait_for("PASSAGE d2")
+    ada.press_keys("[")
+    ada.wait_for("✓ kept 1, grader 4")
+    assert "Note: no 4 at all" in ada.find("#items").text or "no 4 at all" in ada.find("#current textarea").text
+    # Taken back: the decision is open again. Then the grader's is accepted; u hides the next one still.
+    ada.press_keys("z")
+    ada.wait_for("Taken back: decide")
+    ada.press_keys("a")
+    ada.wait_for("PASSAGE d2")
+    ada.press_keys("u")
+    ada.wait_for("undecided")
+    assert not ada.has("[data-item='q1/a'] .graders")
+    ada.press_keys("?")
+    ada.wait_for("keep your grade where the grader's differs")
+    ada.press_keys(Keys.ESCAPE, "g")
+    ada.wait_for("Grade what is clearly said")
+    assert ada.find("#guidelines strong").text == "clearly"
+    ada.press_keys(Keys.ESCAPE)
+    # All that without loading a page.
+    assert ada.driver.execute_script("return window.isFirst")
     # Somebody else works at the same time.
     bob.open(CHECK)
     bob.keys("4")
-    bob.wait_for("You and the grader agree on 4")
-    # Killed without warning: all is there.
+    bob.wait_for("grader 4, agreed")
+    # Killed without warning: the page says that nothing was kept, and goes on once the server is there.
     server.kill()
+    bob.keys("1")
+    bob.wait_for("this was not kept")
     server.start()
     ada.url = server.url
     ada.open("progress")
     ada.wait_for("Agreement on blind grades")
     assert "bob" in ada.find("main").text and "ada" in ada.find("main").text
+
+
+def test_fifty_cells_of_the_example_are_graded_by_keyboard(tmp_path: Path) -> None:
+    """Where assessor and grader agree, a key a cell is enough, and no page is loaded between items or passages."""
+    example = files("rubric_measures") / "resources" / "example"
+    if not example.is_dir():
+        example = Path(__file__).parents[2] / "resources" / "example"
+    for name in ("graded.jsonl.gz", "questions.jsonl"):
+        (tmp_path / name).write_bytes((example / name).read_bytes())
+    (tmp_path / "questions.jsonl").rename(tmp_path / "bank.jsonl")
+    material = load_material(tmp_path / "graded.jsonl.gz", tmp_path / "bank.jsonl")
+    keys = [f"{material.grade(cell).grade:.0f}" for cell in material.cells[:50]]
+    running = Server(tmp_path)
+    ada = Browser(tmp_path / "ada", running.url, "ada")
+    try:
+        ada.open("check/" + "/".join(quote(part, safe="") for part in material.cells[0]) + "?order=query")
+        ada.driver.execute_script("window.isFirst = true")
+        began = time.monotonic()
+        ada.press_keys(*keys)
+        ada.wait_for("50 of ")
+        assert len(keys) <= 1.2 * 50 and time.monotonic() - began < 300
+        assert ada.driver.execute_script("return window.isFirst") and "0 to decide" in ada.find("#head").text
+        assert "s a grade" in ada.find("#count").text
+    finally:
+        ada.driver.quit()
+        running.kill()
 
 
 def test_edits_merge_conflict_impact_and_export(assessors: tuple[Browser, Browser], tmp_path: Path) -> None:
@@ -135,7 +185,7 @@ def test_edits_merge_conflict_impact_and_export(assessors: tuple[Browser, Browse
         (False, True, False),
         (False, False, True),
     ]
-    bob.press("Undo my last action")
+    bob.find("form[action='/undo'] button").click()
     bob.wait_for("need regrading: 1")
     bob.open("export")
     bob.find("input[value=nugget-bank]").click()

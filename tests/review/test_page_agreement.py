@@ -1,0 +1,182 @@
+"""Agreement on the page is what `agreement` says of the export; what is to decide is in sight everywhere."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jinja2")
+
+from rubric_measures import RubricCover
+from rubric_measures.cli import main
+from rubric_measures.records.files import load_graded
+from rubric_measures.review import _screens as screens
+from rubric_measures.review._agreement import agreement_rows, audit_estimate, sample_precision
+from rubric_measures.review._events import CellKey
+from rubric_measures.review.export import export_review
+from rubric_measures.review.opening import parse_assignments
+from rubric_measures.review.queues import QueueChoice
+from rubric_measures.review.requests import Asked
+from rubric_measures.review.review_data import load_material
+from rubric_measures.review.session import Review
+from rubric_measures.review.store import ReviewStore
+from tests.example_records import BANK, grade_set, passage, write_lines
+
+ITEMS = ("q1/a", "q1/b", "q1/c", "q1/d")
+
+
+def make_files(folder: Path, highest: int = 5) -> tuple[Path, Path]:
+    """Twelve passages of one query, graded by chance; the scale stands beside the grades."""
+    chance = random.Random(7)
+    passages = []
+    for number in range(12):
+        graded = grade_set({item: chance.randint(0, highest) for item in ITEMS})
+        if highest != 5:
+            graded["prompt_info"] |= {"scale": [0, highest], "covers": highest, "grade_names": ["no", "some", "yes"]}
+        passages.append(passage("q1", f"d{number}", [graded], {"one": number + 1, "two": 12 - number}, 1))
+    graded_path = write_lines(folder / "graded.jsonl", [["q1", passages]])
+    return graded_path, write_lines(folder / "bank.jsonl", BANK)
+
+
+def open_review(graded: Path, bank: Path, state: Path) -> Review:
+    material = load_material(graded, bank)
+    store = ReviewStore(state, material.bank, waiting=material.waiting, scale=material.scale)
+    return Review(material, store, [RubricCover(rel=2) @ 20], str(bank), graded.parent)
+
+
+def asked(assessor: str, cell: CellKey, **form: str) -> Asked:
+    ids = dict(zip("qdi", cell, strict=True))
+    return Asked("/check", {"order": "query", **ids}, {name: [value] for name, value in form.items()}, assessor, "t")
+
+
+def work(review: Review, assessor: str, chance: random.Random, share: float) -> None:
+    """A scripted assessor: grades some cells, and where they differ keeps, accepts, or leaves it for later."""
+    top = review.material.scale.highest
+    for cell in chance.sample(review.material.cells, int(share * len(review.material.cells))):
+        grade = chance.choice([str(chance.randint(0, top)), str(review.material.grade(cell).grade), "u"])
+        screens.post_grade(review, asked(assessor, cell, grade=grade))
+        said = review.store.snapshot().grades[cell][assessor]
+        if said.grade is not None and said.final is None:
+            decision = chance.choice(["override", "accept", "", "again"])
+            if decision == "again":
+                screens.post_grade(review, asked(assessor, cell, grade=str(review.material.grade(cell).grade)))
+            elif decision:
+                screens.post_decide(review, asked(assessor, cell, decision=decision))
+
+
+@pytest.mark.parametrize("highest", [5, 2])
+def test_agreement_on_the_page_is_that_of_the_export(
+    tmp_path: Path, highest: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graded, bank = make_files(tmp_path, highest)
+    chance = random.Random(highest)
+    for turn in range(2):
+        # The second review is of what the first one exported, and goes on with it.
+        review = open_review(graded, bank, tmp_path / f"{turn}.sqlite")
+        with closing(review.store):
+            for assessor in ("ada", "bob"):
+                work(review, assessor, chance, 0.6)
+            rows = agreement_rows(review.material, review.store.snapshot())
+            paths = export_review(review.store, review.material, str(bank), tmp_path / f"out{turn}").paths
+        graded, bank = Path(paths[0]), Path(paths[1])
+        assert len(rows) == 3 and min(row.pairs for row in rows) > 5
+        for row in rows:
+            blind = ["--prompt-class", "HumanReviewBlind", "--llm", f"human:{row.first}"]
+            if row.second.startswith("model"):
+                other = ["--prompt-class-b", "QuestionSelfRatedUnanswerablePromptWithChoices", "--llm-b", "model"]
+            else:
+                other = ["--prompt-class-b", "HumanReviewBlind", "--llm-b", f"human:{row.second}"]
+            command = ["agreement", str(graded), str(graded), "--items", *blind, *other, "--rounds", "0", "-o", "json"]
+            capsys.readouterr()
+            assert main(command) in (0, 1)
+            said = json.loads(capsys.readouterr().out)["agreement"]
+            assert (said["pairs"], said["exact_match"]) == (row.pairs, pytest.approx(row.exact))
+            for name, value in (("kappa", row.kappa), ("quadratic_kappa", row.weighted)):
+                assert said[name] == (value if value is None else pytest.approx(value)), name
+    # What was settled with the grader in sight is said to agree too well.
+    command = ["agreement", str(graded), str(graded), "--items", "--llm", "human:ada"]
+    assert main([*command, "--llm-b", "model", "--rounds", "0"]) in (0, 1)
+    assert "compare the first, blind ones (prompt class HumanReviewBlind)" in capsys.readouterr().err
+
+
+def test_a_scale_with_names_is_on_every_page_and_in_the_export(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path, 2)
+    review = open_review(graded, bank, tmp_path / "state.sqlite")
+    with closing(review.store):
+        cell = review.material.cells[0]
+        page = screens.check(review, asked("ada", cell)).content
+        assert page.count('name="grade" value="2"') == len(ITEMS) and 'value="3"' not in page
+        assert '2<span class="name"> yes</span>' in page and "2 and more covers" in page
+        saved = screens.queue_file(review, asked("ada", cell)).content
+        assert "[&#34;2&#34;, &#34;yes&#34;]" in saved and "[&#34;3&#34;" not in saved
+        screens.post_grade(review, asked("ada", cell, grade="1"))
+        made = export_review(review.store, review.material, str(bank), tmp_path / "out")
+    sets = load_graded(made.paths[0])[0].passages[0].exam_grades or []
+    infos = [one.prompt_info.model_dump() for one in sets if one.prompt_info is not None and one.llm == "human:ada"]
+    assert infos and all((one["scale"], one["covers"]) == ([0, 2], 2) for one in infos)
+
+
+def test_what_is_to_decide_is_counted_everywhere_and_leads_back(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path)
+    review = open_review(graded, bank, tmp_path / "state.sqlite")
+    with closing(review.store):
+        cells = review.material.cells[:2]
+        for cell in cells:
+            other = "0" if review.material.grade(cell).grade else "1"
+            screens.post_grade(review, asked("ada", cell, grade=other))
+        for name in ("queue", "bank", "impact", "progress", "export"):
+            page = getattr(screens, name)(review, Asked(f"/{name}", {}, {}, "ada", "t")).content
+            assert 'id="to-decide" class="warn">2 to decide' in page, name
+        queue = review.queue(QueueChoice("decide", assessor="ada"), review.store.snapshot())
+        assert [entry.cell for entry in queue] == cells
+        assert not len(review.queue(QueueChoice("decide", assessor="bob"), review.store.snapshot()))
+        # It is the first card, and one key a grade leads through it to its end.
+        first = screens.queue(review, Asked("/", {}, {}, "ada", "t")).content
+        assert first.index('data-order="decide"') < first.index('data-order="audit"')
+        decide = {"order": "decide"}
+        for cell, then in zip(cells, (cells[1].item_id.replace("/", "%2F"), "finished=decide"), strict=True):
+            form = asked("ada", cell, decision="override")
+            assert (
+                then
+                in screens.post_decide(
+                    review, Asked("/decide", decide | form.query | decide, form.form, "ada", "t")
+                ).redirect
+            )
+        assert "0 to decide" in screens.progress(review, Asked("/progress", {}, {}, "ada", "t")).content
+
+
+def test_an_audit_sample_says_its_precision_and_its_estimate(tmp_path: Path) -> None:
+    graded, bank = make_files(tmp_path)
+    review = open_review(graded, bank, tmp_path / "state.sqlite")
+    # Wilson at 50 of 100: 0.5 ± 1.96 √(0.25/100 + 1.96²/40000) / (1 + 1.96²/100) = 0.5 ± 0.096.
+    assert sample_precision(100, 3390).endswith("±10 percentage points.")
+    assert "not estimated" in sample_precision(12, 12)
+    with closing(review.store):
+        cells = [entry.cell for entry in review.queue(QueueChoice("audit", size=10), review.store.snapshot())]
+        for number, cell in enumerate(cells):
+            assert audit_estimate(review.material, review.store.snapshot(), cells, "ada") == ""
+            grade = review.material.grade(cell).grade
+            review.store.grade("ada", cell, None if number == 9 else grade if number < 6 else (grade or 0) ^ 1, grade)
+        # 6 of 9 agree, one is undecided: Wilson gives 0.354 to 0.879.
+        said = audit_estimate(review.material, review.store.snapshot(), cells, "ada")
+        assert "6 of 9 (67 %; of all grades 35 to 88 %" in said and "1 were not blind" in said
+        assert audit_estimate(review.material, review.store.snapshot(), cells, "bob") == ""
+
+
+def test_assignments_are_read_and_restrict_every_queue(tmp_path: Path) -> None:
+    queries = ["q-1", "q-2", "q-10", "z"]
+    assert parse_assignments(["ada=q-1-q-2", "bob=q-2-z", "ada=z"], queries) == {
+        "ada": ("q-1", "q-2", "z"),
+        "bob": ("q-2", "q-10", "z"),
+    }
+    graded, bank = make_files(tmp_path)
+    review = open_review(graded, bank, tmp_path / "state.sqlite")
+    with closing(review.store):
+        review.assignments = {"ada": ("q1",), "bob": ("q2",)}
+        pages = {name: screens.queue(review, Asked("/", {}, {}, name, "t")).content for name in ("ada", "bob")}
+        assert "You were given 1 query" in pages["ada"] and 'aria-label="Start: All' in pages["ada"]
+        assert 'aria-label="Start: ' not in pages["bob"]
