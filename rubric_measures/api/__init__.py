@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rubric_measures.api._agreeing import agreement, agreement_tables
     from rubric_measures.api._answers import EvaluatedAnswers, evaluate_answers
     from rubric_measures.api._arguing import argue
+    from rubric_measures.api._calibrating import Calibration, calibrate
     from rubric_measures.api._canaries import run_canaries
     from rubric_measures.api._checking import KeptBoard, read_board
     from rubric_measures.api._combining import Combined, combine
@@ -36,6 +37,7 @@ else:
             "rubric_measures.api._agreeing": ["agreement", "agreement_tables"],
             "rubric_measures.api._answers": ["EvaluatedAnswers", "evaluate_answers"],
             "rubric_measures.api._arguing": ["argue"],
+            "rubric_measures.api._calibrating": ["Calibration", "calibrate"],
             "rubric_measures.api._canaries": ["run_canaries"],
             "rubric_measures.api._checking": ["KeptBoard", "read_board"],
             "rubric_measures.api._combining": ["Combined", "combine"],
@@ -59,6 +61,7 @@ else:
 
 __all__ = [
     "Board",
+    "Calibration",
     "Combined",
     "Comparisons",
     "Correlations",
@@ -69,6 +72,7 @@ __all__ = [
     "agreement",
     "agreement_tables",
     "argue",
+    "calibrate",
     "check",
     "check_run",
     "combine",

@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "correlate": ("rubric_measures.cli.correlate", "rank correlation of leaderboards with the official one"),
     "agreement": ("rubric_measures.cli.agreement", "agreement of label sources: confusion, kappa, alpha, cutoffs"),
     "compare": ("rubric_measures.cli.compare", "paired tests between runs, from per-query scores"),
+    "calibrate": ("rubric_measures.cli.calibrate", "bias of a grader, what its grades are worth, calibrated scores"),
     "power": ("rubric_measures.cli.power", "how many queries an experiment needs, and what a board could tell"),
     "tournament": ("rubric_measures.cli.tournament", "pairwise games to ratings; a model may play them"),
     "verify": ("rubric_measures.cli.verify", "reports with which assessors check grades and banks"),

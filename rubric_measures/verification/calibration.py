@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors
+from rubric_measures.grades.assessors import grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_sets import GradeSetSelector
 from rubric_measures.records.distributions import confidence_of, distributions_of, grade_by
-from rubric_measures.records.models import DirectGrade, GradedPassage, kind_of_set
+from rubric_measures.records.models import DirectGrade, kind_of_set
 from rubric_measures.records.streaming import PassageGroup
+from rubric_measures.verification.anchored import machine_graded
 from rubric_measures.verification.sections import PlotPoint, Section, line_plot
 
 __all__ = [
@@ -70,7 +71,7 @@ def checked_pairs(
     for group in groups:
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
         for passage in group.passages:
-            entry = selector.choose(_by_machines(passage), items)
+            entry = selector.choose(machine_graded(passage), items)
             sure = distributions_of(entry) if entry is not None else {}
             if entry is None or not sure:
                 continue
@@ -83,11 +84,6 @@ def checked_pairs(
                 theirs = {item_id: grade_of_assessors(given) for item_id, given in found.grades.items()}
             for item_id in sure.keys() & theirs.keys():
                 yield confidence_of(sure[item_id]), grade_by(sure[item_id], "mode") == theirs[item_id]
-
-
-def _by_machines(passage: GradedPassage) -> GradedPassage:
-    sets = [entry for entry in passage.exam_grades or () if not entry.llm.startswith(HUMAN)]
-    return passage if len(sets) == len(passage.exam_grades or ()) else passage.model_copy(update={"exam_grades": sets})
 
 
 def calibration_bins(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> list[CalibrationBin]:

@@ -1,0 +1,59 @@
+"""`calibrate`: a grader held to a few grades of assessors, or of another grader."""
+
+from __future__ import annotations
+
+import argparse
+
+from rubric_measures import api
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import TABLE_FORMS, render
+from rubric_measures.cli.correlate import add_bootstrap_options
+from rubric_measures.cli.inputs import add_grade_options, add_places_option, grade_choices
+from rubric_measures.corpora.overwriting import keep_inputs
+
+__all__ = ["HELP", "add_arguments", "run"]
+
+HELP = "bias of a grader, what its grades are worth, calibrated scores"
+_PASSED = ("anchors", "against", "method", "rel", "smallest", "rounds", "seed", "level", "bank")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("graded", metavar="GRADED", help="graded records")
+    parser.add_argument(
+        "--anchors",
+        metavar="FILE",
+        help="graded records with the truth's grades of some items (default: GRADED)",
+    )
+    parser.add_argument(
+        "--against", metavar="MODEL", default="assessors",
+        help="whose grades are the truth: assessors (default), an older grader, or the same one at an earlier time",
+    )  # fmt: skip
+    parser.add_argument(
+        "--method", choices=("confusion", "isotonic"), default="confusion",
+        help="confusion (default) suits runs of any quality; isotonic suits runs as good as those of the anchors",
+    )  # fmt: skip
+    parser.add_argument("--rel", type=int, help="the least grade that covers an item (default: the scale's)")
+    parser.add_argument(
+        "--smallest", metavar="D", type=float, default=0.1, help="the smallest bias that matters (default 0.1 grades)"
+    )
+    add_bootstrap_options(parser)
+    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
+    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_places_option(parser)
+    add_grade_options(parser, scores=False)
+    parser.epilog = """examples:
+  rubric_measures calibrate reviewed.jsonl.gz --bank nuggets.jsonl
+  rubric_measures calibrate regraded.jsonl.gz --anchors graded.jsonl.gz --against gpt-4o --llm gpt-5"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if options.output != "-":
+        keep_inputs(options.output, options.graded, options.anchors, options.bank)
+    found = api.calibrate(
+        options.graded, **{name: getattr(options, name) for name in _PASSED}, **grade_choices(options)
+    )
+    with atomic_writer(options.output) as stream:
+        stream.writelines(render(found.report(options.places), options.output_format))
+    return 0

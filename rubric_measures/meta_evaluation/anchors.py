@@ -1,0 +1,361 @@
+"""A few grades that assessors gave, too: how far a grader is off, and what its scores are worth, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._bootstrap import (
+    USUAL_DRAWS,
+    Draws,
+    FloatArray,
+    Interval,
+    bca_columns,
+    bootstrap_counts,
+    jackknife_counts,
+)
+
+__all__ = [
+    "Anchor",
+    "Bias",
+    "Calibrated",
+    "GradeValue",
+    "GradedAnswer",
+    "Method",
+    "bias_rows",
+    "calibrated_runs",
+    "grade_values",
+    "isotonic",
+]
+
+Method = Literal["isotonic", "confusion"]
+
+
+class Anchor(NamedTuple):
+    """One grade of the grader that the truth grades, too.
+
+    Attributes:
+        query_id: the query.
+        kind: what is graded: `question`, or the importance of a nugget.
+        grade: the grader's.
+        truth: the assessors', or that of the grader that it is held to.
+    """
+
+    query_id: str
+    kind: str
+    grade: float
+    truth: float
+
+
+class Bias(NamedTuple):
+    """How far the grader is off; one row a kind and grade.
+
+    Attributes:
+        kind: of the items; empty for all.
+        grade: the grader's; None for all.
+        anchors: how many grades these are.
+        queries: of how many queries.
+        same: the share of them that is the truth's.
+        mean: the mean of grade − truth.
+        low: lower end of its interval; None with one query.
+        high: upper end.
+    """
+
+    kind: str
+    grade: float | None
+    anchors: int
+    queries: int
+    same: float
+    mean: float
+    low: float | None
+    high: float | None
+
+
+def bias_rows(anchors: Sequence[Anchor], level: float = 0.95) -> list[Bias]:
+    """The bias over all, by grade, by kind, and by kind and grade.
+
+    Grades of one query are not independent: the standard error is robust to that, √(G / (G − 1) Σ_q (Σ_{i in q}
+    (d_i − d̄))²) / n, with Student's t of G − 1 degrees of freedom, G the number of queries.
+
+    Source: Liang and Zeger (1986); Cameron and Miller, A practitioner's guide to cluster-robust inference (2015).
+    """
+    kinds = sorted({one.kind for one in anchors})
+    grades = sorted({one.grade for one in anchors})
+    wanted: list[tuple[str, float | None]] = [("", None), *(("", grade) for grade in grades)]
+    if len(kinds) > 1:
+        wanted += [(kind, grade) for kind in kinds for grade in (None, *grades)]
+    rows = []
+    for kind, grade in wanted:
+        chosen = [one for one in anchors if kind in ("", one.kind) and grade in (None, one.grade)]
+        if chosen:
+            rows.append(_bias(kind, grade, chosen, level))
+    return rows
+
+
+def _bias(kind: str, grade: float | None, anchors: Sequence[Anchor], level: float) -> Bias:
+    from scipy.special import stdtrit
+
+    gaps = np.array([one.grade - one.truth for one in anchors])
+    mean = float(gaps.mean())
+    sums: dict[str, float] = {}
+    for one, gap in zip(anchors, gaps, strict=True):
+        sums[one.query_id] = sums.get(one.query_id, 0.0) + float(gap) - mean
+    groups = len(sums)
+    low = high = None
+    if groups > 1:
+        squares = sum(value * value for value in sums.values())
+        error = float(np.sqrt(groups / (groups - 1) * squares)) / len(gaps)
+        reach = float(stdtrit(groups - 1, (1.0 + level) / 2.0)) * error
+        low, high = mean - reach, mean + reach
+    return Bias(kind, grade, len(gaps), groups, float((gaps == 0).mean()), mean, low, high)
+
+
+def isotonic(values: ArrayLike, weights: ArrayLike) -> FloatArray:
+    """The values made non-decreasing with the least weighted squares (pool adjacent violators).
+
+    Places of weight 0 have no value: they get that of the nearest place before them, or else of the first after.
+
+    Source: Ayer et al. (1955); Barlow et al., Statistical Inference under Order Restrictions (1972).
+
+    >>> isotonic([0.0, 0.5, 0.25, 1.0], [1, 1, 1, 1]).tolist()
+    [0.0, 0.375, 0.375, 1.0]
+    """
+    given, mass = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    blocks: list[list[float]] = []
+    for value, weight in zip(given, mass, strict=True):
+        if weight <= 0:
+            # It belongs to the block before it; before the first block it waits for one.
+            if blocks:
+                blocks[-1][2] += 1
+            else:
+                blocks.append([np.nan, 0.0, 1])
+            continue
+        if len(blocks) == 1 and blocks[0][1] == 0:
+            blocks[0] = [float(value), float(weight), blocks[0][2] + 1]
+            continue
+        blocks.append([float(value), float(weight), 1])
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            last, before = blocks.pop(), blocks.pop()
+            total = before[1] + last[1]
+            blocks.append([(before[0] * before[1] + last[0] * last[1]) / total, total, before[2] + last[2]])
+    return np.concatenate([np.full(int(size), value) for value, _, size in blocks]) if blocks else np.empty(0)
+
+
+class GradeValue(NamedTuple):
+    """What a grade of the grader is worth.
+
+    Attributes:
+        grade: the grade.
+        anchors: how many grades of the truth there are for it.
+        covers: how probable it is that the truth covers; an interval over queries.
+    """
+
+    grade: float
+    anchors: int
+    covers: Interval
+
+
+class GradedAnswer(NamedTuple):
+    """One run's answer to one query.
+
+    Attributes:
+        run_id: the run.
+        query_id: the query.
+        grades: the grader's grades of its items; failed ones are left out.
+    """
+
+    run_id: str
+    query_id: str
+    grades: Sequence[float]
+
+
+class Calibrated(NamedTuple):
+    """A run's score, as the grader sees it and as the truth would.
+
+    Attributes:
+        run_id: the run.
+        raw: the mean share of items that the grader's grades cover.
+        interval: the mean share that the truth's would; it contains the uncertainty of the queries and of the anchors.
+    """
+
+    run_id: str
+    raw: float
+    interval: Interval
+
+
+@dataclass
+class _Tables:
+    """Counts by query: of anchors and of answers.
+
+    Attributes:
+        grades: the grades, ascending.
+        anchors: (queries, grades): anchors of the grade.
+        covered: (queries, grades): of these, those that the truth covers.
+        shares: (queries, runs, grades): the share of a run's items that have the grade; 0 where it has no answer.
+        rel: the least grade that covers.
+    """
+
+    grades: FloatArray
+    anchors: FloatArray
+    covered: FloatArray
+    shares: FloatArray
+    rel: float
+
+    def values(self, counts: FloatArray, method: Method) -> FloatArray:
+        """(rounds, grades): what each grade is worth when queries count so often."""
+        weights, hits = counts @ self.anchors, counts @ self.covered
+        if method == "isotonic":
+            shares = np.divide(hits, weights, out=np.zeros_like(hits), where=weights > 0)
+            return np.stack([isotonic(share, weight) for share, weight in zip(shares, weights, strict=True)])
+        says = self.grades >= self.rel
+        positive, negative = hits.sum(axis=1), (weights - hits).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            true_rate = hits[:, says].sum(axis=1) / positive
+            false_rate = (weights - hits)[:, says].sum(axis=1) / negative
+            gain = true_rate - false_rate
+            # Linear in what the grader says: 0 where it says no as often as it does of what is not covered.
+            worth = (says[None, :] - false_rate[:, None]) / np.where(gain > 0, gain, np.nan)[:, None]
+        result: FloatArray = worth
+        return result
+
+    def scores(self, counts: FloatArray, method: Method, queries: FloatArray) -> FloatArray:
+        """(rounds, runs): the means over the answered queries."""
+        values = self.values(counts, method)
+        mass = np.einsum("bq,qrg->brg", counts, self.shares, optimize=True)
+        total = counts @ queries
+        means: FloatArray = np.einsum("brg,bg->br", mass, values) / np.where(total > 0, total, np.nan)[:, None]
+        return means
+
+
+def _tables(anchors: Sequence[Anchor], answers: Sequence[GradedAnswer], rel: float, runs: Sequence[str]) -> _Tables:
+    grades = sorted({one.grade for one in anchors} | {grade for answer in answers for grade in answer.grades})
+    queries = sorted({one.query_id for one in anchors} | {one.query_id for one in answers})
+    at = {query: place for place, query in enumerate(queries)}
+    of = {grade: place for place, grade in enumerate(grades)}
+    seen, covered = np.zeros((2, len(queries), len(grades)))
+    for one in anchors:
+        seen[at[one.query_id], of[one.grade]] += 1
+        covered[at[one.query_id], of[one.grade]] += one.truth >= rel
+    shares = np.zeros((len(queries), len(runs), len(grades)))
+    place_of = {run: place for place, run in enumerate(runs)}
+    for answer in answers:
+        for grade in answer.grades:
+            shares[at[answer.query_id], place_of[answer.run_id], of[grade]] += 1.0 / len(answer.grades)
+    return _Tables(np.array(grades), seen, covered, shares, rel)
+
+
+def _refuse_outside(anchors: Sequence[Anchor], answers: Sequence[GradedAnswer], rel: float, method: Method) -> None:
+    """Refuses what the anchors say nothing about."""
+    if len({one.query_id for one in anchors}) < 2:
+        raise InputError("calibration needs grades of the truth on two queries or more")
+    known = {one.grade for one in anchors}
+    low, high = min(known), max(known)
+    outside = sorted({grade for answer in answers for grade in answer.grades if not low <= grade <= high})
+    if outside:
+        raise InputError(
+            f"the grader gives {', '.join(f'{grade:g}' for grade in outside)}, and of what the truth grades it gave "
+            f"nothing below {low:g} or above {high:g}; let assessors grade some of these"
+        )
+    if method == "confusion":
+        hits = sum(one.truth >= rel for one in anchors)
+        if not 0 < hits < len(anchors):
+            raise InputError(
+                f"the truth covers {hits} of {len(anchors)} items; calibration by confusion needs some that it covers "
+                "and some that it does not"
+            )
+
+
+def grade_values(anchors: Sequence[Anchor], rel: float, draws: Draws = USUAL_DRAWS) -> list[GradeValue]:
+    """How probable it is that the truth covers, by the grader's grade, non-decreasing; intervals over queries.
+
+    Args:
+        anchors: the grades that both gave.
+        rel: the least grade that covers.
+        draws: rounds (0 for no intervals), seed and level.
+    """
+    tables = _tables(anchors, [], rel, [])
+    ones = np.ones((1, len(tables.anchors)))
+    estimates = tables.values(ones, "isotonic")[0]
+    counts = tables.anchors.sum(axis=0)
+    intervals = _intervals(estimates, lambda c: tables.values(c, "isotonic"), len(tables.anchors), draws)
+    return [
+        GradeValue(float(grade), int(count), interval)
+        for grade, count, interval in zip(tables.grades, counts, intervals, strict=True)
+    ]
+
+
+def calibrated_runs(
+    anchors: Sequence[Anchor],
+    answers: Sequence[GradedAnswer],
+    rel: float,
+    method: Method = "confusion",
+    draws: Draws = USUAL_DRAWS,
+) -> list[Calibrated]:
+    """The share of items that the truth would cover, a run at a time, from the grader's grades and the anchors.
+
+    `confusion` inverts the grader's errors: (p − FPR) / (TPR − FPR), p the share that the grader covers. It is right
+    for runs of any quality as long as the grader errs alike on all. `isotonic` gives each item P(the truth covers | the
+    grader's grade), from the anchors; its intervals are narrower. It is right for runs that are as good as those of the
+    anchors; better and worse ones it moves to the middle, because the same grade then stands for something else. Both
+    take the anchors for a random sample of what is graded, and errors for independent of who wrote the answer.
+
+    Intervals are BCa over queries; a query is drawn with its answers and its anchors, so they contain the uncertainty
+    of the calibration. Coverage by simulation is in benchmarks/README.md.
+
+    Args:
+        anchors: the grades that both gave.
+        answers: every run's answers; a run without an answer to a query that others answer scores 0 there.
+        rel: the least grade that covers, of the grader and of the truth.
+        method: `isotonic` or `confusion`.
+        draws: rounds (0 for no intervals), seed and level.
+
+    Returns:
+        the runs, the best calibrated score first.
+
+    Raises:
+        InputError: the grader gives grades outside of those that the truth graded, there is no answer, or the grader
+            covers what is covered no more often than what is not.
+
+    Source: Rogan and Gladen, Estimating prevalence from the results of a screening test (1978), for `confusion`.
+    """
+    answers = [one for one in answers if one.grades]
+    if not answers:
+        raise InputError("there is no answer with grades to calibrate")
+    _refuse_outside(anchors, answers, rel, method)
+    runs = sorted({one.run_id for one in answers})
+    tables = _tables(anchors, answers, rel, runs)
+    answered = (tables.shares.sum(axis=(1, 2)) > 0).astype(np.float64)
+    ones = np.ones((1, len(answered)))
+    estimates = tables.scores(ones, method, answered)[0]
+    if np.isnan(estimates).any():
+        raise InputError(
+            "the grader covers what the truth does not cover as often as what it does; nothing calibrates it"
+        )
+    says = tables.grades >= rel
+    raw = tables.shares[:, :, says].sum(axis=(0, 2)) / answered.sum()
+    intervals = _intervals(estimates, lambda c: tables.scores(c, method, answered), len(answered), draws)
+    found = [Calibrated(run, float(raw[place]), _within(intervals[place])) for place, run in enumerate(runs)]
+    return sorted(found, key=lambda one: (-(one.interval.estimate or 0.0), one.run_id))
+
+
+def _intervals(
+    estimates: FloatArray, statistic: Callable[[FloatArray], FloatArray], units: int, draws: Draws
+) -> list[Interval]:
+    if draws.rounds == 0:
+        return [Interval(float(one), None, None, draws.level, units) for one in estimates]
+    replicates = statistic(bootstrap_counts(units, draws.rounds, draws.seed))
+    return bca_columns([*map(float, estimates)], replicates, statistic(jackknife_counts(units)), draws.level, units)
+
+
+def _within(one: Interval) -> Interval:
+    """The interval inside [0, 1], where shares are."""
+
+    def inside(end: float | None) -> float | None:
+        return None if end is None else min(max(end, 0.0), 1.0)
+
+    return replace(one, estimate=inside(one.estimate), low=inside(one.low), high=inside(one.high))

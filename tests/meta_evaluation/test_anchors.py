@@ -1,0 +1,125 @@
+"""Tests of a grader held to a few grades: bias, isotonic values, scores by confusion, against others and by hand."""
+
+import numpy as np
+import pytest
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._bootstrap import Draws
+from rubric_measures.meta_evaluation.anchors import (
+    Anchor,
+    GradedAnswer,
+    bias_rows,
+    calibrated_runs,
+    grade_values,
+    isotonic,
+)
+
+NO_DRAWS = Draws(0)
+
+
+def test_bias_by_hand() -> None:
+    anchors = [
+        Anchor("q1", "vital", 5, 4), Anchor("q1", "vital", 3, 3), Anchor("q2", "okay", 5, 2), Anchor("q2", "okay", 0, 1)
+    ]  # fmt: skip
+    rows = {(row.kind, row.grade): row for row in bias_rows(anchors)}
+    # Gaps 1 0 3 -1, mean .75; sums of (gap - .75) by query: -.5 and .5; √(2 · .5) · 2 … / 4 = .25 is the error,
+    # t of one degree of freedom 12.706.
+    whole = rows["", None]
+    assert (whole.anchors, whole.queries, whole.same, whole.mean) == (4, 2, 0.25, 0.75)
+    assert whole.high - whole.mean == pytest.approx(12.7062 * 0.25, rel=1e-4)
+    assert rows["", 5.0].mean == 2.0 and rows["okay", None].mean == 1.0 and rows["okay", None].low is None
+    assert rows["vital", 5.0].anchors == 1 and ("vital", 0.0) not in rows
+
+
+def test_bias_as_statsmodels() -> None:
+    api = pytest.importorskip("statsmodels.api")
+    generator = np.random.default_rng(0)
+    anchors = [Anchor(f"q{i % 12}", "question", float(generator.integers(6)), float(generator.integers(6)))
+               for i in range(100)]  # fmt: skip
+    gaps = np.array([one.grade - one.truth for one in anchors])
+    groups = np.array([int(one.query_id[1:]) for one in anchors])
+    fitted = api.OLS(gaps, np.ones(100)).fit(
+        cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True, "df_correction": True}, use_t=True
+    )
+    found = bias_rows(anchors)[0]
+    assert found.mean == pytest.approx(fitted.params[0])
+    assert (found.low, found.high) == pytest.approx(tuple(fitted.conf_int()[0]))
+
+
+def test_isotonic_by_hand_and_as_scipy() -> None:
+    assert isotonic([3.0, 1.0, 2.0], [1, 1, 1]).tolist() == [2.0, 2.0, 2.0]
+    assert isotonic([3.0, 1.0], [1, 3]).tolist() == [1.5, 1.5]
+    # Without a weight a place has no value of its own.
+    assert isotonic([0.0, 0.2, 9.0, 0.5], [0, 1, 0, 1]).tolist() == [0.2, 0.2, 0.2, 0.5]
+    optimize = pytest.importorskip("scipy.optimize", minversion=None)
+    if not hasattr(optimize, "isotonic_regression"):
+        pytest.skip("scipy before 1.12")
+    generator = np.random.default_rng(1)
+    for size in (1, 2, 6, 40):
+        values, weights = generator.normal(size=size), generator.uniform(0.1, 3, size)
+        assert np.allclose(isotonic(values, weights), optimize.isotonic_regression(values, weights=weights).x)
+
+
+# Of what the truth covers the grader covers 3 of 4, of what it does not 1 of 4.
+ANCHORS = [Anchor(f"q{i % 2}", "question", 5.0 if i < 3 else 0.0, 5.0) for i in range(4)] + [
+    Anchor(f"q{i % 2}", "question", 5.0 if i < 1 else 0.0, 0.0) for i in range(4)
+]
+ANSWERS = [
+    GradedAnswer("good", "q0", (5.0, 5.0, 0.0, 5.0)), GradedAnswer("good", "q1", (5.0, 0.0)),
+    GradedAnswer("late", "q1", (5.0, 0.0, 0.0, 0.0)),
+]  # fmt: skip
+
+
+def test_scores_by_confusion_by_hand() -> None:
+    found = {one.run_id: one for one in calibrated_runs(ANCHORS, ANSWERS, 4, "confusion", NO_DRAWS)}
+    # good covers 3/4 and 1/2, .625; TPR .75, FPR .25: (.625 - .25) / .5 = .75. late has 0 and 1/4: 0 on q0, 0 on q1.
+    assert (found["good"].raw, found["good"].interval.estimate) == (0.625, pytest.approx(0.75))
+    assert (found["late"].raw, found["late"].interval.estimate) == (0.125, pytest.approx(0.0))
+    # By isotonic values 5 is worth 3/4 and 0 is worth 1/4: good (3 · .75 + .25) / 4 and .5.
+    found = {one.run_id: one for one in calibrated_runs(ANCHORS, ANSWERS, 4, "isotonic", NO_DRAWS)}
+    assert found["good"].interval.estimate == pytest.approx((0.625 + 0.5) / 2)
+    values = grade_values(ANCHORS, 4, NO_DRAWS)
+    assert [(one.grade, one.anchors, one.covers.estimate) for one in values] == [(0.0, 4, 0.25), (5.0, 4, 0.75)]
+
+
+def test_a_right_grader_stays_as_it_is() -> None:
+    right = [Anchor(f"q{i}", "question", grade, grade) for i in range(6) for grade in (0.0, 5.0)]
+    answers = [GradedAnswer("r", f"q{i}", (5.0, 0.0, 0.0) if i % 2 else (5.0, 5.0, 0.0)) for i in range(6)]
+    for method in ("confusion", "isotonic"):
+        (one,) = calibrated_runs(right, answers, 4, method, Draws(300))
+        assert one.raw == one.interval.estimate == pytest.approx(0.5)
+        assert 0.33 < one.interval.low < 0.5 < one.interval.high < 0.67
+
+
+def test_what_anchors_say_nothing_about_is_refused() -> None:
+    with pytest.raises(InputError, match="gives 3, and of what the truth grades it gave nothing below 4 or above 5"):
+        high = [Anchor("q0", "", 4.0, 5.0), Anchor("q1", "", 5.0, 0.0)]
+        calibrated_runs(high, [GradedAnswer("r", "q0", (3.0,))], 4)
+    with pytest.raises(InputError, match="covers 2 of 2"):
+        sure = [Anchor("q0", "", 5.0, 5.0), Anchor("q1", "", 0.0, 5.0)]
+        calibrated_runs(sure, [GradedAnswer("r", "q0", (5.0,))], 4)
+    with pytest.raises(InputError, match="as often as"):
+        wrong = [Anchor(f"q{i}", "", 5.0 if i % 2 else 0.0, 5.0 if i < 2 else 0.0) for i in range(4)]
+        calibrated_runs(wrong, [GradedAnswer("r", "q0", (5.0,))], 4)
+    with pytest.raises(InputError, match="two queries"):
+        calibrated_runs(ANCHORS[:1], [GradedAnswer("r", "q0", (5.0,))], 4)
+    with pytest.raises(InputError, match="no answer"):
+        calibrated_runs(ANCHORS, [GradedAnswer("r", "q0", ())], 4)
+
+
+def test_the_interval_contains_the_uncertainty_of_the_anchors() -> None:
+    """With few anchors the interval is wider, though the answers are the same."""
+    generator = np.random.default_rng(2)
+    answers, anchors = [], []
+    for q in range(40):
+        truth = generator.random(20) < 0.5
+        says = np.where(generator.random(20) < 0.2, ~truth, truth)
+        answers.append(GradedAnswer("r", f"q{q}", tuple(np.where(says, 5.0, 0.0).tolist())))
+        anchors += [Anchor(f"q{q}", "", 5.0 if s else 0.0, 5.0 if t else 0.0) for s, t in zip(says, truth, strict=True)]
+    widths = []
+    for count in (1, 20):
+        some = [one for place, one in enumerate(anchors) if place % 20 < count]
+        (one,) = calibrated_runs(some, answers, 4, "confusion", Draws(500))
+        widths.append(one.interval.high - one.interval.low)
+        assert one.interval.low < 0.5 < one.interval.high
+    assert widths[0] > 1.5 * widths[1]
