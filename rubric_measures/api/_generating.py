@@ -113,7 +113,7 @@ def generate(
 
     Args:
         queries: query -> text, a file (JSON, JSON lines, TSV), or an ir_datasets id.
-        model: `hf:NAME`, `openai:NAME` or `scripted:FILE`; several for synthetic queries.
+        model: `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME` or `scripted:FILE`; several for synthetic queries.
         target: what to make.
         output: the file to write; the cache lies beside it, if nothing else is said.
         limit: only this many queries (or long passages), the first ones.

@@ -95,7 +95,7 @@ def grade(
     Args:
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
         bank: the test bank; not needed for direct labels and aspects of answers.
-        model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`, or a backend of your own.
+        model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, or a backend of your own.
         then: a second model, which is asked about the items of which `when` holds, and about those whose reply by the
             first could not be read, was refused or cut. The records get the grades of both, and those of the cascade
             (`panel:cascade`); they are held in memory.

@@ -92,7 +92,7 @@ def tournament(
         seed: of bootstrap, shuffles and random games.
         answers: the answers that play; needs `queries` and `model`.
         queries: the texts of the queries: query -> text, or a file.
-        model: `lexical`, `scripted:FILE`, `hf:NAME` or `openai:NAME`.
+        model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME` or `litellm:PROVIDER/NAME`.
         option: further generation options.
         save: a file of games (JSON lines): games that are played are added, those in it stay.
         documents: what to show beside answers: graded records, or a collection.

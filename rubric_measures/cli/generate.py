@@ -74,7 +74,7 @@ def _add_passage_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("model").add_argument
     add("--model", action="append", required=True, metavar="SPEC",
-        help="hf:NAME, openai:NAME, scripted:FILE; several for synthetic queries")  # fmt: skip
+        help="hf:NAME, openai:NAME, litellm:PROVIDER/NAME or scripted:FILE; several for synthetic queries")  # fmt: skip
     add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
     add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
     add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")

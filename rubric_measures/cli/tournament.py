@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play = parser.add_argument_group("playing games").add_argument
     play("--answers", metavar="FILE", nargs="+", default=[], help="reports or plain answers; their runs are the agents")
     play("--queries", metavar="FILE", help="the texts of the queries")
-    play("--model", help="lexical, scripted:FILE, hf:NAME or openai:NAME")
+    play("--model", help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
     play("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
     play("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
     play("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")

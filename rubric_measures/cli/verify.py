@@ -35,7 +35,7 @@ def add_canary_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the canary suite."""
     add = parser.add_argument_group("canary suite").add_argument
     add("--canary", action="store_true", help="let a grader grade known cases, and say how often it was fooled")
-    add("--model", help="the grader: lexical, scripted:FILE, hf:NAME or openai:NAME")
+    add("--model", help="the grader: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
     add("--prompt", action="append", default=[], metavar="NAME", help="its prompt; may be repeated")
     add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
     add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")

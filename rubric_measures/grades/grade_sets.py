@@ -276,6 +276,7 @@ class GradeSetSelector:
         scale: the scale of the grades; None until it is known.
         distributed: where distributions choose the grade, how many grades have one.
         undistributed: how many have none, and count as they were given.
+        others: grade sets that the filter does not let through.
     """
 
     wanted: GradeFilter
@@ -294,6 +295,7 @@ class GradeSetSelector:
     scale: Scale | None = None
     distributed: int = 0
     undistributed: int = 0
+    others: set[GradeSetKey] = field(default_factory=set)
     _bank_name: str = ""
 
     def note_counts(self) -> None:
@@ -329,6 +331,18 @@ class GradeSetSelector:
                 "grade with label probabilities or with replicates",
                 settings=("grade",),
             )
+
+    def nothing_found(self, inside: str = "", settings: tuple[str, ...] = ()) -> InputError:
+        """The error of records without a grade set that passes: which one was wanted, and which there are.
+
+        Args:
+            inside: in which items none was found, as words behind a blank.
+            settings: see `RubricMeasuresError`.
+        """
+        wanted = ", ".join(f"{name}={value}" for name, value in self.wanted.settings().items())
+        chosen = f" for {wanted}" if wanted else ""
+        others = f"; there are grades of: {choices_of(self.others)}" if self.others else ""
+        return InputError(f"{self.source}: holds no grades{chosen}{inside}{others}", settings=settings)
 
     def grades_of(self, entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, float], Mapping[str, GradeStatus]]:
         """What the chosen grade set of a passage says of each item, as `grades_of_set`, by the grade that is wanted.
@@ -370,6 +384,7 @@ class GradeSetSelector:
         for entry in candidates:
             key = self.wanted.key_of(entry)
             if not self.wanted.passes(key, partial(_item_ids, entry)):
+                self.others.add(key)
                 continue
             ids = _item_ids(entry)
             # Extraction keeps texts for assessors and grades nothing: no candidate, with a bank or without.

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from rubric_measures.base.entities import RubricItem, TestBank, describe, made_by
-from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import paused_collector
 from rubric_measures.base.sorting import by_rank
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
@@ -205,8 +204,6 @@ def select_queries(
         yield query
         del query
     if not selector.found:
-        settings = selector.wanted.settings()
-        chosen = f" for {settings}" if settings else ""
         inside = "" if bank is None else " of items in the bank"
         if bank is not None and any(key.kind == "direct" for key in selector.outside):
             inside += " (labels of whole passages are no grades of items; leave the bank out to use them)"
@@ -214,7 +211,7 @@ def select_queries(
             inside += (
                 f" ({selector.stale} grades by assessors were given to other words or gold answers of their items)"
             )
-        raise InputError(f"{name}: holds no grades{chosen}{inside}")
+        raise selector.nothing_found(inside)
     if bank is not None:
         for query_id, items in bank.items.items():
             if query_id not in seen:

@@ -137,7 +137,8 @@ def gather(
     selectors = [GradeSetSelector(wanted, source) for wanted in members]
     found = Gathered(source, [], bank)
     for group in groups:
-        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
+        where = f"{source}:{group.line}" if group.line else source
+        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
         for passage in group.passages:
             key = group.query_id, passage.doc_id
             if (judged := passage.judged(group.query_id)) is not None:
@@ -173,8 +174,7 @@ def _note_kind(found: Gathered, entry: ItemGradeSet | DirectGrade, source: str) 
 def _check_members(found: Gathered, selectors: Sequence[GradeSetSelector]) -> None:
     for selector in () if found.keys else selectors:
         if not selector.found:
-            wanted = ", ".join(f"{name}={value}" for name, value in selector.wanted.settings().items())
-            raise InputError(f"{found.source}: holds no grades for {wanted}", settings=("llm",))
+            raise selector.nothing_found(settings=("llm",))
         (key,) = selector.found
         if key in found.keys:
             raise InputError(f"{found.source}: {key.llm} is named twice; a member has one vote", settings=("llm",))

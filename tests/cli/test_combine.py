@@ -251,7 +251,11 @@ def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("--llm", "A"), "a panel has two members or more; name each (--llm)"),
-        (("--llm", "A", "--llm", "X"), "holds no grades for llm=X (--llm)"),
+        (("--llm", "A", "--llm", "X"), "holds no grades for llm=X; there are grades of: llm=A prompt_class"),
+        (
+            ("--by", "cascade", "--first", "X", "--then", "A", "--if", "uncertain"),
+            "holds no grades for llm=X; there are grades of: llm=A prompt_class=Rated prompt_type=question; llm=B",
+        ),
         (("--llm", "A", "--llm", "A"), "A is named twice; a member has one vote (--llm)"),
         ((*PANEL, "--by", "weights"), "weights go with the rule of that name: one for each member (--weight, --by)"),
         (

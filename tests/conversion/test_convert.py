@@ -505,7 +505,10 @@ def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) 
         (["records.jsonl.gz", "--to", "run"], "a run file holds one run, not 2 (s1, s2, …)"),
         (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
         (["bank.jsonl", "--add-run", "one.run"], "can be added to records only"),
-        (["records.jsonl.gz", "--to", "qrels", "--llm", "gpt"], "holds no grades for {'llm': 'gpt'}"),
+        (
+            ["records.jsonl.gz", "--to", "qrels", "--llm", "gpt"],
+            "holds no grades for llm=gpt; there are grades of: llm=",
+        ),
         (["labels.qrels", "other.qrels", "--to", "qrels"], "has different labels in the files"),
     ],
 )
