@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.api._loading import Bank, bank_of, file_path, is_file
 from rubric_measures.api._scoring import Board
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, naming
 
 if TYPE_CHECKING:
     from rubric_measures.formats.argue import ArgueReport
@@ -51,7 +51,10 @@ def argue(
             reports = read_argue_judgments(path)
     else:
         reports = list(judgments)
-    found = argue_scores(reports, known, weights)
+    for report in reports:
+        known.for_query(report.query_id, os.fspath(judgments) if isinstance(judgments, str | os.PathLike) else "")
+    with naming(*(one for one in (bank, judgments) if isinstance(one, str | os.PathLike))):
+        found = argue_scores(reports, known, weights)
     if scores is not None:
         write_argue_scores(scores, found)
     return Board(**vars(found.board))

@@ -13,8 +13,10 @@ from rubric_measures.api._loading import Bank, bank_of, grade_filter
 from rubric_measures.api._records import PassageRecords
 from rubric_measures.api._runs import Runs, run_list
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import check_readable_twice
 
 if TYPE_CHECKING:
+    from rubric_measures.base.runs import Run
     from rubric_measures.grades.compiled import Grades
     from rubric_measures.grades.panels import Condition, Gathered
     from rubric_measures.meta_evaluation.panels import CascadeReport, Means, PanelReport, Scored
@@ -129,6 +131,11 @@ def combine(
         from rubric_measures.corpora.overwriting import keep_inputs
 
         keep_inputs(output, bank, official if isinstance(official, str) else None)
+    ranked = None if runs is None else run_list(runs)
+    for one in ranked or ():
+        # Each member and each threshold has a leaderboard of its own.
+        if isinstance(one, str):
+            check_readable_twice(one)
     with open_passages(passages) as source:
         gathered = gather(source, source.name, [grade_filter(llm=one, **chosen) for one in members], bank_of(bank))
         if condition is not None:
@@ -139,7 +146,7 @@ def combine(
         if official is not None:
             column, _ = official_scores(official, official_measure, None, None, None)
             known = (f"the official leaderboard ({column.name})", column.means)
-        scored = _scored(source, gathered, runs, measure) if official is not None or is_cascade else None
+        scored = _scored(source, gathered, ranked, measure) if official is not None or is_cascade else None
         if known is not None and scored is None:
             text = f"{source.name}: holds no rankings, of which a leaderboard could be made; name runs"
             raise InputError(text, settings=("runs", "official"))
@@ -225,7 +232,7 @@ def _grid(condition: Condition, gathered: Gathered) -> list[Condition]:
 
 
 def _scored(
-    source: Iterable[PassageGroup], gathered: Gathered, runs: Runs | None, measure: str | None
+    source: Iterable[PassageGroup], gathered: Gathered, runs: list[str] | list[Run] | None, measure: str | None
 ) -> Scored | None:
     """How grades become a leaderboard; None without runs or rankings."""
     from rubric_measures.api._scoring import score
@@ -233,7 +240,7 @@ def _scored(
     from rubric_measures.records.rankings import runs_of_records
 
     whole = (QueryPassages(group.query_id, list(group.passages), group.line) for group in source)
-    ranked: Any = runs_of_records(whole, gathered.source) if runs is None else run_list(runs)
+    ranked: Any = runs_of_records(whole, gathered.source) if runs is None else runs
     if not ranked:
         return None
     wanted = measure or ("RubricQrels(measure='nDCG@10')" if gathered.kind == "direct" else "RubricCover@20")

@@ -101,19 +101,27 @@ def cited_answer(query_id: str, passage: GradedPassage) -> CitedAnswer | None:
     if not isinstance(said, Mapping) or "items" not in said:
         return None
     columns = [said.get(name) for name in ("items", "sentences", "citations")]
-    columns.append(said.get("joined") or [None] * len(said["items"] or ()))
     try:
-        sentences = tuple(
-            CitedSentence(item_id, text, tuple(citations), joined)
-            for item_id, text, citations, joined in zip(*columns, strict=True)
-        )
+        columns.append(said.get("joined") or [None] * len(said["items"] or ()))
+        rows = list(zip(*columns, strict=True))
+        if not all(map(_is_sentence, rows)):
+            raise ValueError
     except (TypeError, ValueError):
         raise InputError(
             f"query {query_id!r}, passage {passage.doc_id!r}: paragraph.answers needs sentences, citations and items, "
-            "three lists of one length"
+            "three lists of one length: texts, lists of document ids, and item ids"
         ) from None
+    sentences = tuple(CitedSentence(item_id, text, tuple(cited), joined) for item_id, text, cited, joined in rows)
     known = ("sentences", "citations", "items", "joined")
     return CitedAnswer(query_id, run_id, sentences, {name: said[name] for name in said if name not in known})
+
+
+def _is_sentence(row: tuple[Any, Any, Any, Any]) -> bool:
+    """Whether item, text, citations and joint label of a sentence are of the kinds that they should be."""
+    item_id, text, cited, joined = row
+    if not (isinstance(item_id, str) and isinstance(text, str) and isinstance(cited, list | tuple)):
+        return False
+    return all(isinstance(one, str) for one in cited) and (joined is None or type(joined) is int)
 
 
 def cited_answers(group: QueryPassages) -> list[CitedAnswer]:

@@ -35,19 +35,34 @@ def distributions_of(entry: ItemGradeSet | DirectGrade) -> dict[str, Distributio
     grade, of those that gave any.
 
     Raises:
-        InputError: one is no distribution.
+        InputError: one is no distribution, or replicates are none.
     """
     found: dict[str, Distribution] = {}
     for item_id, details in details_of(entry).items():
-        said = details.get("distribution") if isinstance(details, Mapping) else None
+        if not isinstance(details, Mapping):
+            raise InputError(f"item {item_id!r}: its details are no object ({details!r:.80})")
+        said = details.get("distribution")
+        grades = _drawn(details.get("replicates"), item_id)
         if said is not None:
             found[item_id] = _checked(said, item_id)
-            continue
-        drawn: Any = details.get("replicates") if isinstance(details, Mapping) else None
-        grades = [one[0] for one in drawn or () if one[0] is not None]
-        if grades:
+        elif grades:
             found[item_id] = {grade: count / len(grades) for grade, count in sorted(Counter(grades).items())}
     return found
+
+
+def _drawn(said: Any, item_id: str) -> list[int]:
+    """The grades of the replicates that have one."""
+    if said is None:
+        return []
+    if not isinstance(said, list | tuple) or not all(map(_is_draw, said)):
+        raise InputError(f"item {item_id!r}: its replicates are no pairs of grade and reply ({said!r:.80})")
+    return [grade for grade, _ in said if grade is not None]
+
+
+def _is_draw(said: Any) -> bool:
+    if not isinstance(said, list | tuple) or len(said) != 2:
+        return False
+    return said[0] is None or type(said[0]) is int
 
 
 def _checked(said: Any, item_id: str) -> Distribution:

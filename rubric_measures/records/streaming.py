@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import iter_copy_lines, iter_lines, open_binary, path_name, paused_collector
 from rubric_measures.records._lines import SortedLines, in_other_shape, pieces_of, query_id_of, sort_lines
+from rubric_measures.records.distributions import details_of, distributions_of
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -386,6 +387,7 @@ def add_passages(
     for passage in passages:
         known = group.setdefault(passage.doc_id, passage)
         if known is passage:
+            _check_details(passage, name, line)
             if passage.paragraph_data is not None:
                 _check_ids(passage.doc_id, passage.paragraph_data, name, line)
             for index, entry in enumerate(passage.exam_grades or ()):
@@ -412,6 +414,22 @@ def add_passages(
                 path=name,
                 line=line,
             )
+
+
+def _check_details(passage: GradedPassage, name: str, line: int) -> None:
+    """Refuses what grade sets say about the making of their grades where it is none."""
+    kinds: dict[str, Sequence[ItemGradeSet | DirectGrade]] = {
+        "exam_grades": passage.exam_grades or (),
+        "grades": passage.grades or (),
+    }
+    for kind, entries in kinds.items():
+        for index, entry in enumerate(entries):
+            if not details_of(entry):
+                continue
+            try:
+                distributions_of(entry)
+            except InputError as error:
+                raise FormatError(str(error), path=name, line=line, field=f"{kind}[{index}].details") from None
 
 
 def _check_ids(doc_id: str, data: PassageData, name: str, line: int) -> None:

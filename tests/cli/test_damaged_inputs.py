@@ -23,6 +23,8 @@ from rubric_measures.prompts import load_prompt_file
 from rubric_measures.review._events import CellKey
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.runners.prices import load_prices
+from tests.example_records import grade_set, passage, write_lines
+from tests.support_data import line
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -263,3 +265,50 @@ def test_a_cache_that_nobody_may_write_can_be_read() -> None:
                 os._exit(status)
         assert os.waitpid(child, 0)[1] == 0
         folder.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"q1/a": "abc"},
+        {"q1/a": {"distribution": {"5": "abc"}}},
+        {"q1/a": {"distribution": [1.0]}},
+        {"q1/a": {"replicates": 1e308}},
+        {"q1/a": {"replicates": [1.5]}},
+        {"q1/a": {"replicates": [["abc", "5"], [2, "2"]]}},
+        {"q1/a": {"replicates": [[5, "5"], 5]}},
+    ],
+)
+@pytest.mark.parametrize("command", ["leaderboard {} -m RubricCover(rel=4)@5", "verify {} --grader-statistics"])
+def test_details_of_grades_are_what_they_should_be(
+    details: object, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = {**grade_set({"q1/a": 5}), "details": details}
+    path = write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [entry])]]])
+    said = refused(capsys, *(word.format(path) for word in command.split()))
+    assert said.startswith(f"{path}:1: exam_grades[0].details: item 'q1/a': its ")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("items", 5),
+        ("items", [["a/0"]]),
+        ("sentences", [None]),
+        ("citations", [[["d1"]]]),
+        ("citations", ["d1"]),
+        ("joined", ["2"]),
+    ],
+)
+def test_sentences_of_answers_are_what_they_should_be(
+    field: str, value: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = write_lines(tmp_path / "labels.jsonl", [line("a", labels=(["2"],))])
+    assert main(["convert", str(labels), "--to", "records", "-o", str(tmp_path / "graded.jsonl")]) == 0
+    rows = [json.loads(row) for row in (tmp_path / "graded.jsonl").read_text().splitlines()]
+    [said] = [one for passage in rows[0][1] for one in (passage.get("paragraph") or {}).get("answers", {}).values()]
+    said[field] = value
+    write_lines(tmp_path / "graded.jsonl", rows)
+    capsys.readouterr()
+    error = refused(capsys, "leaderboard", tmp_path / "graded.jsonl", "-m", "SupportPrecision")
+    assert "graded.jsonl" in error and "needs sentences, citations and items" in error

@@ -63,6 +63,9 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("check board.json labels.jsonl alpha.run", "labels.jsonl: "),
         ("check none.json graded.jsonl.gz alpha.run", "none.json: measures: None is no measure"),
         ("convert qrels.txt --add-run alpha.run -o out", "qrels.txt: runs and judgments can be added to records only"),
+        ("leaderboard argue.jsonl --argue --bank weights.jsonl", "weights.jsonl"),
+        ("leaderboard argue.jsonl --argue --bank other.jsonl", "argue.jsonl: unknown query 'q1'"),
+        ("combine graded.jsonl.gz --llm a --llm b --bank one.jsonl", "graded.jsonl.gz:2: unknown query 'q2'"),
         ("tournament games.jsonl", "games.jsonl: no game has a verdict (1 games without)"),
         ("tournament --answers answers.tsv --queries queries.json --model scripted:replies.jsonl --save s",
          "scripted:replies.jsonl: no game has a verdict (2 games without)"),
@@ -74,6 +77,14 @@ def test_what_is_wrong_between_files_names_one_of_them(
     (folder / "other.tsv").write_text("q9\tWho?\n")
     (folder / "queries.json").write_text('{"q1": "What?"}')
     (folder / "docs.jsonl").write_text("".join(f'{{"doc_id": "d{n}", "text": "t"}}\n' for n in range(10)))
+    bank = {
+        "query_id": "q1",
+        "nugget_bank": {"Who?": {"question": "Who?", "importance": "vital"}, "Why?": {"question": "Why?"}},
+    }
+    (folder / "weights.jsonl").write_text(json.dumps({**bank, "format_version": "v3"}) + "\n")
+    (folder / "other.jsonl").write_text('{"qid": "q9", "nuggets": [{"text": "Ada", "importance": "vital"}]}')
+    report = {"metadata": {"team_id": "t", "run_id": "a", "topic_id": "q1"}, "responses": [], "references": []}
+    (folder / "argue.jsonl").write_text(json.dumps({"report": report, "judgments": []}) + "\n")
     (folder / "one.jsonl").write_text(json.dumps(BANK[0]) + "\n")
     (folder / "games.jsonl").write_text('{"query_id": "q", "agent_a": "A", "agent_b": "B", "verdict": null}\n')
     (folder / "answers.tsv").write_text("query_id\trun_id\ttext\nq1\tx\tYes.\nq1\ty\tNo.\n")
@@ -129,6 +140,7 @@ def test_what_was_spent_is_in_the_cache_where_the_output_cannot_be_written(folde
     "command",
     [
         "review graded.jsonl.gz --bank pipe --export out",
+        "combine graded.jsonl.gz --by cascade --first model --then human:ada --if between=1:3 --runs pipe",
         "grade graded.jsonl.gz --bank bank.jsonl --model scripted:replies.jsonl --prompt pipe.toml -o g",
     ],
 )

@@ -53,6 +53,9 @@ _CONVERT = {
     "nuggets_300.preload.json": "bank",
     "autojudge.jsonl": "nugget-bank bank",
     "rubrics.jsonl": "rubrics bank",
+    "argue.jsonl": "argue",
+    "support.jsonl": "support-labels bank ragdoll:support",
+    "labels.jsonl": "records support-labels",
     "requests.jsonl": "requests",
     "topics.jsonl": "topics queries",
     "tqa.json": "bank",
@@ -129,6 +132,10 @@ leaderboard {{assignments.jsonl}} -m NuggetV NuggetA --compat nuggetizer
 leaderboard {{graded.jsonl}} -m RubricCover(rel=4)@20 --compat workbench
 leaderboard {{ragdoll-graded.jsonl}} --on-failed exclude
 leaderboard {{ragdoll-graded.jsonl}} --compat ragdoll -o json
+leaderboard {{argue.jsonl}} --argue --bank {{nuggets-argue.jsonl}}
+leaderboard {{support.jsonl}} -m SupportPrecision SupportRecall(strict=True) SupportRate
+leaderboard {{labels.jsonl}} -m SupportPrecision CitationCoverage
+leaderboard {{drawn.jsonl}} {{bm25.run}} -m RubricCover(rel=4)@5 --grade expected
 check {{board.json}} {{graded.jsonl}} {_RUNS}
 check-run {{reports.jsonl}} --track rag26 --topics {{queries.tsv}} -c {{collection/}}
 check-run {{reports.jsonl}} {{concise.jsonl}} --track ragtime --topics {{topics.jsonl}}
@@ -145,6 +152,9 @@ agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --llm-b human:bo
 agreement {{exported/graded.jsonl.gz}} --assessors override {_QUICK}
 combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob
 combine {{exported/graded.jsonl.gz}} --by cascade --first lexical:1 --then human:bob --if between=1:3
+combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob --official {{board.json}} \
+ --official-measure RubricCover(rel=4)@5 --runs {{bm25.run}} {{fusion.run}}
+agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4 --runs {_RUNS}
 compare {{board.json}} -m RubricCover(rel=4)@5 --baseline bm25 {_QUICK}
 compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction max-t {_QUICK} -o json
 compare {{board-trec_eval.txt}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 {_QUICK}
@@ -166,6 +176,12 @@ grade {{exported/graded.jsonl.gz}} --bank {{exported/bank.jsonl}} --model lexica
  --only-changed -o out/g
 grade {{graded.jsonl}} --bank {{questions.jsonl}} --old-bank {{questions2.jsonl}} --model lexical \
  --only-changed -o out/g
+grade --support {{reports.jsonl}} --collection {{collection/}} --model lexical -o out/g
+grade --support {{labels.jsonl}} --collection {{collection/}} --model lexical -o out/g
+grade {{passages.jsonl}} --bank {{questions.jsonl}} --first scripted:{{replies.jsonl}} --prompt {{prompt.toml}} \
+ --then scripted:{{verdicts.jsonl}} --if between=0:3 --limit 1 -o out/g
+grade {{passages.jsonl}} --bank {{questions.jsonl}} --model scripted:{{replies.jsonl}} --prompt {{prompt.toml}} \
+ --items-per-call all -o out/g --limit 1
 generate {{queries.tsv}} \
  --model scripted:{{replies.jsonl}} -o out/b --dry-run --prices {{prices.json}}
 generate {{queries.jsonl}} \
@@ -190,6 +206,7 @@ tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --queries {{queries.ts
 verify {{graded.jsonl}} --bank {{questions.jsonl}} --run {_RUNS} --item-statistics --grader-statistics
 verify {{graded.jsonl}} --verify-grading --grid-display --uncovered-passages --bad-question
 verify {{graded.jsonl}} -o html --output out/v.html
+verify {{drawn.jsonl}} --verify-grading --order uncertainty
 verify {{graded.jsonl}} --bank {{questions.jsonl}} --canary --model lexical --dry-run
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state out/s --import {{page-grades.jsonl}} --export out/e

@@ -101,6 +101,43 @@ _REQUESTS = [
     }
     for query in (1, 2)
 ]
+_NUGGET_BANK = {
+    "query_id": "q1",
+    "format_version": "v3",
+    "nugget_bank": {
+        "Where?": {"question": "Where?", "importance": "vital", "answers": {"Here": {"answer": "Here"}}},
+        "When?": {"question": "When?", "importance": "okay", "answers": {"1843": {"answer": "1843"}}},
+    },
+}
+
+
+def _argue(run: str, yes: bool) -> dict[str, Any]:
+    """A report as Auto-ARGUE judges it."""
+    where, matched = {"doc_id": "d"}, [{"question_text": "Where?", "matched_answer": ["Here"]}]
+    cited = [
+        {"judgment_type_id": "SENTENCE_ATTESTED", "response": {"is_attested": yes}, "provenance": where},
+        {
+            "judgment_type_id": "SENTENCE_ANSWERS_QUESTION",
+            "response": {"matched_nuggets": matched},
+            "provenance": where,
+        },
+    ]
+    uncited = [
+        {"judgment_type_id": "OF_UNCITED", "response": {"requires_citation": yes, "is_first_instance": True}},
+    ]
+    return {
+        "report": {
+            "metadata": {"team_id": "t", "run_id": run, "topic_id": "q1"},
+            "responses": [{"text": "It is here.", "citations": ["d"]}, {"text": "Thanks.", "citations": []}],
+            "references": [],
+        },
+        "judgments": [
+            {"segment_type": "sentence", "text": "It is here.", "citations": [{"doc_id": "d"}], "judgments": cited},
+            {"segment_type": "sentence", "text": "Thanks.", "citations": [], "judgments": uncited},
+        ],
+    }
+
+
 _TOPICS = [
     {"request_id": "q01", "title": "Leaves", "problem_statement": "Why?", "limit": 2000, "collection_ids": ["c"]},
     {"qid": "q02", "query": "who wrote it"},
@@ -269,6 +306,8 @@ def make_seeds(folder: Path) -> None:
     write("assignments.jsonl", _lines(_ASSIGNMENTS))
     write("nuggets.jsonl", _lines(_NUGGETS))
     write("autojudge.jsonl", _lines(_AUTOJUDGE))
+    write("nuggets-argue.jsonl", _lines([_NUGGET_BANK]))
+    write("argue.jsonl", _lines([_argue("a", True), _argue("b", False)]))
     write("rubrics.jsonl", _lines(_RUBRICS))
     write("requests.jsonl", _lines(_REQUESTS))
     write("topics.jsonl", _lines(_TOPICS))
@@ -296,6 +335,12 @@ def make_seeds(folder: Path) -> None:
           "--cache", "cache2.sqlite")  # fmt: skip
     _call("grade", "graded.jsonl", "--model", "scripted:replies.jsonl", "--prompt", "Thomas", "-o", "direct.jsonl",
           "--query-texts", "queries.tsv", "--cache", "cache3.sqlite")  # fmt: skip
+    _call("grade", "--support", "reports.jsonl", "--collection", "collection", "--model", "lexical",
+          "-o", "support.jsonl")  # fmt: skip
+    _call("convert", "support.jsonl", "--to", "support-labels", "-o", "labels.jsonl")
+    _call("grade", "passages.jsonl", "--bank", "questions.jsonl", "--model", "scripted:replies.jsonl",
+          "-o", "drawn.jsonl", "--prompt", "prompt.toml", "--replicates", "2", "--temperature", "1",
+          "--limit", "2")  # fmt: skip
     (folder / "graded.jsonl.gz").write_bytes(gzip.compress((folder / "graded.jsonl").read_bytes(), mtime=0))
     (folder / "bm25.run.gz").write_bytes(gzip.compress((folder / "bm25.run").read_bytes(), mtime=0))
     _call("convert", "graded.jsonl", "--to", "item-qrels", "-o", "items.qrels")
