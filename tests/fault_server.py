@@ -24,7 +24,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
-MODELS = ("m", "plain", "obedient", "warm")
+MODELS = ("m", "plain", "obedient", "warm", "o3-mini")
 
 
 class FaultServer:
@@ -40,6 +40,7 @@ class FaultServer:
         self.in_flight = self.most_in_flight = self.calls = 0
         self.order: list[str] = []
         self.shown: list[object] = []
+        self.fields: list[dict[str, object]] = []
         self.times: list[float] = []
         self.tokens, self.refilled = float(settings.burst), time.monotonic()
         self.down = False
@@ -99,6 +100,8 @@ class FaultServer:
         if settings.remember:
             self.order.append(text)
             self.shown.append(body.get("messages") or body["prompt"])
+            fields = {name: value for name, value in body.items() if name not in ("messages", "prompt")}
+            self.fields.append({**fields, "authorization": headers.get("authorization", "")})
             self.times.append(time.time())
         self.attempts[text] += 1 if settings.remember else 0
         self.down = self.down or self.calls == settings.works_for
@@ -300,8 +303,8 @@ class FaultServer:
         if path == "/stats":
             names = ("attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls", "models")
             return 200, {name: getattr(self, name) for name in names}
-        if path == "/shown":
-            return 200, self.shown
+        if path in ("/shown", "/fields"):
+            return 200, self.shown if path == "/shown" else self.fields
         if path.startswith("/down/"):
             self.down = path.endswith("1")
             return 200, {}
@@ -349,6 +352,8 @@ class FaultServer:
                     bad.append({**row, "response": {"status_code": 400, "body": body}})
                 elif "faults=lost" not in text:
                     body = reply_body(call["body"], text, False, self.said(text, 1))
+                    if self.settings.thoughts:
+                        self.think(call["body"], body)
                     if "faults=length" in text:
                         body["choices"][0]["finish_reason"] = "length"
                     good.append({**row, "response": {"status_code": 200, "body": body}})

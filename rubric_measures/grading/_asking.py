@@ -12,7 +12,7 @@ from rubric_measures.base.entities import GradeStatus, canonical_json
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading._distributions import distribution_of_reply
 from rubric_measures.grading._settings import GradingSettings
-from rubric_measures.grading._several import read_several
+from rubric_measures.grading._several import read_reasons, read_several
 from rubric_measures.prompts import Prompt
 from rubric_measures.prompts.parsers import Parsed, clean_reply, is_unanswerable, objects_of, without_thoughts
 
@@ -35,8 +35,8 @@ class ReadReply(NamedTuple):
     `retries` counts further draws; `checks` has (gold answer, reply) where a model checked the text; `thinking` is what
     the model thought before the text, and `max_tokens` how long it might be where it was asked for once more;
     `distribution` is grade -> probability, where the reply came with those of its labels; `reason` is why the model
-    gave the grade, where it was asked for that; `alone` says that the item was asked about by itself, as a reply about
-    several did not grade it.
+    gave the grade, where it was asked for that, and `reasons` place -> reason of a reply about several items; `alone`
+    says that the item was asked about by itself, as a reply about several did not grade it.
     """
 
     value: Any
@@ -50,6 +50,7 @@ class ReadReply(NamedTuple):
     distribution: Mapping[int, float] | None = None
     reason: str = ""
     alone: bool = False
+    reasons: Mapping[int, str] | None = None
 
 
 def _ends(backend: Backend, prompt: Prompt) -> Mapping[str, object]:
@@ -143,7 +144,7 @@ class Asker:
         if self.settings.max_tokens is not None:
             return self.settings.max_tokens
         if count is not None:
-            return 64 + 16 * count
+            return 64 + (128 if self.settings.explain else 16) * count
         if self.prompt.reply_tokens:
             return self.prompt.reply_tokens
         return 256 if self.prompt.parser == "text" or self.settings.explain else 64
@@ -239,11 +240,13 @@ class Asker:
         settings, prompt = self.settings, self.prompt
         if count is not None and prompt.parser != "label_list":
             several = read_several(text, prompt, count)
-            return ReadReply(several.value, "unparsed" if several.value is None else "graded", text, several.reason)
+            reasons = read_reasons(text) if settings.explain else None
+            status: GradeStatus = "unparsed" if several.value is None else "graded"
+            return ReadReply(several.value, status, text, several.reason, reasons=reasons)
         grades, reason = _explained(text) if settings.explain else (set(), "")
         if grades:
             parsed = prompt.parse(*grades) if len(grades) == 1 else Parsed(None, "the reply has several grades")
-            status: GradeStatus = "unparsed" if parsed.value is None else "graded"
+            status = "unparsed" if parsed.value is None else "graded"
             return ReadReply(parsed.value, status, text, parsed.reason, reason=reason)
         unparsed = "exampp" if settings.unparsed == "exampp" else ""
         parsed = prompt.parse(text, unparsed=unparsed, compat=settings.compat, count=count)

@@ -126,7 +126,7 @@ def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, det
         how: `median` or `majority`.
         details: what else is known about the item; the replicates are added.
     """
-    value, status, text, note, retries, checks, thinking, longest, distribution, reason, _ = answers[0]
+    value, status, text, note, retries, checks, thinking, longest, distribution, reason, *_ = answers[0]
     if len(answers) > 1:
         retries = sum(answer.retries for answer in answers)
         checks = tuple(check for answer in answers for check in answer.checks)

@@ -34,7 +34,7 @@ class Showing:
         self.prompt = prompt
         self._asked = _explaining(prompt) if settings.explain else prompt
         # What is asked about several items; one that is left alone is asked about in the prompt's own words.
-        self._asked_together = prompt_of_several(prompt) if settings.items_per_call != 1 else None
+        self._asked_together = prompt_of_several(prompt, settings.explain) if settings.items_per_call != 1 else None
         self._settings = settings
         self._passage_fields = self._fields("context", "passage", "document", "answer", "citation")
         self._query_fields = self._fields("query", "query_title")

@@ -32,18 +32,21 @@ def refuse_several(prompt: Prompt, settings: GradingSettings) -> None:
     if not asks_for_one or prompt.format != "template" or prompt.target not in _NAMES or "item" in prompt.fields:
         text = f"prompt {name} does not ask for one grade of one question or nugget, so it is not asked about several"
         raise InputError(text, settings=("items_per_call",))
-    if settings.explain or settings.compat or settings.unparsed or prompt.pattern or prompt.json_field:
+    if settings.compat or settings.unparsed or prompt.pattern or prompt.json_field:
         text = f"replies about several items are JSON, and prompt {name} or a setting says another form; leave one out"
-        raise InputError(text, settings=("items_per_call", "explain", "compat", "unparsed"))
+        raise InputError(text, settings=("items_per_call", "compat", "unparsed"))
 
 
-def prompt_of_several(prompt: Prompt) -> Prompt:
-    """The prompt with a last line that asks for a grade of each item."""
+def prompt_of_several(prompt: Prompt, explain: bool = False) -> Prompt:
+    """The prompt with a last line that asks for a grade of each item, perhaps with a reason before it."""
     labels = prompt.reply_labels or tuple(filter(None, prompt.labels))
+    what, one, more = "the grade", '"…"', '"…"'
+    if explain:
+        what, one, more = "a reason and then the grade", '{"reason": "one or two sentences", "grade": "…"}', "{…}"
     line = (
         f"There are several {_NAMES[prompt.target]} above, each with its number. Grade each of them by itself, as if "
-        "it were the only one. Reply with one JSON object and nothing else, which has the grade of each number: "
-        f'{{"1": "…", "2": "…"}}. Each grade is one of {", ".join(labels)}.'
+        f"it were the only one. Reply with one JSON object and nothing else, which has {what} of each number: "
+        f'{{"1": {one}, "2": {more}}}. Each grade is one of {", ".join(labels)}.'
     )
     return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}\n")
 
@@ -62,8 +65,9 @@ def read_several(text: str, prompt: Prompt, count: int) -> Parsed[dict[int, int]
     reply = clean_reply(text)
     said: dict[int, set[int | None]] = {}
     for found in objects_of(reply):
-        for key, value in found.items():
+        for key, entry in found.items():
             if match := _KEY.fullmatch(key):
+                value = entry.get("grade") if isinstance(entry, dict) else entry
                 known = isinstance(value, str | int | float)
                 word = ("no", "yes")[value] if isinstance(value, bool) else str(value)
                 said.setdefault(int(match[1]), set()).add(prompt.parse(word).value if known else None)
@@ -74,3 +78,14 @@ def read_several(text: str, prompt: Prompt, count: int) -> Parsed[dict[int, int]
         if len(values) == 1 and (grade := next(iter(values))) is not None:
             grades[number - 1] = grade
     return Parsed(grades) if grades else Parsed(None, "no grades of numbered items in the reply")
+
+
+def read_reasons(text: str) -> dict[int, str]:
+    """The reasons beside the grades of numbered items: place from 0 -> reason, of the items that have one."""
+    found = {
+        int(match[1]) - 1: entry["reason"].strip()
+        for one in objects_of(clean_reply(text))
+        for key, entry in one.items()
+        if (match := _KEY.fullmatch(key)) and isinstance(entry, dict) and isinstance(entry.get("reason"), str)
+    }
+    return {place: reason for place, reason in found.items() if reason}

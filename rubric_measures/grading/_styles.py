@@ -251,8 +251,12 @@ class Style:
         read = {}
         for place in range(start, start + len(calls)):
             if answers[place].status not in ("failed", "refused"):
-                grades = answers[place].value or {}
-                read[place] = {one: answers[place]._replace(value=grade) for one, grade in grades.items()}
+                answer = answers[place]
+                reasons = answer.reasons or {}
+                read[place] = {
+                    one: answer._replace(value=grade, reason=reasons.get(one, ""))
+                    for one, grade in (answer.value or {}).items()
+                }
         lost = [(place, one) for place, known in read.items() for one in range(len(unit.items)) if one not in known]
         asks = []
         for place, one in lost:

@@ -52,6 +52,7 @@ def told(text: str, prompt: str = RATING, count: int = 3) -> dict[int, int] | No
         ('<think>{"1": 0}?</think>Here they are:\n```json\n{"1": 3, "2": 1, "3": 2}\n```', {0: 3, 1: 1, 2: 2}),
         ('{"1": 3, "3": 2}', {0: 3, 2: 2}),
         ('{"1": 3, "2": "9", "3": null}', {0: 3}),
+        ('{"1": {"reason": "So.", "grade": "4"}, "2": {"grade": 0}, "3": {"reason": "None."}}', {0: 4, 1: 0}),
         ('{"1": 3, "2": 4}\nRather {"1": 1, "2": 4}', {1: 4}),
         # Who counts from 0, or has one more, may mean another item by each number.
         ('{"0": 3, "1": 1, "2": 2}', None),
@@ -116,6 +117,32 @@ def test_several_items_are_one_call_and_what_is_missing_is_asked_singly(
     shown = {text: shown_for_grade(group, "moon", f"q1/{text}", made).asked for text in texts}
     assert [[call[0].content in sent for call in calls] for calls in shown.values()] == [[True]] * 4
     assert shown["How long?"] == shown["Since when?"] and shown["Who rules?"][0][0].content == single
+
+
+def test_several_items_come_with_their_reasons(tmp_path: Path) -> None:
+    passages = write_passages(tmp_path, sun="about the sun")
+    bank = write_items(tmp_path, "How long?", "Who rules?", "Since when?")
+    said = '{"1": {"reason": "It names the years.", "grade": 4}, "2": {"reason": "It does not say.", "grade": "0"}}'
+    rules = [says(said, SEVERAL), says('{"reason": "From 1582 on.", "grade": 5}', "Since when?")]
+    out = tmp_path / "out.jsonl"
+    command = ["grade", passages, "--bank", bank, "--prompt", RATING, "--items-per-call", "all", "--explain"]
+    with model(tmp_path, *rules) as server:
+        assert main([*command, *endpoint(server), "-o", str(out)]) == 0
+        asked = [(text, one) for text, one in zip(prompts_of(server), server.get("/fields"), strict=True)]
+    # What the endpoint obeys is found out in between.
+    sent, limits = zip(*((text, one["max_tokens"]) for text, one in asked if "about the sun" in text), strict=True)
+    assert grades(out) == {"sun": {"How long?": 4, "Who rules?": 0, "Since when?": 5}}
+    found = (sets(out)["sun"].model_extra or {})["details"]
+    assert [found[f"q1/{text}"]["reason"] for text in ("How long?", "Who rules?", "Since when?")] == [
+        "It names the years.",
+        "It does not say.",
+        "From 1582 on.",
+    ]
+    assert 'a reason and then the grade of each number: {"1": {"reason": "one or two' in sent[0]
+    assert limits == (64 + 3 * 128, 256)
+    # The records give back what was asked.
+    shown = shown_for_grade(load_graded(out)[0], "sun", "q1/How long?", load_bank(bank)).asked
+    assert [call[0].content for call in shown] == [sent[0]]
 
 
 def test_grades_of_several_are_not_taken_for_those_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,7 +213,6 @@ def test_a_plan_bounds_what_is_asked_singly(tmp_path: Path, capsys: pytest.Captu
     [
         ("nuggets.assign", {}, "shows lists of nuggets"),
         ("Thomas", {}, "does not ask for one grade of one question or nugget"),
-        (RATING, {"explain": True}, "are JSON"),
         (RATING, {"unparsed": "exampp"}, "are JSON"),
     ],
 )
