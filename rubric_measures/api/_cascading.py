@@ -80,6 +80,15 @@ class Second:
             ):
                 text = f"prompt {name} asks for a list of grades, which has no probabilities; draw replicates"
                 raise InputError(text, settings=("when", "replicates"))
+        held = str(first.runner.backend.options.get("structured", "auto"))
+        no_scores = first.settings.explain or not (held == "auto" or held.endswith("+logprobs"))
+        if self.condition.sure is not None and first.settings.replicates == 1 and no_scores:
+            raise InputError(
+                f"the first model's endpoint is asked for no probabilities of labels (structured={held}"
+                f"{', with reasons' if first.settings.explain else ''}), so nothing says how sure a grade is; say "
+                "structured=auto or …+logprobs, draw replicates, or name grades",
+                settings=("model_option", "replicates", "when"),
+            )
 
     def cascaded(
         self,

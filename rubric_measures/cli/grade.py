@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bank", metavar="BANK", help="the test bank; not needed for direct labels and aspects of answers")
     add("--query-texts", metavar="FILE", help="texts of the queries, where the bank has none (JSON, JSON lines or TSV)")
     add("--first", "--model", dest="model", metavar="MODEL", required=True,
-        help="lexical, scripted:FILE, hf:NAME or openai:NAME")  # fmt: skip
+        help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")  # fmt: skip
     add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
     add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
     add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
@@ -109,6 +109,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _items(text: str) -> str | int:
     """So many items, or all."""
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of items; expected one from 1 on, or all")
     return text if text == "all" else int(text)
 
 

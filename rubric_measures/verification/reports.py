@@ -166,7 +166,9 @@ def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSetting
     selector = GradeSetSelector(settings.wanted, source.name)
     # What stands before the first grade waits for it: only then it is known whether there is a scale.
     waiting: list[CheckedQuery] | None = [] if _LEVELLED & set(settings.reports) else None
+    lacks_order = settings.by_uncertainty
     for query in check_records(chosen_queries(source, settings, source.name), selector, bank):
+        lacks_order = lacks_order and all(row.confidence is None for row in query.rows())
         if waiting is not None and not is_graded(query):
             waiting.append(query)
             continue
@@ -182,6 +184,9 @@ def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSetting
         raise _no_grades(source)
     for before in waiting or ():
         yield from _of_query(before, settings)
+    if lacks_order:
+        text = "%s: no grade says how sure it is, so the best come first; label probabilities or replicates say it"
+        logging.getLogger("rubric_measures").warning(text, source.name)
 
 
 def _of_query(query: CheckedQuery, settings: ReportSettings) -> Iterator[Section]:

@@ -100,3 +100,9 @@ def test_merging_keeps_distributions(path: Path, tmp_path: Path) -> None:
     first = next(one for one in group.passages if one.doc_id == "d1")
     machine = next(entry for entry in first.exam_grades or () if entry.llm == "model")
     assert distributions_of(machine) == {"q1/a": {0: 0.05, 4: 0.95}, "q1/b": {2: 0.7, 3: 0.3}}
+
+
+def test_an_order_by_what_nobody_knows_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 4})])]]])
+    assert main(["verify", str(path), "--verify-grading", "--order", "uncertainty"]) == 0
+    assert "no grade says how sure it is, so the best come first" in capsys.readouterr().err
