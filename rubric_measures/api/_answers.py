@@ -6,13 +6,14 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union, Unpack
 
 from rubric_measures.api._answer_banks import BankSource, given_bank, made_bank, of_asked, write_kept
 from rubric_measures.api._answer_rows import Asked, answer_tables_of, asked_in
 from rubric_measures.api._loading import Bank, File
-from rubric_measures.base.entities import TestBank
+from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     from rubric_measures.grades.compiled import Grades, OnFailed
     from rubric_measures.measures.scoring import Measures
     from rubric_measures.records.models import QueryPassages
+    from rubric_measures.reports.evidence import QueryEvidence
     from rubric_measures.runners.models import CallOptions
     from rubric_measures.runners.progress import Progress
 
 _LOG = logging.getLogger("rubric_measures")
 AnswerSource: TypeAlias = Union[File, "pandas.DataFrame", Iterable[Mapping[str, Any]]]
 """Answers: a file, a data frame, a data set, or rows with names."""
+
+# How many queries a failed test names.
+_SHOWN_QUERIES = 5
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,63 @@ class EvaluatedAnswers:
 
     def __str__(self) -> str:
         return str(self.board)
+
+    @cached_property
+    def evidence(self) -> Sequence[QueryEvidence]:
+        """What stands behind the grades, query by query: which system has which item, and why."""
+        from rubric_measures.api._report_pages import evidence
+
+        return evidence(self.board, self.grades)
+
+    def missed(self, system: str) -> dict[str, list[RubricItem]]:
+        """The items that a system was graded for and does not cover, by query, vital ones first.
+
+        Raises:
+            UnknownNameError: there is no such system.
+        """
+        if system not in self.board.cells:
+            raise UnknownNameError("system", system, self.systems)
+        return {query.query_id: lacking for query in self.evidence if (lacking := query.missed(system))}
+
+    def assert_at_least(self, measure: str, least: float, system: str | None = None) -> None:
+        """Fails a test whose answers score too low, with the items that they miss.
+
+        Args:
+            measure: `NuggetV`, say: one of the board.
+            least: the least mean that passes.
+            system: the system that has to pass; None for all.
+
+        Raises:
+            AssertionError: a mean is lower.
+            UnknownNameError: there is no such measure or system.
+        """
+        # Pytest shows the line of the test, and not this one.
+        __tracebackhide__ = True
+        from rubric_measures.api._gates import read_gates
+
+        gates = read_gates({measure: least})
+        lines = []
+        for one in self.systems if system is None else (system,):
+            if failed := gates.failed(self.board, [one]):
+                lines += [*failed, *self._missed_lines(one)]
+        if lines:
+            raise AssertionError("\n".join(lines))
+
+    def _missed_lines(self, system: str) -> list[str]:
+        """What a system misses, worst queries first."""
+        shown = sorted(
+            (query for query in self.evidence if query.missed(system)), key=lambda one: -len(one.missed(system))
+        )
+        lines = []
+        for query in shown[:_SHOWN_QUERIES]:
+            lines.append(f"  {system} misses of {query.text or query.query_id}")
+            for item in query.missed(system):
+                grade = query.cells[item.item_id][system].grade
+                said = ", ".join([*([item.importance] if item.importance else []), f"grade {grade:g}"])
+                lines.append(f"    - {item.text} ({said})")
+        if len(shown) > _SHOWN_QUERIES:
+            lines.append(f"  and items of {len(shown) - _SHOWN_QUERIES} more queries")
+        return lines
 
 
 def evaluate_answers(

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,8 +50,15 @@ def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("answers")
 def test_the_snippet() -> None:
+    names: dict[str, Any] = {"QUESTIONS": ["Why?"], "my_application": lambda question: "So it is."}
     for snippet in blocks("python"):
-        exec(compile(snippet, "answer-tables.md", "exec"), {})
+        exec(compile(snippet, "answer-tables.md", "exec"), names)
+    # As pytest calls it.
+    Path("bank.csv").write_text("query_id,text,importance,query_text\nq1,So it is not,vital,Why?\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match=r"answers misses of Why\?\n    - So it is not \(vital, grade"):
+        names["test_answers"](
+            lambda rows, **options: names["rubric_measures"].evaluate_answers(rows, model="lexical", **options)
+        )
 
 
 def test_the_page_names_the_columns_that_are_known() -> None:

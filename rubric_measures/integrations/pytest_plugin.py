@@ -1,0 +1,44 @@
+"""A plugin of pytest: answers graded in a test, which fails with the facts that they miss.
+
+Pytest loads it at its start, so it imports nothing before a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from rubric_measures.api import EvaluatedAnswers
+
+__all__ = ["evaluate_answers", "pytest_addoption"]
+
+_MODEL = "rubric_model"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option and the setting that name the model."""
+    text = "the model that grades answers in tests: lexical, hf:NAME, openai:NAME, …"
+    parser.getgroup("rubric_measures").addoption("--rubric-model", metavar="MODEL", help=text)
+    parser.addini(_MODEL, f"{text} (--rubric-model comes first)", default="lexical")
+
+
+@pytest.fixture
+def evaluate_answers(request: pytest.FixtureRequest) -> Callable[..., EvaluatedAnswers]:
+    """`rubric_measures.evaluate_answers` with the model of the test run, and with pytest's cache for its replies.
+
+    So a second run of the same tests asks the model nothing. What it returns has `assert_at_least`.
+    """
+
+    def evaluate(answers: Any, **options: Any) -> EvaluatedAnswers:
+        from rubric_measures.api import evaluate_answers as evaluated
+
+        options.setdefault("model", request.config.getoption("--rubric-model") or request.config.getini(_MODEL))
+        cache = getattr(request.config, "cache", None)
+        if cache is not None and options.get("output") is None:
+            options.setdefault("cache", cache.mkdir("rubric_measures") / "replies.sqlite")
+        return evaluated(answers, **options)
+
+    return evaluate
