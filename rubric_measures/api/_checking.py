@@ -16,7 +16,7 @@ from rubric_measures.base.files import path_name, read_text
 from rubric_measures.grades.compiled import OnFailed, check_on_failed
 from rubric_measures.measures.scoring import parse_measures
 
-_INPUTS = ("scored", "runs")
+_INPUTS = ("scored", "runs", "qrels")
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class KeptBoard:
         settings: setting -> value, as in the signature.
         grades: query_id -> digest of its items and grades.
         runs: run_id -> digest of its rankings.
+        qrels: query_id -> digest of its judgments, where official measures stand beside ours.
         signature: the short hash of the signature.
     """
 
@@ -35,6 +36,7 @@ class KeptBoard:
     settings: Mapping[str, Any]
     grades: Mapping[str, str]
     runs: Mapping[str, str]
+    qrels: Mapping[str, str]
     signature: str
 
     @property
@@ -43,21 +45,27 @@ class KeptBoard:
         found: OnFailed | None = self.settings.get("on_failed")
         return found
 
-    def differences(self, grades: Gradable, runs: Runs | None = None) -> list[str]:
+    def differences(self, grades: Gradable, runs: Runs | None = None, *, qrels: Gradable | None = None) -> list[str]:
         """What differs between the board and one that is scored now, a line each; empty where nothing does.
 
         Args:
             grades: as for `score`; load them with the same filters, and with `on_failed` of the board.
             runs: as for `score`.
+            qrels: as for `score`.
 
         Raises:
-            InputError, FormatError, MeasureError: as of `score`.
+            InputError, FormatError, MeasureError: as of `score`; or the board has official measures and no qrels are
+                given, or the other way round.
         """
+        if bool(self.qrels) != (qrels is not None):
+            text = "has official measures; give their qrels, too" if self.qrels else "was scored without qrels"
+            raise InputError(f"the board {text}", settings=("qrels",))
         unit = self.settings.get("unit")
         board = score(
             grades,
             runs,
             list(self.measures),
+            qrels=qrels,
             overall=False,
             facets=unit == "facet",
             per_facet=unit == "per facet",
@@ -71,6 +79,7 @@ class KeptBoard:
             if name not in _INPUTS and _said(self.settings, name) != _said(now, name)
         ]
         lines += _different("query", "grades or items", self.grades, board.inputs.grades)
+        lines += _different("query", "judgments", self.qrels, board.inputs.qrels)
         return lines + _different("run", "rankings", self.runs, board.inputs.runs)
 
 
@@ -103,8 +112,11 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     if not isinstance(settings, dict) or not isinstance(inputs, dict):
         raise FormatError("does not say what it was scored from; score again and keep the JSON", path=name)
     measures, grades, runs = content.get("measures"), inputs.get("grades"), inputs.get("runs")
+    qrels = inputs.get("qrels", {})
     if not (isinstance(measures, list) and isinstance(grades, dict) and isinstance(runs, dict)):
         raise FormatError("lacks measures, inputs.grades or inputs.runs", path=name)
+    if not isinstance(qrels, dict):
+        raise FormatError(f"{qrels!r:.60} is no digests of queries", path=name, field="inputs.qrels")
     if wrong := [one for one in measures if not isinstance(one, str)]:
         raise FormatError(f"{wrong[0]!r:.60} is no measure", path=name, field="measures")
     try:
@@ -113,4 +125,4 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
             check_on_failed(settings["on_failed"])
     except InputError as error:
         raise FormatError(str(error), path=name) from None
-    return KeptBoard(measures, settings, grades, runs, str(content.get("signature_hash")))
+    return KeptBoard(measures, settings, grades, runs, qrels, str(content.get("signature_hash")))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rubric_measures.api._loading import (
@@ -25,6 +25,8 @@ from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.measures.scoring import (
     column_named,
     columns_named,
+    inner_names,
+    is_standard,
     note_labels,
     parse_measures,
     rubric_measures_of,
@@ -50,7 +52,7 @@ class Correlations:
     """Leaderboards against the official one; `print` shows them.
 
     Attributes:
-        official: the official column.
+        official: the official column; the first where each measure has its own, see `LeaderboardCorrelation.official`.
         official_path: where it comes from.
         results: (where it comes from, what was found) of each leaderboard's column.
         grid: a cell a grade set and measure of graded records.
@@ -161,6 +163,8 @@ class Correlations:
         from rubric_measures.plots.scores import plot_length, plot_ranks, plot_scatter
 
         official = self.official
+        if len({result.official for _, result in self.results}) > 1:
+            raise InputError("a figure has one official column; choose it", settings=("official_measure",))
         named = {
             self._label(source, column.name): column
             for (source, _), column in zip(self.results, self.columns, strict=True)
@@ -221,9 +225,11 @@ def correlate(
     Args:
         official: the official leaderboard: a file of any form that we read, a board, or run -> score.
         others: the same; or graded records (a file, or what `load` gives of it), of which every grade set is scored by
-            every measure: a grid.
+            every measure: a grid. None: `official` has official measures beside ours, as `score` makes it with qrels;
+            ours are correlated with them.
         measures: the columns to correlate; all by default.
-        official_measure: the official column, where there are several.
+        official_measure: the official column, where there are several. Without it each measure is correlated with the
+            one of its own name (`RubricQrels(measure='nDCG@10')` with `nDCG@10`).
         coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `tau_gap`, `rbo`, `max_rank_drop`, …, also of the
             official top k (`kendall@15`).
         form: the form of the other files, where their content does not show it.
@@ -240,7 +246,8 @@ def correlate(
         chosen: which grades make a grid, see `load`.
 
     Raises:
-        InputError: there is nothing to correlate with, or several official columns and no choice.
+        InputError: there is nothing to correlate with, or several official columns and no choice: none is named, and a
+            measure has none of its own.
         UnknownNameError: there is no such column or coefficient.
     """
     from rubric_measures.meta_evaluation.intervals import Draws
@@ -252,14 +259,18 @@ def correlate(
 
     if rounds < 0:
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
+    wanted = [measures] if isinstance(measures, str) else measures
+    side = _official_side(official, official_form, official_ranks)
+    asked = wanted
     if not others:
-        raise InputError("name a leaderboard to correlate with the official one")
+        side, wanted = _alone(official, side, wanted)
+        others = (official,)
     records = [_records(other) for other in others]
     if not any(records):
         refuse_filters(" and ".join(map(_name, others)), chosen, "scores of runs")
-    wanted = [measures] if isinstance(measures, str) else measures
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
-    column, errors = official_scores(official, official_measure, wanted, official_form, official_ranks)
+    is_paired = official_measure is None and not any(records) and side.choice(None, asked) is None
+    column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))
     draws = Draws(rounds, seed, level)
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
@@ -286,8 +297,9 @@ def correlate(
             label = scores.name if len(others) == 1 else f"{_name(other)}: {scores.name}"
             columns.append(scores)
             spreads[label] = {**standard_errors(scores), **spread}
+            own = side.take(side.own(scores.name))[0] if is_paired else column
             with naming(_name(other)):
-                found = correlate_leaderboards(column, scores, names, draws, strict=compat is not None)
+                found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
             results.append((_name(other), found))
     return Correlations(
         column, _name(official), results, grid, columns, spreads, names, asdict(draws), len(others) == 1
@@ -310,38 +322,95 @@ def _records(scores: Scores) -> str | None:
     return None
 
 
-def official_scores(
-    official: Scores, name: str | None, wanted: Sequence[str] | None, form: Form | None, ranks: bool | None
-) -> tuple[RunScores, Mapping[str, float]]:
-    """The official column, and the standard errors that its file gives or its per-query scores have."""
+@dataclass(frozen=True)
+class _OfficialSide:
+    """The official leaderboard.
+
+    Attributes:
+        name: what it is called in messages.
+        columns: its columns.
+        take: name of a column -> its scores, and the standard errors that the file gives or per-query scores have.
+    """
+
+    name: str
+    columns: Sequence[str]
+    take: Callable[[str], tuple[RunScores, Mapping[str, float]]]
+
+    def choice(self, name: str | None, wanted: Sequence[str] | None) -> str | None:
+        """The column that is named, or the only one that is asked for; None where there are several."""
+        if name is not None:
+            return column_named(name, self.columns, f"(columns of {self.name})")
+        asked = list(dict.fromkeys(found for one in wanted or () for found in columns_named(one, self.columns)))
+        choice = asked if len(asked) == 1 else self.columns
+        return choice[0] if len(choice) == 1 else None
+
+    def chosen(self, name: str | None, wanted: Sequence[str] | None) -> str:
+        """The same where there has to be one."""
+        found = self.choice(name, wanted)
+        if found is None:
+            raise self._several()
+        return found
+
+    def own(self, name: str) -> str:
+        """The official column of a measure, by its name."""
+        found = columns_named(name, self.columns) or [one for one in inner_names(name) if one in self.columns]
+        if len(found) != 1:
+            raise self._several(f", and none for {name}")
+        return found[0]
+
+    def _several(self, why: str = "") -> InputError:
+        return InputError(
+            f"{self.name}: several columns{why}, choose one: {'|'.join(self.columns)}", settings=("official_measure",)
+        )
+
+
+def _official_side(official: Scores, form: Form | None, ranks: bool | None) -> _OfficialSide:
     from rubric_measures.formats.leaderboards import read_leaderboard
     from rubric_measures.meta_evaluation import leaderboard_correlation as correlation
 
     if isinstance(official, Mapping):
-        return correlation.RunScores("official", {run: float(score) for run, score in official.items()}), {}
+        given = correlation.RunScores("official", {run: float(score) for run, score in official.items()})
+        return _OfficialSide("the official scores", ["official"], lambda _: (given, {}))
     if isinstance(official, RecordGrades):
         raise InputError("the official scores are a leaderboard, not grades; score them first")
     if isinstance(official, Leaderboard):
-        measure = _choice(name, official.measures, wanted, "the official board")
-        scores = correlation.scores_of_board(official, measure)
-        return scores, correlation.standard_errors(scores)
+
+        def of_board(name: str) -> tuple[RunScores, Mapping[str, float]]:
+            scores = correlation.scores_of_board(official, name)
+            return scores, correlation.standard_errors(scores)
+
+        return _OfficialSide("the official board", official.measures, of_board)
     with file_path(official) as path:
         table = read_leaderboard(path, form=form)
-        measure = _choice(name, table.measures, wanted, path)
-        scores = correlation.scores_of_table(table, measure, ranks=ranks)
-        return scores, {**correlation.standard_errors(scores), **table.errors(measure)}
+
+    def of_table(name: str) -> tuple[RunScores, Mapping[str, float]]:
+        scores = correlation.scores_of_table(table, name, ranks=ranks)
+        return scores, {**correlation.standard_errors(scores), **table.errors(name)}
+
+    return _OfficialSide(path, table.measures, of_table)
 
 
-def _choice(name: str | None, columns: Sequence[str], wanted: Sequence[str] | None, where: str) -> str:
-    if name is None:
-        asked = list(dict.fromkeys(found for one in wanted or () for found in columns_named(one, columns)))
-        choice = asked if len(asked) == 1 else list(columns)
-        if len(choice) > 1:
-            raise InputError(
-                f"{where}: several columns, choose one: {'|'.join(choice)}", settings=("official_measure",)
-            )
-        name = choice[0]
-    return column_named(name, columns, f"(columns of {where})")
+def official_scores(
+    official: Scores, name: str | None, wanted: Sequence[str] | None, form: Form | None, ranks: bool | None
+) -> tuple[RunScores, Mapping[str, float]]:
+    """The official column, and the standard errors that its file gives or its per-query scores have."""
+    side = _official_side(official, form, ranks)
+    return side.take(side.chosen(name, wanted))
+
+
+def _alone(board: Scores, side: _OfficialSide, wanted: Sequence[str] | None) -> tuple[_OfficialSide, Sequence[str]]:
+    """The official columns of one leaderboard, which stand beside ours, and ours."""
+    if hasattr(board, "read") or board == "-":
+        raise InputError(f"{side.name}: is read twice; give a file, or name a leaderboard to correlate with it")
+    official = [name for name in side.columns if is_standard(name)]
+    asked = side.columns if wanted is None else [column_named(name, side.columns) for name in wanted]
+    ours = [name for name in asked if name not in official]
+    if not official or not ours:
+        raise InputError(
+            f"{side.name}: has no official measures (such as nDCG@10) beside ours; name a leaderboard to correlate "
+            "with it, or score with qrels, too"
+        )
+    return replace(side, columns=official), ours
 
 
 def _columns(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import ir_measures
@@ -13,7 +14,7 @@ from rubric_measures.api._scoring import Board, Compat, in_units, units
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.runs import Run
 from rubric_measures.leaderboards.scoring import is_summed
-from rubric_measures.measures.scoring import Measures, parse_measures, rubric_measures_of
+from rubric_measures.measures.scoring import Measures, is_supported, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     from rubric_measures.formats.leaderboard_forms import Form
@@ -132,7 +133,7 @@ def check(
     Grades and runs are read a second time, because checks need scores and grades at once.
 
     Args:
-        board: what `score` gave.
+        board: what `score` gave; official measures, which read qrels, are not checked.
         grades: as for `score`.
         runs: as for `score`; files.
         facets: as for `score`.
@@ -154,6 +155,10 @@ def check(
             "checks read the grades twice, and by our own rules: give a file, and no other program",
             settings=("checks", "compat"),
         )
+    if board.inputs.qrels:
+        # The grades say nothing of official measures.
+        ours = [name for name in board.measures if is_supported(ir_measures.parse_measure(name))]
+        board = replace(board, measures=ours)
     measures = [ir_measures.parse_measure(name) for name in board.measures]
 
     def in_parts(stream: Iterator[RecordQuery]) -> Iterator[RecordQuery]:

@@ -29,7 +29,7 @@ from rubric_measures.leaderboards.board import (
 )
 from rubric_measures.leaderboards.runs import score_run_files, score_runs
 from rubric_measures.leaderboards.scoring import needed_depth, score_records
-from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.measures.scoring import Measures, is_supported, note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
     import pandas
@@ -271,6 +271,7 @@ def score(
     runs: Runs | None = None,
     measures: Measures | None = None,
     *,
+    qrels: Gradable | None = None,
     overall: bool = True,
     facets: bool = False,
     per_facet: bool = False,
@@ -297,8 +298,11 @@ def score(
         grades: `Grades`, or what `load` takes.
         runs: TREC run files, or ir_measures' runs in memory; a list of them, or name -> run. None: the rankings inside
             the records, or the answers that were assigned.
-        measures: objects of ir_measures, or text; standard measures (`nDCG@10`) read the best grade of a passage. None
-            takes those that fit: Rubric-Cover of passages, nugget scores where items have importance, ….
+        measures: objects of ir_measures, or text; standard measures (`nDCG@10`) read the best grade of a passage, or
+            the qrels where these are given. None takes those that fit: Rubric-Cover of passages, nugget scores where
+            items have importance, …; and nDCG@10 of the qrels.
+        qrels: official judgments, as a file, an id of ir_datasets or in memory: `nDCG@10` reads them, and
+            `RubricQrels(measure='nDCG@10')` the grades. Both stand on one board, each over its own queries.
         overall: add the row `_overall_`: by measures of coverage the score of all graded passages together (whatever
             the cutoff: finding the best k passages is NP-hard), by others the best that a ranking could reach.
         facets: score facets (subtopics) in the place of items.
@@ -319,8 +323,12 @@ def score(
         UnknownNameError: there is no such measure, or the bank lacks a query.
     """
     known = loaded(grades)
+    official: Sequence[Measure] = ()
+    judged = known
+    if qrels is not None:
+        judged, measures, official = _official_of(known, qrels, runs, measures, per_facet)
     asked = parse_measures(default_measures(known) if measures is None else measures)
-    ours = asked if are_labels(known) else rubric_measures_of(asked)
+    ours = asked if are_labels(known) else rubric_measures_of([one for one in asked if one not in official])
     if length and runs is not None:
         raise InputError("lengths are those of the answers beside the grades; leave the runs out", settings=("length",))
     if per_facet and (facets or length or compat):
@@ -341,6 +349,8 @@ def score(
             )
         else:
             board = _of_runs(known, runs, ours, overall, facets, per_facet, watch)
+        if official:
+            board = _with_official(board, _of_runs(judged, runs, official, overall, False, False, watch), asked)
     if present:
         from rubric_measures.leaderboards.summary import with_present
 
@@ -356,9 +366,46 @@ def score(
     made = Board(**vars(board))
     if notes:
         made.log_notes()
-        if ours is not asked:
+        if ours is not asked and not official:
             note_labels(asked)
     return made
+
+
+def _official_of(
+    grades: Grades, qrels: Gradable, runs: Runs | None, measures: Measures | None, per_facet: bool
+) -> tuple[Grades, Measures, Sequence[Measure]]:
+    """The judgments, the measures, and those of them that read the judgments."""
+    if per_facet:
+        raise InputError("judgments know no facets; score them apart", settings=("per_facet", "qrels"))
+    if runs is None:
+        raise InputError("official measures are of runs; name run files", settings=("qrels", "runs"))
+    if are_labels(grades):
+        raise InputError("these are labels of passages like the qrels; score each by itself", settings=("qrels",))
+    judged = loaded(qrels)
+    if not are_labels(judged):
+        raise InputError("these are no qrels: one label a passage is expected", settings=("qrels",))
+    asked = parse_measures([*default_measures(grades), *OF_LABELS] if measures is None else measures)
+    official = [one for one in asked if not is_supported(one)]
+    if not official:
+        raise InputError(
+            "no measure reads the qrels; name one of ir_measures, such as nDCG@10, or leave the qrels out",
+            settings=("qrels", "measures"),
+        )
+    if len(official) == len(asked):
+        raise InputError(
+            "all measures read the qrels, and none the grades; name one, such as RubricQrels(measure='nDCG@10'), or "
+            "score the qrels alone",
+            settings=("qrels", "measures"),
+        )
+    return judged, asked, official
+
+
+def _with_official(ours: Leaderboard, official: Leaderboard, asked: Sequence[Measure]) -> Leaderboard:
+    from rubric_measures.leaderboards.official import with_official
+
+    # The scale said the levels of our measures, and so their names; the order is that of asking.
+    named = iter(ours.measures)
+    return with_official(ours, official, [str(one) if str(one) in official.measures else next(named) for one in asked])
 
 
 def default_measures(grades: Grades) -> tuple[str, ...]:

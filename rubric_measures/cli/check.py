@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("board", metavar="BOARD.json", help="a leaderboard as written by `leaderboard -o json`")
     parser.add_argument("graded", metavar="GRADED", help="as for `leaderboard`")
     parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
+    parser.add_argument("--qrels", metavar="QRELS", help="as for `leaderboard`")
     add_grade_options(parser)
     add_label_option(parser)
     parser.epilog = """example:
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     grades = loaded_grades(options.graded, options)
     # The measures are those of the board: what does not fit them is the file.
     with naming(options.graded):
-        differences = board.differences(grades, options.runs or None)
+        differences = board.differences(grades, options.runs or None, qrels=options.qrels)
     for line in differences or [f"the same: signature {board.signature}"]:
         print(escaped(line))
     return 1 if differences else 0

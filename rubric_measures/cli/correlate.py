@@ -35,10 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument("official", metavar="OFFICIAL", help="the official leaderboard: any form that we read")
     parser.add_argument(
-        "others", metavar="LEADERBOARD", nargs="+", help="leaderboards, or graded records (every grade set and measure)"
-    )
+        "others", metavar="LEADERBOARD", nargs="*",
+        help="leaderboards, or graded records (every grade set and measure); none where OFFICIAL has both sides "
+        "(`leaderboard --qrels`)",
+    )  # fmt: skip
     parser.add_argument("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="columns to correlate")
-    parser.add_argument("--official-measure", metavar="NAME", help="the official column, where there are several")
+    parser.add_argument(
+        "--official-measure", metavar="NAME",
+        help="the official column, where there are several (default: each measure with the one of its own name)",
+    )  # fmt: skip
     parser.add_argument(
         "-c", "--coefficients", metavar="NAME", nargs="+", action="extend",
         help=f"{', '.join(COEFFICIENTS)}; @k for the official top k (kendall@15). default: "
@@ -66,7 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_grade_options(parser)
     parser.epilog = """examples:
   rubric_measures correlate official.json leaderboard.tsv -m 'RubricCover(rel=4)@20' -c kendall spearman kendall@15
-  rubric_measures correlate official.json graded.jsonl.gz --bank questions.jsonl   (a grid, best marked *)"""
+  rubric_measures correlate official.json graded.jsonl.gz --bank questions.jsonl   (a grid, best marked *)
+  rubric_measures correlate board.json   (a board of `leaderboard --qrels`: ours against the official measure)"""
 
 
 def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:

@@ -53,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         help="default: what fits GRADED (Rubric-Cover of passages; nugget scores where items have importance; …)",
     )
+    parser.add_argument(
+        "--qrels",
+        metavar="QRELS",
+        help="official judgments, for official measures beside ours: nDCG@10 reads them, and "
+        "RubricQrels(measure='nDCG@10') the grades",
+    )
     parser.add_argument("-o", "--output-format", choices=list(FORMS), default="tsv", help="default: tsv")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
     parser.add_argument(
@@ -99,7 +105,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """examples:
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' -o text
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 -o text
-  rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length --summary"""
+  rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length --summary
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --qrels official.qrels -m 'RubricCover(rel=4)@20' nDCG@10"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -111,9 +118,9 @@ def run(options: argparse.Namespace) -> int:
     gates = gates_of(options)
     if options.report is not None:
         _check_report(options)
-    keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, *options.runs)
+    keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
     grades = loaded_grades(options.graded, options)
-    measures = options.measures or api.default_measures(grades)
+    measures = options.measures or [*api.default_measures(grades), *(["nDCG@10"] if options.qrels else [])]
     if is_asked_for(options):
         if options.length or options.present or options.summary or options.per_facet:
             raise InputError(
@@ -132,6 +139,7 @@ def run(options: argparse.Namespace) -> int:
             grades,
             runs,
             measures,
+            qrels=options.qrels,
             overall=not options.no_overall,
             length=options.length,
             present=options.present,
@@ -198,8 +206,8 @@ def _weight(text: str) -> tuple[str, float]:
 
 
 # What scores of grades can be told, and scores of judged reports cannot.
-_OF_GRADES = ("runs", "measures", "length", "present", "summary", "facets", "per_facet", "compat", "plot", "fail_under",
-            "fail_if_worse_than", "report")  # fmt: skip
+_OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat", "plot",
+            "fail_under", "fail_if_worse_than", "report")  # fmt: skip
 
 
 def _argue(options: argparse.Namespace) -> int:

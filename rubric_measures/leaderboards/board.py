@@ -93,10 +93,12 @@ class BoardInputs:
     Attributes:
         grades: query_id -> digest of its items and grades.
         runs: run_id -> digest of its rankings of these queries, as deep as the measures look.
+        qrels: query_id -> digest of its judgments, where official measures stand beside ours.
     """
 
     grades: Mapping[str, str] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
+    qrels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -287,12 +289,13 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         "signature_hash": board.signature.short,
         "settings": dict(board.signature.settings),
         # A tournament has the digest of its games among the settings.
-        **(
-            {"inputs": {"grades": dict(board.inputs.grades), "runs": dict(board.inputs.runs)}}
-            if board.inputs.runs
-            else {}
-        ),
+        **({"inputs": _inputs_content(board.inputs)} if board.inputs.runs else {}),
     }
+
+
+def _inputs_content(inputs: BoardInputs) -> dict[str, dict[str, str]]:
+    qrels = {"qrels": dict(inputs.qrels)} if inputs.qrels else {}
+    return {"grades": dict(inputs.grades), "runs": dict(inputs.runs), **qrels}
 
 
 def _failures_content(

@@ -43,6 +43,7 @@ __all__ = [
     "grades_digest",
     "inputs_settings",
     "is_summed",
+    "joined_digests",
     "make_cell",
     "measure_names",
     "needed_depth",
@@ -102,8 +103,14 @@ def ranking_digest(doc_ids: Sequence[str]) -> str:
 
 
 def inputs_settings(inputs: BoardInputs) -> dict[str, object]:
-    """The digests of grades and of runs in one each, for the signature."""
-    return {"scored": _digest_of(inputs.grades), "runs": _digest_of(inputs.runs)}
+    """The digests of grades, of runs and of judgments (where there are some) in one each, for the signature."""
+    qrels = {"qrels": _digest_of(inputs.qrels)} if inputs.qrels else {}
+    return {"scored": _digest_of(inputs.grades), "runs": _digest_of(inputs.runs), **qrels}
+
+
+def joined_digests(*digests: str) -> str:
+    """Twelve hex digits of digests in their order."""
+    return _digest(digests)
 
 
 class InputsReader:

@@ -29,6 +29,8 @@ __all__ = [
     "Scored",
     "column_named",
     "columns_named",
+    "inner_names",
+    "is_standard",
     "is_supported",
     "note_labels",
     "parse_measures",
@@ -495,6 +497,18 @@ def _measure_named(name: str) -> Measure | None:
         return ir_measures.parse_measure(name)
     except (NameError, ValueError, AssertionError):
         return None
+
+
+def is_standard(name: str) -> bool:
+    """Whether a column of a leaderboard is of a measure that reads judgments, as `nDCG@10` does, and no grades."""
+    measure = _measure_named(name)
+    return measure is not None and not is_supported(measure)
+
+
+def inner_names(name: str) -> list[str]:
+    """The measure inside a `RubricQrels`, whatever it makes of grades; none of other columns."""
+    measure = _measure_named(name)
+    return [str(measure.value("measure"))] if isinstance(measure, type(RubricQrels)) else []
 
 
 def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:

@@ -126,6 +126,7 @@ def correlation_report(
 
 def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape) -> Table:
     several = len({path for path, _ in results}) > 1
+    paired = len({result.official for _, result in results}) > 1
     has_queries = any(result.query_kendall is not None for _, result in results)
     has_free = any(result.noise_free is not None for _, result in results)
     has_pairs = shape.is_data and any(result.pairs is not None for _, result in results)
@@ -135,7 +136,8 @@ def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape
     heads += [f"pairs:{name}" for name in _PAIRS] if has_pairs else []
     rows = []
     for path, result in results:
-        row: list[Cell] = [*([path] if several else []), result.name, len(result.runs)]
+        row: list[Cell] = [*([path] if several else []), *([result.official] if paired else [])]
+        row += [result.name, len(result.runs)]
         for one in result.coefficients:
             row += shape.coefficient(one, False)
         if has_queries:
@@ -145,7 +147,8 @@ def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape
         if has_pairs:
             row += [None] * len(_PAIRS) if result.pairs is None else _pair_cells(result.pairs)
         rows.append(row)
-    return shape.table([*(["leaderboard"] if several else []), "measure", "runs"], heads, rows)
+    left = [*(["leaderboard"] if several else []), *(["official"] if paired else []), "measure", "runs"]
+    return shape.table(left, heads, rows)
 
 
 def _grid(grid: Sequence[GridCell], shape: _Shape, best: frozenset[int], best_by: str, pick: Pick | None) -> Table:
@@ -195,6 +198,7 @@ def _json(result: LeaderboardCorrelation) -> dict[str, object]:
         for one in result.coefficients
     ]
     return {
+        "official": result.official,
         "measure": result.name,
         "runs": result.runs,
         "missing": result.missing,

@@ -1,0 +1,119 @@
+"""Official measures beside ours: `leaderboard --qrels`, `check --qrels`, and `correlate` of such a board alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import ir_measures
+import pytest
+
+import rubric_measures
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import example_folder
+from tests.cli.test_analysis import call, checked
+
+EXAMPLE = example_folder()
+RUNS = sorted((EXAMPLE / "runs").glob("*.run"))
+INPUTS = (EXAMPLE / "graded.jsonl.gz", *RUNS, "--bank", EXAMPLE / "questions.jsonl")
+OURS, LABELS = "RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("board") / "board.json"
+    asked = ("--qrels", EXAMPLE / "qrels.txt", "-m", OURS, "nDCG@10", 'RubricQrels(measure="nDCG@10")')
+    assert main(list(map(str, ("leaderboard", *INPUTS, *asked, "-o", "json", "--output", path)))) == 0
+    return path
+
+
+def test_each_measure_reads_what_its_name_says(board: Path) -> None:
+    content = checked("leaderboard", board.read_text(encoding="utf-8"))
+    assert content["measures"] == [OURS, "nDCG@10", LABELS]
+    alone = rubric_measures.score(
+        rubric_measures.load(INPUTS[0], bank=EXAMPLE / "questions.jsonl"), RUNS, [OURS, LABELS], notes=False
+    )
+    qrels = list(ir_measures.read_trec_qrels(str(EXAMPLE / "qrels.txt")))
+    for path in RUNS:
+        run = next(one for one in content["runs"] if one["run_id"] == path.stem)
+        official = ir_measures.calc_aggregate([ir_measures.nDCG @ 10], qrels, ir_measures.read_trec_run(str(path)))
+        assert run["measures"]["nDCG@10"]["mean"] == official[ir_measures.nDCG @ 10]
+        for name in (OURS, LABELS):
+            assert run["measures"][name]["mean"] == alone.cells[path.stem][name].mean
+
+
+def test_check_covers_the_qrels(board: Path, tmp_path: Path, capsys) -> None:
+    assert call(capsys, "check", board, *INPUTS, "--qrels", EXAMPLE / "qrels.txt")[0] == 0
+    text = (EXAMPLE / "qrels.txt").read_text(encoding="utf-8")
+    other = tmp_path / "other.txt"
+    other.write_text(text.replace("q01 0 d0101 3", "q01 0 d0101 2"), encoding="utf-8")
+    assert call(capsys, "check", board, *INPUTS, "--qrels", other)[:2] == (1, "query q01: other judgments\n")
+    status, _, err = call(capsys, "check", board, *INPUTS)
+    assert status == 2 and "has official measures; give their qrels, too (--qrels)" in err
+
+
+def test_other_queries_are_said(tmp_path: Path, capsys) -> None:
+    kept = [line for line in (EXAMPLE / "qrels.txt").read_text(encoding="utf-8").splitlines() if line[:3] != "q01"]
+    (tmp_path / "few.txt").write_text("\n".join([*kept, "q99 0 d1 1", ""]), encoding="utf-8")
+    status, out, err = call(
+        capsys, "leaderboard", *INPUTS, "--qrels", tmp_path / "few.txt", "-m", OURS, "P@5", "-o", "json"
+    )
+    assert status == 0
+    assert "8 are graded and judged, 1 only graded (such as q01), 1 only judged (such as q99)" in err
+    assert json.loads(out)["runs"][0]["measures"]["P@5"]["queries"] == 9
+
+
+def test_tests_checks_and_intervals_are_of_all_columns(capsys) -> None:
+    asked = ("--qrels", EXAMPLE / "qrels.txt", "-m", OURS, "nDCG@10", "--baseline", "random", "--checks", "--rounds", 9)
+    status, out, _ = call(capsys, "leaderboard", *INPUTS, *asked, "--intervals", "-o", "text")
+    assert status == 0
+    # A table of tests a measure, and the checks of what the grades can tell.
+    assert out.count("w/t/l") == 2 and "judged@20" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((*INPUTS, "--qrels", RUNS[0]), "holds no grades"),
+        ((*INPUTS, "--qrels", EXAMPLE / "qrels.txt", "-m", OURS), "no measure reads the qrels"),
+        ((*INPUTS, "--qrels", EXAMPLE / "qrels.txt", "-m", "nDCG@10"), "and none the grades"),
+        ((EXAMPLE / "qrels.txt", RUNS[0], "--qrels", EXAMPLE / "qrels.txt"), "score each by itself"),
+        ((INPUTS[0], "--qrels", EXAMPLE / "qrels.txt", *INPUTS[-2:]), "name run files"),
+        ((*INPUTS, "--qrels", EXAMPLE / "qrels.txt", "--per-facet"), "judgments know no facets"),
+    ],
+)
+def test_refusals(arguments: tuple[object, ...], said: str, capsys) -> None:
+    status, out, err = call(capsys, "leaderboard", *arguments)
+    assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err
+
+
+def test_correlate_takes_such_a_board_alone(board: Path, capsys) -> None:
+    status, out, _ = call(capsys, "correlate", board, "--rounds", 0, "-o", "json")
+    content = checked("correlate", out)
+    assert status == 0
+    assert [(one["official"], one["measure"]) for one in content["leaderboards"]] == [
+        ("nDCG@10", OURS),
+        ("nDCG@10", LABELS),
+    ]
+    table = rubric_measures.correlate(board, board, official_measure="nDCG@10", measures=OURS, rounds=0)
+    assert content["leaderboards"][0]["coefficients"][0]["value"] == table.found[0].value("kendall")
+
+
+def test_several_measures_each_have_their_own_official_column(tmp_path: Path, capsys) -> None:
+    def scored(measures: list[str], **more: object) -> rubric_measures.Board:
+        grades = rubric_measures.load(INPUTS[0], bank=EXAMPLE / "questions.jsonl")
+        return rubric_measures.score(grades, RUNS, measures, notes=False, **more)  # type: ignore[arg-type]
+
+    labels = [LABELS, "RubricQrels(measure='P@10',rel=4)"]
+    both = scored(["P@10", "nDCG@10", *labels], qrels=EXAMPLE / "qrels.txt")
+    official = rubric_measures.score(EXAMPLE / "qrels.txt", RUNS, ["P@10", "nDCG@10"], notes=False)
+    pairs = [("nDCG@10", labels[0]), ("P@10", labels[1])]
+    assert [(one.official, one.name) for one in rubric_measures.correlate(both, rounds=0).found] == pairs
+    found = rubric_measures.correlate(official, scored(labels), rounds=0)
+    assert [(one.official, one.name) for one in found.found] == pairs
+    assert str(found).splitlines()[0].split()[:3] == ["official", "measure", "runs"]
+    path = tmp_path / "board.json"
+    path.write_text(scored([OURS, "P@10", "nDCG@10"], qrels=EXAMPLE / "qrels.txt").render("json"), encoding="utf-8")
+    assert f"several columns, and none for {OURS}, choose one: P@10|nDCG@10" in call(capsys, "correlate", path)[2]
+    path.write_text(official.render("json"), encoding="utf-8")
+    assert "has no official measures (such as nDCG@10) beside ours" in call(capsys, "correlate", path)[2]
