@@ -121,7 +121,7 @@ def argue_scores(
     """The scores of judged reports.
 
     Topics are those of the reports; a run without a report to one has a 0 there. A report whose judging failed (a
-    citation without a judgment whether it attests) is named, and no 0.
+    citation without a judgment whether it attests, or no judged sentence at all) is named, and no 0.
 
     Args:
         reports: the judged reports, of one run or several.
@@ -191,7 +191,7 @@ def _of_run(
 def count_report(
     judged: ArgueReport, bank: TestBank, weigh: Mapping[str, float], notes: _Notes | None = None
 ) -> ReportCounts | None:
-    """The counts of one report; None where a citation has no judgment whether it attests.
+    """The counts of one report; None where a citation has no judgment whether it attests, or no sentence was judged.
 
     Args:
         judged: the report.
@@ -206,6 +206,8 @@ def count_report(
     by_text = {item.text: item for item in items}
     counted: Counter[str] = Counter()
     stated: dict[str, set[str]] = {}
+    if not judged.sentences and any(one.text.strip() for one in judged.report.sentences):
+        return None
     for sentence in judged.sentences:
         cited = [one.doc_id for one in sentence.citations or ()]
         attests = _by_document(sentence, "SENTENCE_ATTESTED", "is_attested")
@@ -287,7 +289,11 @@ def _lacks_citation(sentence: ArgueSentence, notes: _Notes) -> bool:
 def _say(notes: _Notes, failed: Sequence[tuple[str, str]], missing: int) -> None:
     if failed:
         shown = ", ".join(f"{run} on {topic}" for run, topic in failed[:5])
-        _LOG.warning("%d reports have citations that nobody judged; they have no scores (%s)", len(failed), shown)
+        _LOG.warning(
+            "%d reports have citations, or only sentences, that nobody judged; they have no scores (%s)",
+            len(failed),
+            shown,
+        )
     if missing:
         _LOG.info("%d reports are missing: their runs have a 0 for these topics", missing)
     if notes.undecided:

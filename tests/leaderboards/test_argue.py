@@ -175,14 +175,19 @@ def test_what_cannot_be_counted_is_said(tmp_path: Path, caplog: pytest.LogCaptur
     rows = [
         _report("a", "q1", _sentence("Ada.", {"d1": True}, {"Whom?": ["Ada"], "Who?": ["Eve"]}), _sentence("Hm.")),
         _report("a", "q2", {**_sentence("So.", {"x": True}), "judgments": []}),
+        {**_report("b", "q2", _sentence("So.", {"x": True})), "judgments": []},
+        # An empty report is judged, and 0.
+        _report("b", "q1"),
     ]
     reports = read_argue_judgments(_write(tmp_path / "j.jsonl", rows))
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         scores = argue_scores(reports, bank)
-    assert "1 reports have citations that nobody judged; they have no scores (a on q2)" in caplog.text
+    said = "2 reports have citations, or only sentences, that nobody judged; they have no scores (a on q2, b on q2)"
+    assert said in caplog.text
     assert "1 sentences without citations have no judgment whether they need one" in caplog.text
     assert "2 matched answers are of questions or answers that the bank does not have" in caplog.text
-    assert scores.failed == [("a", "q2")]
+    assert scores.failed == [("a", "q2"), ("b", "q2")]
+    assert scores.board.values["b"]["f1"] == {"q1": 0.0, "q2": None}
     assert scores.board.values["a"]["sentence_support"] == {"q1": 1.0, "q2": None}
     assert not scores.board.is_complete
     assert ("a", "q2", "sentences") not in scores.rows
