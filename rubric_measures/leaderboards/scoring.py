@@ -359,7 +359,9 @@ class Scoring:
     def prepare_all(self, grades: Grades) -> None:
         """Takes all queries of grades that are in memory."""
         for name, query in sorted(grades.queries.items()):
-            self.prepare(name, query)
+            scorer = self.prepare(name, query)
+            if scorer is not None:
+                scorer.prepare_failures()
 
     def row(self, found: Mapping[str, Mapping[str, Scored]]) -> RunRow:
         """The row of a run of which all is known: query_id -> what each of its parts scores."""

@@ -150,8 +150,8 @@ def label_scorer(
     if name not in ("AP", "RR", "P", "R", "Success") or not given <= {"cutoff", "rel"}:
         return None
     rel = measure["rel"]
-    relevant = frozenset(doc_id for doc_id, label in labels.items() if label >= rel)
-    number = sum(label >= rel for label in ideal.values())
+    relevant = frozenset([doc_id for doc_id, label in labels.items() if label >= rel])
+    number = len(relevant) if ideal is labels else len([label for label in ideal.values() if label >= rel])
     if name == "AP":
         return _average_precision(relevant, number, cutoff)
     if name == "RR":

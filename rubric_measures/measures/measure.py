@@ -6,6 +6,7 @@ a bit mask, so the best grades of k passages are k bitwise ors, however many ite
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -112,6 +113,12 @@ class RankedDocs:
         self._query = query
         self._tops: dict[tuple[bool, int], Top] | None = None
 
+    def seen_by(self, query: QueryContext) -> RankedDocs:
+        """The same ranking, as measures look at it with other grades of the same passages."""
+        seen = copy.copy(self)
+        seen._query, seen._tops = query, None
+        return seen
+
     def within(self, cutoff: int | None) -> int:
         """How many graded passages stand at ranks up to the cutoff (None: anywhere)."""
         return len(self.ranks) if cutoff is None else bisect_right(self.ranks, cutoff)
@@ -127,7 +134,7 @@ class RankedDocs:
         Args:
             kind: what `QueryContext.top` gave.
         """
-        if self._tops is None:
+        if self._tops is None or kind not in self._tops:
             self._tops = self._query.tops(self)
         return self._tops[kind]
 
@@ -194,6 +201,12 @@ class QueryContext:
             self._shared[key] = make()
         found: T = self._shared[key]
         return found
+
+    def with_zeros(self) -> QueryContext:
+        """The same grades, of which failed ones count as zero; rankings of the one can be scored by the other."""
+        zeros = QueryContext(self.grades, "zero")
+        zeros._cutoffs = self._cutoffs
+        return zeros
 
     def ranked(self, doc_ids: Sequence[str], depth: int | None = None) -> RankedDocs:
         """A ranking of the query.

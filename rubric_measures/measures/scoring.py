@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import ir_measures
@@ -225,7 +226,6 @@ class QueryScorer:
         # Of these a failed grade may mean that there is no value.
         self._may_be_unknown = bool(query.grades.failed)
         self._condenses = query.on_failed == "expected" and bool(query.void) and plan.condenses
-        self._completed: _Completed | None = None
 
     @property
     def query_id(self) -> str:
@@ -269,7 +269,7 @@ class QueryScorer:
             self._lost_penalties(ranked),
             ranking[:depth],
             dropped,
-            self._failures(ranking, ranked, values) if failures and ranking else (),
+            self._completed.failures(ranking, ranked, values) if failures and ranking else (),
         )
 
     def _condensed(self, ranking: Sequence[str]) -> RankedDocs:
@@ -301,12 +301,14 @@ class QueryScorer:
             query.valid[doc_id] for doc_id in condensed.judged[: condensed.within(cutoff)]
         )
 
-    def _failures(
-        self, ranking: Sequence[str], ranked: RankedDocs, values: Sequence[float | None]
-    ) -> Sequence[Failure]:
-        if self._completed is None:
-            self._completed = _Completed(self._plan, self._query)
-        return self._completed.failures(ranking, ranked, values)
+    @cached_property
+    def _completed(self) -> _Completed:
+        return _Completed(self._plan, self._query)
+
+    def prepare_failures(self) -> None:
+        """Prepares what `score` finds out of failures; processes that are forked later then share it."""
+        if self._may_be_unknown:
+            _ = self._completed
 
     def _lost_penalties(self, ranked: RankedDocs) -> int:
         if not self._may_be_unknown:
@@ -352,16 +354,21 @@ class _Completed:
     """A query with its failed grades as zero, as the lowest and as the highest of the scale: what they leave open."""
 
     def __init__(self, plan: Plan, query: QueryContext) -> None:
-        self._plan = plan
+        self._depth = plan.depth
         grades = query.grades
         # Where the scale is not known, any grade that covers will do: measures that need to know it have no bounds.
         lowest, highest = (0, _HIGHEST) if grades.scale is None else grades.scale[:2]
-        self._zero = QueryContext(grades, "zero")
-        self._zero_scorers = [one.prepare(self._zero) for one in plan.computations]
+        zeros = query.with_zeros()
+        # Measures that take failed grades for none have their value, unless a passage has no other grade.
+        self._zero_scorers = [
+            one.prepare(zeros) if one.HANDLES_FAILED or query.void else None for one in plan.computations
+        ]
         self._lowest, self._highest = (
             QueryContext(replace(grades, levels=levels_with_failed(grades.levels, grades.failed, grade), failed={}))
             for grade in (lowest, highest)
         )
+        # Then the passages that are graded stand at the same ranks.
+        self._is_alike = grades.failed.keys() <= grades.levels.keys()
         self._bounds = [one.bounds(self._lowest, self._highest) for one in plan.computations]
         self._spreads = [one.spread(query) if query.on_failed == "expected" else None for one in plan.computations]
 
@@ -373,13 +380,13 @@ class _Completed:
             ranked: the ranking as the measures look at it.
             values: the values.
         """
-        depth = self._plan.depth
-        of_zero, of_lowest, of_highest = (
-            query.ranked(ranking, depth) for query in (self._zero, self._lowest, self._highest)
+        of_lowest, of_highest = (
+            ranked.seen_by(query) if self._is_alike else query.ranked(ranking, self._depth)
+            for query in (self._lowest, self._highest)
         )
         return [
             Failure(
-                zero(of_zero),
+                value if zero is None else zero(ranked),
                 None if bounds is None else bounds(of_lowest, of_highest),
                 0.0 if value is None else None if spread is None else spread(ranked),
             )
