@@ -152,11 +152,14 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
     that rates.
     """
     info = entry.prompt_info
-    said = {} if info is None else info.model_extra or {}
-    kind = None
-    if not isinstance(entry, DirectGrade) and not entry.self_ratings:
-        kind = YES_NO if entry.correct_answered or entry.wrong_answered else None
+    said = None if info is None else info.model_extra
     prompt_class = "" if info is None else info.prompt_class
+    rated = isinstance(entry, DirectGrade) or bool(entry.self_ratings)
+    if rated and not said:
+        # Nearly all that are loaded.
+        return _scale(prompt_class)
+    said = said or {}
+    kind = YES_NO if not rated and (entry.correct_answered or entry.wrong_answered) else None
     answered = bool(entry.correct_answered)
     try:
         return _scale(
@@ -176,12 +179,12 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
 @lru_cache(maxsize=256)
 def _scale(
     prompt_class: str,
-    ends: tuple[int, int] | None,
-    covers: int | None,
-    partial: int | None,
-    names: tuple[str, ...],
-    kind: Scale | None,
-    answered: bool,
+    ends: tuple[int, int] | None = None,
+    covers: int | None = None,
+    partial: int | None = None,
+    names: tuple[str, ...] = (),
+    kind: Scale | None = None,
+    answered: bool = False,
 ) -> Scale | None:
     said = scale_from({"scale": ends, "covers": covers, "partial": partial, "grade_names": names})
     if said is not None and covers is not None:
@@ -386,10 +389,9 @@ class GradeSetSelector:
             if not self.wanted.passes(key, partial(_item_ids, entry)):
                 self.others.add(key)
                 continue
-            ids = _item_ids(entry)
             # Extraction keeps texts for assessors and grades nothing: no candidate, with a bank or without.
-            if not ids or (items is not None and items.keys().isdisjoint(ids)):
-                outside.append((key, ids))
+            if not _grades_any(entry, items):
+                outside.append((key, _item_ids(entry)))
                 continue
             if self.wanted.first and passing:
                 continue
@@ -398,8 +400,10 @@ class GradeSetSelector:
             self.found[key] = self.found.get(key, 0) + 1
             self._note_scale(entry, passage.doc_id)
             made = provenance_of(entry).get("signature") or key.grader
-            if made or self.wanted.grade:
-                self.made.add(" ".join(str(one) for one in (made, self.wanted.grade) if one))
+            if self.wanted.grade:
+                self.made.add(f"{made} {self.wanted.grade}" if made else self.wanted.grade)
+            elif made:
+                self.made.add(str(made))
             if key not in passing:
                 passing[key] = entry
             else:
@@ -535,6 +539,17 @@ class GradeSetSelector:
             item_status={item_id: status for item_id, status in failed.items() if item_id not in grades},
         )
         return joined.model_copy(update={"details": details}) if details else joined
+
+
+def _grades_any(entry: ItemGradeSet | DirectGrade, items: Mapping[str, RubricItem] | None) -> bool:
+    """Whether a grade set is about any item, or about one of these."""
+    if not isinstance(entry, DirectGrade) and entry.self_ratings:
+        # The first one settles it nearly always, and this is done for every grade set that is loaded.
+        first = entry.self_ratings[0]
+        if items is None or (first.question_id or first.nugget_id or "") in items:
+            return True
+    ids = _item_ids(entry)
+    return bool(ids) and (items is None or not items.keys().isdisjoint(ids))
 
 
 def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:

@@ -40,7 +40,6 @@ __all__ = [
     "kind_of_set",
     "made_by_set",
     "provenance_of",
-    "repeated_items",
     "settings_of_others",
 ]
 
@@ -266,7 +265,7 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
     """The grade of each item of one grade set.
 
     With self_ratings, the rating (0 to 5); else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
-    its later rating (`repeated_items` counts them), an item in both lists has 1. Items in `item_status` are left out,
+    its later rating (the reader counts them), an item in both lists has 1. Items in `item_status` are left out,
     because a failure is not a number; but a `truncated` text keeps its grade. Items that a rated set lists without a
     rating are left out, too.
     """
@@ -399,13 +398,3 @@ def made_by_set(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
         return provenance_of(entry)
     options = settings_of_others(entry)
     return {"definition": {"settings": {"options": options}}} if options else {}
-
-
-def repeated_items(entry: ItemGradeSet) -> int:
-    """How many grades of a set are of an item that it graded before; `grade_of_items` keeps the last."""
-    if entry.self_ratings:
-        return len(entry.self_ratings) - len(
-            {rating.question_id or rating.nugget_id or "" for rating in entry.self_ratings}
-        )
-    named = len(entry.correct_answered) + len(entry.wrong_answered)
-    return named - len({*entry.correct_answered, *entry.wrong_answered})

@@ -33,7 +33,6 @@ from rubric_measures.records.models import (
     RankingEntry,
     SelfRating,
     provenance_of,
-    repeated_items,
 )
 
 __all__ = [
@@ -391,21 +390,11 @@ def add_passages(
             if passage.paragraph_data is not None:
                 _check_ids(passage.doc_id, passage.paragraph_data, name, line)
             for index, entry in enumerate(passage.exam_grades or ()):
-                if entry.self_ratings and (wrong := _misnamed(entry.self_ratings)) is not None:
-                    raise FormatError(
-                        f"a rating of passage {passage.doc_id!r} needs exactly one of question_id and nugget_id",
-                        path=name,
-                        line=line,
-                        field=f"exam_grades[{index}].self_ratings[{wrong}]",
-                    )
-                if entry.self_ratings and -1 in (rated := [one.self_rating for one in entry.self_ratings]):
-                    raise FormatError(
-                        "-1 is no grade; expected 0 to 5, or -2 where a document says the opposite",
-                        path=name,
-                        line=line,
-                        field=f"exam_grades[{index}].self_ratings[{rated.index(-1)}].self_rating",
-                    )
-                notes["items"] += repeated_items(entry)
+                if entry.self_ratings:
+                    notes["items"] += _checked_ratings(entry.self_ratings, passage.doc_id, index, name, line)
+                else:
+                    named = [*entry.correct_answered, *entry.wrong_answered]
+                    notes["items"] += len(named) - len(set(named))
         elif known == passage or _bare(known) == _bare(passage):
             notes["passages"] += 1
         else:
@@ -434,12 +423,10 @@ def _check_details(passage: GradedPassage, name: str, line: int) -> None:
 
 def _check_ids(doc_id: str, data: PassageData, name: str, line: int) -> None:
     """Refuses rankings and judgments of another passage."""
-    known: Mapping[str, Sequence[RankingEntry | Judgment]] = {
-        "rankings": data.rankings or (),
-        "judgments": data.judgments or (),
-    }
-    for kind, entries in known.items():
-        for index, entry in enumerate(entries):
+    known: tuple[tuple[str, Sequence[RankingEntry | Judgment] | None], ...]
+    known = ("rankings", data.rankings), ("judgments", data.judgments)
+    for kind, entries in known:
+        for index, entry in enumerate(entries or ()):
             if entry.doc_id != doc_id:
                 raise FormatError(
                     f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {entry.doc_id!r}",
@@ -460,13 +447,33 @@ def _bare(passage: GradedPassage) -> GradedPassage:
     return passage.model_copy(update=changes)
 
 
-def _misnamed(ratings: list[SelfRating]) -> int | None:
-    """The first rating that names no item, or two."""
-    questions, nuggets = [one.question_id for one in ratings], [one.nugget_id for one in ratings]
-    if None not in questions and not any(nuggets):
-        return None
-    wrong = (i for i, one in enumerate(ratings) if (one.question_id is None) == (one.nugget_id is None))
-    return next(wrong, None)
+def _checked_ratings(ratings: list[SelfRating], doc_id: str, index: int, name: str, line: int) -> int:
+    """How many of the ratings of a passage are of an item that was rated before.
+
+    Raises:
+        FormatError: one names no item, or two, or is -1.
+    """
+    item_ids: list[str | None] = [one.question_id for one in ratings]
+    nuggets = [one.nugget_id for one in ratings]
+    if None in item_ids or any(nuggets):
+        for place, named in enumerate(zip(item_ids, nuggets, strict=True)):
+            if named.count(None) != 1:
+                raise FormatError(
+                    f"a rating of passage {doc_id!r} needs exactly one of question_id and nugget_id",
+                    path=name,
+                    line=line,
+                    field=f"exam_grades[{index}].self_ratings[{place}]",
+                )
+        item_ids = [one.item_id for one in ratings]
+    rated = [one.self_rating for one in ratings]
+    if -1 in rated:
+        raise FormatError(
+            "-1 is no grade; expected 0 to 5, or -2 where a document says the opposite",
+            path=name,
+            line=line,
+            field=f"exam_grades[{index}].self_ratings[{rated.index(-1)}].self_rating",
+        )
+    return len(item_ids) - len(set(item_ids))
 
 
 def say_notes(notes: Counter[str], name: str) -> None:

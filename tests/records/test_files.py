@@ -27,7 +27,6 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
     grade_of_items,
-    repeated_items,
 )
 from rubric_measures.records.streaming import PassageStream, UngroupedError, passage_streams
 from tests import example_records as example
@@ -264,12 +263,12 @@ def test_grade_of_items() -> None:
         ],
     )
     # a is rated 5 and then 1: the later wins; z has no rating in a rated set, so it has no grade.
-    assert (grade_of_items(rated), repeated_items(rated)) == ({"a": 1, "b": 3}, 1)
+    assert grade_of_items(rated) == {"a": 1, "b": 3}
     checked = grade_set(
         correctAnswered=["a"], wrongAnswered=["b", "c", "a"], item_status={"c": "failed", "b": "graded"}
     )
     # a is in both lists: answered counts; c failed: no grade.
-    assert (grade_of_items(checked), repeated_items(checked)) == ({"a": 1, "b": 0}, 1)
+    assert grade_of_items(checked) == {"a": 1, "b": 0}
     assert grade_of_items(grade_set(self_ratings=[], correctAnswered=["a"])) == {"a": 1}
     assert grade_of_items(grade_set()) == {}
 
@@ -277,9 +276,12 @@ def test_grade_of_items() -> None:
 def test_repeated_items_are_counted_once_for_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     found = passage()
     found["exam_grades"][0]["self_ratings"].append({"question_id": "q1/a", "self_rating": 2})
+    # Without ratings, an item in both lists is one.
+    found["exam_grades"].append({**found["exam_grades"][0], "self_ratings": None, "llm": "other"})
+    found["exam_grades"][1] |= {"correctAnswered": ["a"], "wrongAnswered": ["b", "a"]}
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         list(read_graded(write_lines(tmp_path / "a.jsonl", ["q1", [found]], ["q2", [found]])))
-    assert len(caplog.messages) == 1 and "2 grades name an item" in caplog.messages[0]
+    assert len(caplog.messages) == 1 and "4 grades name an item" in caplog.messages[0]
 
 
 def test_build_writes_what_the_workbench_reads(tmp_path: Path) -> None:
