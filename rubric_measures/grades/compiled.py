@@ -518,7 +518,8 @@ def build_query(
                 of_doc[grade] |= bit[item_id]
             else:
                 of_doc[grade] = bit[item_id]
-    for doc_id, of_doc in levels.items():
+    # Of `graded` alone an item has one grade.
+    for doc_id, of_doc in levels.items() if grades else ():
         # Masks of different grades must be disjoint: each item that two of them have is a carry in their sum, which
         # then has a bit less than they have together.
         if sum(of_doc.values()).bit_count() != sum(map(int.bit_count, of_doc.values())):

@@ -313,8 +313,11 @@ def kind_of_set(entry: ItemGradeSet) -> str:
 
 def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     """What a grade set of ours says about its making; empty for sets of other programs and of assessors."""
-    found = (entry.model_extra or {}).get("provenance")
-    return found if isinstance(found, Mapping) else {}
+    # Not the property `model_extra`: this is done several times for every grade set that is loaded.
+    extra = entry.__pydantic_extra__
+    found = extra.get("provenance") if extra else None
+    # A file gives a dictionary or nothing.
+    return found if type(found) is dict or (found is not None and isinstance(found, Mapping)) else {}
 
 
 def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
