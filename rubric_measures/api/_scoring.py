@@ -173,14 +173,8 @@ class Board(Leaderboard):
             note_queries(self.unknown, self.missing)
         if self.without_items:
             note_without_items(self.without_items)
-        values = (
-            value
-            for run, row in self.values.items()
-            if run not in BELOW
-            for column in row.values()
-            for value in column.values()
-        )
-        unscored = sum(value is None for value in values)
+        rows = [row for run, row in self.values.items() if run not in BELOW]
+        unscored = sum(list(column.values()).count(None) for row in rows for column in row.values())
         failed = max((cell.failed for row in self.cells.values() for cell in row.values()), default=0)
         if failed:
             self._note_failed(failed)

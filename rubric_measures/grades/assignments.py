@@ -6,7 +6,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
@@ -56,12 +56,12 @@ class _Query:
 
     Attributes:
         items: its items, in order of appearance.
-        known: the nuggets of a line -> their item ids.
+        known: the nuggets of a line -> their item ids, and whether each comes once.
         answers: run -> the items of its answer, each once, and their labels.
     """
 
     items: dict[str, RubricItem] = field(default_factory=dict)
-    known: dict[_Key, list[str]] = field(default_factory=dict)
+    known: dict[_Key, tuple[list[str], bool]] = field(default_factory=dict)
     answers: dict[str, tuple[Sequence[str], Sequence[str]]] = field(default_factory=dict)
 
     def compiled(self, query_id: str, items: Sequence[RubricItem]) -> QueryGrades:
@@ -119,16 +119,17 @@ def load_assignments(
     with paused_collector():
         for line, data in json_texts(name):
             row = _Line.of(data, name, line, run_id, unknown)
-            query = queries.setdefault(row.query_id, _Query())
+            query = queries.get(row.query_id) or queries.setdefault(row.query_id, _Query())
             if row.query_id in rankings.setdefault(row.run_id, {}):
                 problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
                 raise FormatError(problem, path=name, line=line)
             rankings[row.run_id][row.query_id] = [row.run_id]
             lengths.setdefault(row.run_id, {})[row.query_id] = row.length
-            item_ids = query.known.get(row.key)
-            if item_ids is None:
-                item_ids = query.known[row.key] = _item_ids(query, row, bank, name, line)
-            is_each_once = len(set(item_ids)) == len(item_ids)
+            known = query.known.get(row.key)
+            if known is None:
+                item_ids = _item_ids(query, row, bank, name, line)
+                known = query.known[row.key] = item_ids, len(set(item_ids)) == len(item_ids)
+            item_ids, is_each_once = known
             query.answers[row.run_id] = (item_ids, row.labels) if is_each_once else _best_of_each(item_ids, row.labels)
     if not queries:
         raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
@@ -142,8 +143,7 @@ def load_assignments(
     return AssignedAnswers(Grades(grades, on_failed, source), rankings, lengths)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     """One line; its nuggets as JSON, or validated where the line is not as nuggetizer writes it today."""
 
     query_id: str

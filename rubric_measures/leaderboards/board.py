@@ -149,9 +149,7 @@ class Leaderboard:
             cell.failed == 0 and (cell.mean is not None or run_id == OVERALL)
             for run_id, row in self.cells.items()
             for cell in row.values()
-        ) and not any(
-            value is None for row in self.values.values() for queries in row.values() for value in queries.values()
-        )
+        ) and not any(None in queries.values() for row in self.values.values() for queries in row.values())
 
 
 # The shares of failed grades, of those that the worst run needs: from the first one on runs are named whose order could

@@ -196,7 +196,7 @@ def with_failures(
         tally: the counts of grades.
         measure: the measure.
     """
-    unscored = sum(value is None for value in values.values())
+    unscored = list(values.values()).count(None)
     is_open = any(one.bounds is None or one.bounds[0] < one.bounds[1] for one in failures.values())
     if not (tally.failed or unscored or is_open):
         return cell

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from itertools import compress
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
@@ -73,7 +73,7 @@ class OfItems(NamedTuple):
     which: Literal["vital", "weighing"]
 
 
-# Which grades a measure needs, as `RankedDocs.coverage` counts them.
+# Which grades a measure needs, as `QueryContext.coverage` counts them.
 Needed: TypeAlias = int | str | OfItems | None
 
 
@@ -138,33 +138,6 @@ class RankedDocs:
             self._tops = self._query.tops(self)
         return self._tops[kind]
 
-    def coverage(self, needed: Needed) -> Coverage:
-        """How many of the grades exist that somebody needs.
-
-        Args:
-            needed: those of the first so many passages × all items (None: of all passages), or × some of them
-                (`OfItems`); or, of answers with citations, those of `first citations` or `all citations`. See
-                `Computation.needs`.
-        """
-        query = self._query
-        if isinstance(needed, str):
-            return query.cited_coverage(self.doc_ids, 1 if needed.startswith("first") else None)
-        cutoff = needed.cutoff if isinstance(needed, OfItems) else needed
-        length = len(self.doc_ids)
-        top = length if cutoff is None else min(length, cutoff)
-        judged = self.judged[: self.within(top)]
-        asked = query.asked(needed.which) if isinstance(needed, OfItems) else None
-        if asked is not None and asked.bit_count() < len(query.items):
-            of_grades, lost = query.grades.levels, query.grades.failed
-            return Coverage(
-                top * asked.bit_count(),
-                sum((mask & asked).bit_count() for doc_id in judged for mask in of_grades[doc_id].values()),
-                sum((lost.get(doc_id, 0) & asked).bit_count() for doc_id in judged) if lost else 0,
-            )
-        graded = sum(map(query.valid.__getitem__, judged))
-        failed = sum(query.lost.get(doc_id, 0) for doc_id in judged) if query.lost else 0
-        return Coverage(top * len(query.items), graded, failed)
-
 
 class QueryContext:
     """The grades of one query, and what the measures of one call make of them.
@@ -191,8 +164,8 @@ class QueryContext:
         self.lost = {doc_id: mask.bit_count() for doc_id, mask in grades.failed.items()}
         # The passages of which all that is known is that grades failed.
         self.void = self.grades.void
-        # Whether only judged passages count -> the cutoffs that measures asked for.
-        self._cutoffs: dict[bool, set[int]] = {}
+        # Whether only judged passages count -> the cutoffs that measures asked for, ascending.
+        self._cutoffs: dict[bool, list[int]] = {}
         self._shared: dict[Hashable, Any] = {}
 
     def shared(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -223,7 +196,9 @@ class QueryContext:
         All cutoffs that are asked for before the first ranking is scored are computed in one pass over it.
         """
         kind = judged_only, cutoff or _ALL
-        self._cutoffs.setdefault(judged_only, set()).add(kind[1])
+        cutoffs = self._cutoffs.setdefault(judged_only, [])
+        if kind[1] not in cutoffs:
+            insort(cutoffs, kind[1])
         return kind
 
     def tops(self, ranked: RankedDocs) -> dict[tuple[bool, int], Top]:
@@ -233,7 +208,7 @@ class QueryContext:
         for judged_only, cutoffs in self._cutoffs.items():
             union: dict[float, int] = {}
             start = 0
-            for cutoff in sorted(cutoffs):
+            for cutoff in cutoffs:
                 length = cutoff if judged_only else ranked.within(cutoff)
                 for doc_id in ranked.judged[start:length]:
                     for grade, mask in levels[doc_id].items():
@@ -254,9 +229,33 @@ class QueryContext:
                 union[grade] = union.get(grade, 0) | mask
         return Top(sorted(self.grades.levels), union)
 
-    def asked(self, which: Literal["vital", "weighing"]) -> int:
-        """The mask of the items of `OfItems`."""
-        return self.shared(("asked", which), lambda: self._asked(which))
+    def coverage(self, needed: Needed) -> Callable[[RankedDocs], Coverage]:
+        """Counts how many of the grades exist that somebody needs, ranking by ranking.
+
+        Args:
+            needed: those of the first so many passages × all items (None: of all passages), or × some of them
+                (`OfItems`); or, of answers with citations, those of `first citations` or `all citations`. See
+                `Computation.needs`.
+        """
+        if isinstance(needed, str):
+            most = 1 if needed.startswith("first") else None
+            return lambda ranked: self.cited_coverage(ranked.doc_ids, most)
+        cutoff = needed.cutoff if isinstance(needed, OfItems) else needed
+        size, valid, lost = len(self.items), self.valid, self.lost
+        asked = self._asked(needed.which) if isinstance(needed, OfItems) else None
+        if asked is not None and asked.bit_count() < size:
+            size = asked.bit_count()
+            valid = {doc_id: (mask & asked).bit_count() for doc_id, mask in self.valid_masks.items()}
+            lost = {doc_id: (mask & asked).bit_count() for doc_id, mask in self.grades.failed.items()}
+
+        def count(ranked: RankedDocs) -> Coverage:
+            length = len(ranked.doc_ids)
+            top = length if cutoff is None else min(length, cutoff)
+            judged = ranked.judged[: ranked.within(top)]
+            failed = sum([lost.get(doc_id, 0) for doc_id in judged]) if lost else 0
+            return Coverage(top * size, sum(map(valid.__getitem__, judged)), failed)
+
+        return count
 
     def _asked(self, which: Literal["vital", "weighing"]) -> int:
         found = (item.importance == "vital" if which == "vital" else bool(item.weight) for item in self.items)
@@ -399,7 +398,7 @@ class Computation(ABC):
 
     @property
     def needs(self) -> Needed:
-        """The grades that it needs, as `RankedDocs.coverage` counts them: those within its depth."""
+        """The grades that it needs, as `QueryContext.coverage` counts them: those within its depth."""
         return self.depth
 
     @property

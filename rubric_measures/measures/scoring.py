@@ -222,7 +222,7 @@ class QueryScorer:
         self._plan = plan
         self._query = query
         self._scorers = [one.prepare(query) for one in plan.computations]
-        self._needs = frozenset(plan.needs)
+        self._needed = {which: query.coverage(which) for which in plan.needs}
         # Of these a failed grade may mean that there is no value.
         self._may_be_unknown = bool(query.grades.failed)
         self._condenses = query.on_failed == "expected" and bool(query.void) and plan.condenses
@@ -253,7 +253,7 @@ class QueryScorer:
         """
         depth = self._plan.depth
         ranked = self._query.ranked(ranking, depth)
-        needed = {which: ranked.coverage(which) for which in self._needs}
+        needed = {which: count(ranked) for which, count in self._needed.items()}
         if not self._may_be_unknown:
             return Scored(self._values(ranked, ranked), needed, 0, ranking[:depth])
         condensed, dropped = ranked, 0
