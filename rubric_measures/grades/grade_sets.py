@@ -154,12 +154,13 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
     info = entry.prompt_info
     said = None if info is None else info.model_extra
     prompt_class = "" if info is None else info.prompt_class
-    rated = isinstance(entry, DirectGrade) or bool(entry.self_ratings)
-    if rated and not said:
+    kind = None
+    if not isinstance(entry, DirectGrade) and not entry.self_ratings:
+        kind = YES_NO if entry.correct_answered or entry.wrong_answered else None
+    elif not said:
         # Nearly all that are loaded.
         return _scale(prompt_class)
     said = said or {}
-    kind = YES_NO if not rated and (entry.correct_answered or entry.wrong_answered) else None
     answered = bool(entry.correct_answered)
     try:
         return _scale(

@@ -423,10 +423,10 @@ def _check_details(passage: GradedPassage, name: str, line: int) -> None:
 
 def _check_ids(doc_id: str, data: PassageData, name: str, line: int) -> None:
     """Refuses rankings and judgments of another passage."""
-    known: tuple[tuple[str, Sequence[RankingEntry | Judgment] | None], ...]
-    known = ("rankings", data.rankings), ("judgments", data.judgments)
-    for kind, entries in known:
-        for index, entry in enumerate(entries or ()):
+    rankings: Sequence[RankingEntry | Judgment] = data.rankings or ()
+    judgments: Sequence[RankingEntry | Judgment] = data.judgments or ()
+    for kind, entries in (("rankings", rankings), ("judgments", judgments)):
+        for index, entry in enumerate(entries):
             if entry.doc_id != doc_id:
                 raise FormatError(
                     f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {entry.doc_id!r}",
