@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import logging
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +27,15 @@ from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
     from rubric_measures.records.streaming import GradedFile, PassageGroup
+    from rubric_measures.verification.page_parts import Review
     from rubric_measures.verification.reports import ReportSettings
     from rubric_measures.verification.sections import Section
 
 __all__ = ["HELP", "add_arguments", "add_canary_options", "canary_settings", "run"]
+
+_LOG = logging.getLogger("rubric_measures")
+# Where `review` listens unless it is told otherwise.
+REVIEW_ADDRESS = "http://127.0.0.1:8642"
 
 
 def add_canary_options(parser: argparse.ArgumentParser) -> None:
@@ -129,8 +136,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
     from rubric_measures.api import run_canaries
     from rubric_measures.records.streaming import GradedFile
-    from rubric_measures.verification.html_report import render_html
-    from rubric_measures.verification.reports import check_reports, report_sections
+    from rubric_measures.verification.html_report import write_html
+    from rubric_measures.verification.reports import check_reports, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
 
     bank = bank_of(options)
@@ -160,13 +167,31 @@ def run(options: argparse.Namespace) -> int:
                 print(found.plan)
                 return 0
             canaries, is_complete = found.sections, found.is_complete
-        sections = itertools.chain(canaries, report_sections(source, bank, settings))
-        with atomic_writer(options.output) as stream:
-            if options.output_format == "html":
-                stream.writelines(render_html(sections, f"Verification of {Path(options.graded).name}"))
-            else:
+        if options.output_format == "html":
+            parts = itertools.chain(canaries, report_parts(source, bank, settings))
+            title = f"Verification of {Path(options.graded).name}"
+            files = write_html(options.output, parts, settings, title, _review(options))
+            if len(files) > 1:
+                _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
+        else:
+            sections = itertools.chain(canaries, report_sections(source, bank, settings))
+            with atomic_writer(options.output) as stream:
                 stream.writelines(render(sections_report(sections), options.output_format))
     return 0 if is_complete else 1
+
+
+def _review(options: argparse.Namespace) -> Review | None:
+    """Where the grades of the report can be reviewed; without a bank or from standard input nowhere."""
+    from rubric_measures.verification.page_parts import Review
+
+    if options.bank is None or options.graded == "-":
+        return None
+    chosen = ("llm", "prompt_class", "grade_set", "scale")
+    parts = ["rubric_measures", "review", options.graded, "--bank", options.bank]
+    for name in chosen:
+        if getattr(options, name):
+            parts += [f"--{name.replace('_', '-')}", getattr(options, name)]
+    return Review(REVIEW_ADDRESS, shlex.join(map(str, parts)))
 
 
 class _Chosen:

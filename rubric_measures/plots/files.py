@@ -40,7 +40,9 @@ figure svg {{ max-width: 100%; height: auto; }}
 </style>
 </head>
 <body>
-{body}</body>
+<main>
+{body}</main>
+</body>
 </html>
 """
 

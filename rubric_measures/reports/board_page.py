@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.pages import fold, page, text, words
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 from rubric_measures.meta_evaluation.intervals import Draws
 from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
 from rubric_measures.reports import dots
 from rubric_measures.reports.evidence import Evidence, QueryEvidence
-from rubric_measures.reports.page import fold, page, text, words
 
 __all__ = ["board_page"]
 
@@ -186,7 +186,8 @@ def _scores(report: _Report, level: float) -> Iterator[str]:
             between = "" if ends is None else f' <span class="small">{ends[0]:.3f}–{ends[1]:.3f}</span>'
             cells += f'<td class="number">{"–" if mean is None else f"{mean:.4f}"}{between}</td>'
         rows += f"<tr><td>{text(run)}{' (baseline)' if run == report.baseline else ''}</td>{cells}</tr>"
-    table = f'<div class="scroll"><table><thead><tr><th>run</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
+    inside = f"<table><thead><tr><th>run</th>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    table = f'<div class="scroll" tabindex="0">{inside}</div>'
     yield fold(f"All scores, with {level:.0%} intervals", table)
 
 
@@ -335,9 +336,8 @@ def _query(report: _Report, query: QueryEvidence, place: int) -> str:
     heads = "".join(f'<span class="run">{text(run)}</span>' for run in report.runs)
     rows = "".join(_item(report, query, item, f"i{place}-{number}") for number, item in enumerate(query.items))
     name = f'<p class="small">query {text(query.query_id)}</p>' if query.text else ""
-    inside = (
-        f'<div class="scroll"><div class="head"><span></span>{heads}</div>{rows}</div>{_answers(report, query)}{name}'
-    )
+    grid = f'<div class="scroll" tabindex="0"><div class="head"><span></span>{heads}</div>{rows}</div>'
+    inside = f"{grid}{_answers(report, query)}{name}"
     return fold(summary, inside, kind="query", name=f"q{place}")
 
 

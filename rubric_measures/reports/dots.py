@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.pages import text, words
 from rubric_measures.leaderboards.board import Leaderboard
-from rubric_measures.reports.page import text, words
 
 __all__ = ["STYLE", "dot_plot"]
 

@@ -1,21 +1,42 @@
-"""The report as one HTML file that needs no network: tables with search and filters; data are text, never markup."""
+"""The reports as HTML files without network: a first page that says what to look at, and pages of details behind it.
+
+All of it is one file while that has room; else each further page is a file beside the first one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from html import escape
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
-from rubric_measures.base.errors import escaped
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.pages import page, readable
 from rubric_measures.base.tables import Cell, Marked, Undefined, number
+from rubric_measures.verification._look_at import LookAt
+from rubric_measures.verification._query_pages import query_blocks
+from rubric_measures.verification.analyses import CheckedQuery
+from rubric_measures.verification.page_parts import (
+    PAGE,
+    SCRIPT,
+    SEARCH,
+    STYLE,
+    Link,
+    Review,
+    page_text,
+    rows_in_blocks,
+    table,
+)
+from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import Section
 
-__all__ = ["render_html"]
+__all__ = ["LARGEST_PAGE", "write_html"]
+
+# In bytes; browsers open pages of this size at once.
+LARGEST_PAGE = 2_000_000
 
 _NAMES = {
-    "grading": "Grades by item",
-    "grid": "Grid",
-    "uncovered": "Uncovered passages",
-    "bad-items": "Spurious items",
     "items": "Item statistics",
     "duplicate-items": "Near-duplicate items",
     "bank-stability": "Size of the bank",
@@ -31,160 +52,195 @@ _NAMES = {
     "graders": "Graders",
     "grader-agreement": "Agreement of graders",
     "disagreements": "Disagreements",
+    "calibration": "Calibration",
     "canaries": "Canary suite",
     "fooled": "Canaries that fooled a grader",
 }
-
-# The policy forbids every request; the two inline blocks are the only style and script.
-_HEAD = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; --back: #fff; --text: #1b1b1b; --soft: #f2f4f6; --line: #b8bec5;
-  --edge: #7f8790; --note: #4a525a; --accent: #005a9c; }}
-@media (prefers-color-scheme: dark) {{ :root {{ --back: #16191d; --text: #e8eaed; --soft: #22272e; --line: #555e68;
-  --edge: #848e99; --note: #b4bcc5; --accent: #7cc0ff; }} }}
-body {{ margin: 0 auto; padding: 0 1rem 3rem; max-width: 90rem; background: var(--back); color: var(--text);
-  font: 1rem/1.45 system-ui, sans-serif; }}
-form {{ position: sticky; top: 0; display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: end; z-index: 1;
-  padding: .6rem 0; background: var(--back); border-bottom: 1px solid var(--line); }}
-label {{ display: grid; font-size: .85rem; color: var(--note); }}
-input, select {{ font: inherit; padding: .25rem .4rem; color: var(--text); background: var(--back);
-  border: 1px solid var(--edge); border-radius: .25rem; max-width: min(22rem, 100%); }}
-:focus-visible {{ outline: 2px solid var(--accent); outline-offset: 1px; }}
-output {{ color: var(--note); font-size: .85rem; }}
-summary {{ cursor: pointer; padding: .35rem 0; overflow-wrap: anywhere; }}
-summary h2 {{ display: inline; font-size: 1rem; font-weight: 600; }}
-summary span {{ color: var(--note); font-size: .85rem; }}
-/* At 400 % the form would cover most of what it filters. */
-@media (max-width: 30rem), (max-height: 30rem) {{ form {{ position: static; }} }}
-.scroll {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; font-size: .875rem; margin: .2rem 0 1rem; }}
-th, td {{ border: 1px solid var(--line); padding: .2rem .45rem; text-align: start; vertical-align: top;
-  max-width: 34rem; overflow-wrap: break-word; white-space: pre-wrap; }}
-th {{ background: var(--soft); max-width: 14rem; font-weight: 600; }}
-figure {{ margin: .5rem 0; max-width: 40rem; }}
-svg.plot {{ width: 100%; height: auto; display: block; }}
-td.number {{ text-align: end; font-variant-numeric: tabular-nums; }}
-td.none {{ color: var(--note); }}
-[hidden] {{ display: none; }}
-</style>
-</head>
-<body>
-<header><h1>{title}</h1></header>
-<form role="search">
-<label>Search <input type="search" id="search" autocomplete="off"></label>
-<label>Report <select id="kind"><option value="">all</option></select></label>
-<label>Least grade <input type="number" id="low" min="0" max="5" step="1"></label>
-<label>Highest grade <input type="number" id="high" min="0" max="5" step="1"></label>
-<output id="shown" aria-live="polite"></output>
-</form>
-<main>
-"""
-
-_TAIL = """</main>
-<script>
-"use strict";
-const byId = (id) => document.getElementById(id);
-const sections = [...document.querySelectorAll("details")].map((box) => ({
-  box, kind: box.dataset.kind, title: box.querySelector("h2").textContent.toLowerCase(),
-  rows: [...box.querySelectorAll("tbody tr")].map((row) => ({row, text: row.textContent.toLowerCase(),
-    grade: row.dataset.grade})),
-}));
-const names = new Map();
-for (const box of document.querySelectorAll("details")) names.set(box.dataset.kind, box.dataset.name);
-for (const [kind, name] of names) byId("kind").append(new Option(name, kind));
-function filter() {
-  const words = byId("search").value.toLowerCase().split(/\\s+/).filter(Boolean);
-  const kind = byId("kind").value, low = byId("low").value, high = byId("high").value;
-  let shown = 0, all = 0;
-  for (const section of sections) {
-    let here = 0;
-    for (const {row, text, grade} of section.rows) {
-      const graded = (low === "" && high === "") || (grade !== undefined
-        && (low === "" || Number(grade) >= Number(low)) && (high === "" || Number(grade) <= Number(high)));
-      const fits = graded && words.every((word) => text.includes(word) || section.title.includes(word));
-      row.hidden = !fits;
-      here += fits;
-    }
-    const wanted = kind === "" || kind === section.kind;
-    const filtered = words.length > 0 || low !== "" || high !== "";
-    section.box.hidden = !wanted || (filtered && here === 0);
-    if (words.length > 0 && wanted && here > 0) section.box.open = true;
-    all += section.rows.length;
-    if (wanted) shown += here;
-  }
-  byId("shown").textContent = `${shown} of ${all} rows`;
+_HEADS = {
+    "query_id": "Query",
+    "item_id": "Item id",
+    "first_item_id": "Id of the first",
+    "second_item_id": "Id of the second",
+    "with_item_id": "Id of the other",
+    "with": "With",
+    "doc_id": "Passage id",
+    "llm": "Model",
+    "prompt_class": "Prompt",
+    "by_relevant": "Relevant passages that cover it",
+    "by_not_relevant": "Not relevant ones that cover it",
+    "r_judgment": "Correlation with judgments",
+    "r_leaderboard": "Correlation with the leaderboard",
+    "covered": "Covered by runs",
+    "flips": "Pairs of runs that flip without it",
+    "tau_mean": "Mean τ",
+    "tau_low": "Least τ",
+    "tau_high": "Greatest τ",
+    "rate": "Share fooled",
 }
-let waiting = 0;
-for (const id of ["search", "kind", "low", "high"]) byId(id).addEventListener("input", () => {
-  clearTimeout(waiting);
-  waiting = setTimeout(filter, 120);
-});
-document.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
-filter();
-</script>
-</body>
-</html>
-"""
+# What a reader looks for first, and what only programs need.
+_FIRST = ("what", "item", "first", "second", "case", "run")
+_LAST = ("item_id", "with_item_id", "first_item_id", "second_item_id", "doc_id")
 
 
-def render_html(sections: Iterable[Section], title: str = "Verification report") -> Iterator[str]:
-    """The sections as the pieces of one self-contained HTML page.
-
-    Search finds rows by all words, anywhere in the row or the title of its table; filters choose the kind of report and
-    the range of grades. Without JavaScript everything is there, unfiltered. Every cell is escaped and has its own
-    direction (`dir="auto"`); a policy in the page forbids all requests.
+def write_html(
+    path: str,
+    parts: Iterable[Section | CheckedQuery],
+    settings: ReportSettings,
+    title: str = "Verification report",
+    review: Review | None = None,
+) -> list[str]:
+    """Writes the report; where it takes several files, none of them is left when one cannot be written.
 
     Args:
-        sections: the tables; consumed once.
-        title: of the page.
+        path: the first page; `-` is standard output.
+        parts: tables, and queries with their grades; consumed once, and not kept.
+        settings: which of the analyses of queries are shown, and at which levels.
+        title: of the pages.
+        review: where single grades can be reviewed.
+
+    Returns:
+        the files, the first page first.
+
+    Raises:
+        InputError: a file cannot be written, or there is more than standard output can take: one page.
     """
-    yield _HEAD.format(title=escape(title))
-    for section in sections:
-        yield from _section(section)
-    yield _TAIL
+    with _Pages(path, title) as pages:
+        look = LookAt(settings, review)
+        contents: list[tuple[str, Link, int]] = []
+        for count, part in enumerate(parts):
+            if isinstance(part, Section):
+                look.add_section(part)
+                place = pages.add_all(_section_blocks(part, f"t{count}"), f"t{count}")
+                contents.append((_NAMES.get(part.kind, readable(part.kind)), place, len(part.rows)))
+            else:
+                pages.heading = f"<h2>{page_text(part.text or part.query_id)}, continued</h2>\n"
+                look.add(part, query_blocks(part, count, settings, review, pages.add))
+            del part
+        first, *further = look.query_lists() or [""]
+        for count, block in enumerate(further):
+            # Thousands of queries have their list on pages of their own.
+            contents.append(
+                ("Queries, continued", pages.add(f'<p id="l{count}"></p>{block}', f"l{count}"), block.count("<tr>"))
+            )
+        return pages.finish(f"{look.html()}{_contents(contents)}{first}")
 
 
-def _section(section: Section) -> Iterator[str]:
-    kind, name = escape(section.kind), escape(_NAMES.get(section.kind, section.kind))
-    count = len(section.rows)
-    # What there is a lot of stays closed.
-    opened = "" if section.kind in ("grading", "grid") else " open"
-    yield f'<details data-kind="{kind}" data-name="{name}"{opened}>\n'
-    heading = f'<h2 dir="auto">{_text(section.title)}</h2>'
-    yield f"<summary><span>{name} ·</span> {heading} <span>({count})</span></summary>\n"
-    if section.figure:
-        yield f"<figure>{section.figure}</figure>\n"
-    yield '<div class="scroll" tabindex="0"><table>\n<thead><tr>'
-    yield "".join(f'<th scope="col" dir="auto">{_text(column)}</th>' for column in section.columns)
-    yield "</tr></thead>\n<tbody>\n"
-    place = next((at for at, column in enumerate(section.columns) if column in ("grade", "best", "best_grade")), None)
-    for row in section.rows:
-        grade = None if place is None else row[place]
-        yield "<tr>" if grade is None else f'<tr data-grade="{_text(str(grade))}">'
-        yield "".join(_cell(cell) for cell in row)
-        yield "</tr>\n"
-    yield "</tbody></table></div>\n</details>\n"
+class _Pages:
+    """Pages that are written as soon as they are full."""
+
+    def __init__(self, path: str, title: str) -> None:
+        self._path, self._title = path, title
+        self._blocks: list[str] = []
+        self._size = 0
+        self._written: list[str] = []
+        # What a page begins with that goes on with a query.
+        self.heading = ""
+
+    def __enter__(self) -> _Pages:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            for name in self._written:
+                with contextlib.suppress(OSError):
+                    Path(name).unlink()
+
+    def add(self, block: str, anchor: str) -> Link:
+        """Puts a block of markup on the page that has room for it; links in it lead to pages by `PAGE`."""
+        # Links take room when pages have their names.
+        size = len(block.encode("utf-8")) + block.count(PAGE) * len(self._name(1))
+        if self._blocks and self._size + size > LARGEST_PAGE * 0.95:
+            self._write()
+            if self.heading and not block.startswith("<h2"):
+                self._blocks.append(self.heading)
+        self._blocks.append(block)
+        self._size += size
+        return Link(len(self._written) + 1, anchor)
+
+    def add_all(self, blocks: Iterable[str], anchor: str) -> Link:
+        """The same of several; the place of the first one."""
+        places = [self.add(block, anchor) for block in blocks]
+        return places[0]
+
+    def finish(self, first: str) -> list[str]:
+        """Writes what is left, and the first page, whose content is given."""
+        size = self._size + len(first.encode("utf-8"))
+        if not self._written and size <= LARGEST_PAGE * 0.95:
+            self._put(self._path, [first, *self._blocks], one_page=True)
+            return [self._path]
+        self._write()
+        self._put(self._path, [first])
+        return [self._path, *self._written]
+
+    def _write(self) -> None:
+        if self._path == "-":
+            raise InputError("the report takes several pages; name a file for the first one", settings=("output",))
+        name = self._name(len(self._written) + 1)
+        self._put(name, [f'<p><a href="{page_text(Path(self._path).name)}">What to look at</a></p>\n', *self._blocks])
+        self._written.append(name)
+        self._blocks.clear()
+        self._size = 0
+
+    def _name(self, page: int) -> str:
+        path = Path(self._path)
+        return os.fspath(path.with_name(f"{path.stem}-{page}{path.suffix}"))
+
+    def _put(self, name: str, blocks: Sequence[str], one_page: bool = False) -> None:
+        def linked(block: str) -> str:
+            parts = block.split(PAGE)
+            # Behind each mark stands the number of the page, and a #.
+            return parts[0] + "".join(self._target(part, one_page) for part in parts[1:])
+
+        with atomic_writer(name) as stream:
+            body = [
+                f"<header><h1>{page_text(self._title)}</h1></header>\n{SEARCH}<main>\n",
+                *map(linked, blocks),
+                "</main>\n",
+            ]
+            stream.writelines(page(self._title, body, style=STYLE, script=SCRIPT))
+
+    def _target(self, part: str, one_page: bool) -> str:
+        number_of, _, rest = part.partition("#")
+        return f"#{rest}" if one_page else f"{page_text(Path(self._name(int(number_of))).name)}#{rest}"
 
 
-def _text(text: str) -> str:
-    # Browsers drop or replace control characters; lines of a text stay lines.
-    return escape("\n".join(map(escaped, text.split("\n"))))
+def _contents(contents: Sequence[tuple[str, Link, int]]) -> str:
+    if not contents:
+        return ""
+    links = "".join(
+        f'<li><a href="{place.href}">{page_text(name)}</a> ({rows})</li>\n' for name, place, rows in contents
+    )
+    return f"<h2>Tables</h2>\n<ul>\n{links}</ul>\n"
 
 
-def _cell(cell: Cell) -> str:
+def _section_blocks(section: Section, anchor: str) -> Iterator[str]:
+    """A table, in as many blocks as it needs."""
+    order = sorted(range(len(section.columns)), key=lambda place: _rank(section.columns[place]))
+    heads = [_HEADS.get(section.columns[place], readable(section.columns[place])) for place in order]
+    rows = (
+        "<tr>" + "".join(_cell(row[place], section.columns[place]) for place in order) + "</tr>\n"
+        for row in section.rows
+    )
+    name = page_text(_NAMES.get(section.kind, readable(section.kind)))
+    for number_of, (body, _) in enumerate(rows_in_blocks(rows)):
+        start = f'<h2 id="{anchor}">{name}</h2>\n<p class="note">{page_text(section.title)}</p>\n'
+        figure = f"<figure>{section.figure}</figure>\n" if section.figure else ""
+        yield (start + figure if number_of == 0 else f"<p>{name}, continued</p>\n") + table(heads, body)
+
+
+def _rank(column: str) -> tuple[int, int]:
+    if column in _FIRST:
+        return 0, _FIRST.index(column)
+    return (2, _LAST.index(column)) if column in _LAST else (1, 0)
+
+
+def _cell(cell: Cell, column: str) -> str:
     if isinstance(cell, Undefined):
-        return f'<td class="none">– ({_text(cell.reason)})</td>'
+        return f'<td class="none">– ({page_text(cell.reason)})</td>'
     value = cell.value if isinstance(cell, Marked) else cell
     if value is None:
         return '<td class="none">–</td>'
     if isinstance(value, str):
-        return f'<td dir="auto">{_text(value)}</td>'
+        kind = ' class="id"' if column in _LAST else ""
+        return f'<td dir="auto"{kind}>{page_text(value)}</td>'
     return f'<td class="number">{number(value) if isinstance(value, float) else value}</td>'

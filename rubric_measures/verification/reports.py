@@ -32,6 +32,7 @@ __all__ = [
     "ReportSettings",
     "check_reports",
     "chosen_queries",
+    "report_parts",
     "report_sections",
 ]
 
@@ -141,7 +142,20 @@ def _no_grades(source: GradedFile) -> InputError:
 
 
 def report_sections(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
-    """The sections of the reports: first the statistics, then the analyses, query by query.
+    """The sections of the reports: first the statistics, then the analyses, query by query; see `report_parts`."""
+    for part in report_parts(source, bank, settings):
+        if isinstance(part, Section):
+            yield part
+        else:
+            yield from _of_query(part, settings)
+        # Not while the next query is read.
+        del part
+
+
+def report_parts(
+    source: GradedFile, bank: TestBank | None, settings: ReportSettings
+) -> Iterator[Section | CheckedQuery]:
+    """The sections of the statistics, then the queries that the analyses are about.
 
     Args:
         source: the records.
@@ -162,7 +176,7 @@ def report_sections(source: GradedFile, bank: TestBank | None, settings: ReportS
         yield from _analyses(source, bank, settings)
 
 
-def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
+def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[CheckedQuery]:
     selector = GradeSetSelector(settings.wanted, source.name)
     # What stands before the first grade waits for it: only then it is known whether there is a scale.
     waiting: list[CheckedQuery] | None = [] if _LEVELLED & set(settings.reports) else None
@@ -174,16 +188,14 @@ def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSetting
             continue
         if waiting is not None:
             level_of(query, settings.min_rating)
-            for before in waiting:
-                yield from _of_query(before, settings)
+            yield from waiting
             waiting = None
-        yield from _of_query(query, settings)
+        yield query
         # Not while the next query is read.
         del query
     if not selector.found:
         raise _no_grades(source)
-    for before in waiting or ():
-        yield from _of_query(before, settings)
+    yield from waiting or ()
     if lacks_order:
         text = "%s: no grade says how sure it is, so the best come first; label probabilities or replicates say it"
         logging.getLogger("rubric_measures").warning(text, source.name)

@@ -26,8 +26,9 @@ from rubric_measures.verification.bank_stability import (
     mean_scores,
     query_coverage,
 )
-from rubric_measures.verification.html_report import render_html
+from rubric_measures.verification.html_report import write_html
 from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_report
+from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
 from tests.strategies import Case, cases
@@ -229,7 +230,7 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["verify", graded, "--item-statistics", "--run", runs[2]]) == 2
     assert "none of the 1 runs" in capsys.readouterr().err
     assert main(["verify", graded, "--run", runs[0]]) == 2
-    assert "(--run, --item-statistics)" in capsys.readouterr().err
+    assert "(--run, --item-statistics, --bank-report)" in capsys.readouterr().err
 
 
 def test_queries_of_the_bank_without_passages_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -254,7 +255,8 @@ def test_a_figure_that_cannot_be_drawn_is_refused_first(
 def test_the_report_draws_the_size_of_the_bank_without_matplotlib(tmp_path: Path) -> None:
     coverage = item_report(queries_of(tmp_path, FLIPPING)).coverage
     section = stability_section(coverage, bank_stability(coverage, rounds=20, seed=7))
-    page = "".join(render_html([section]))
+    write_html(str(tmp_path / "page.html"), [section], ReportSettings())
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     # A dot a size with a defined τ; the numbers of the table are the tooltips.
     assert page.count("<circle") == sum(isinstance(row[3], float) for row in section.rows) == 4
     assert "<title>4: 1.0000 (1.0000 to 1.0000)</title>" in page and 'role="img"' in page

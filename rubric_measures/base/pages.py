@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable
 from html import escape
 
 from rubric_measures.base.errors import escaped
 
-__all__ = ["fold", "page", "text", "words"]
+__all__ = ["fold", "page", "readable", "text", "words"]
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --soft: #f3f5f7; --line: #c5ccd3; --edge: #7a838c;
@@ -100,3 +101,13 @@ def page(title: str, body: Iterable[str], *, style: str = "", script: str = "") 
     )
     yield from body
     yield f"{f'<script>{script}</script>' if script else ''}\n</body>\n</html>\n"
+
+
+def readable(name: str) -> str:
+    """The name of a column as people read it.
+
+    >>> readable("by_not_relevant")
+    'By not relevant'
+    """
+    words = re.sub(r"[_-]+", " ", name).strip()
+    return words[:1].upper() + words[1:]
