@@ -117,7 +117,7 @@ def ranked_topics(lines: Iterable[tuple[int, bytes]]) -> list[RankedTopic]:
     """The topics of a TREC run, and what cannot be read of it."""
     topics: dict[str, RankedTopic] = {}
     for number, data in lines:
-        columns = data.decode("utf-8", "replace").split()
+        columns = [part.decode("utf-8", "replace") for part in data.split()]
         topic = topics.setdefault(columns[0] if len(columns) == 6 else "", RankedTopic(columns[0], number))
         if len(columns) != 6 or columns[1] != "Q0":
             problem = f"has {len(columns)} columns; expected 6: {_COLUMNS}"

@@ -268,7 +268,7 @@ def test_rankings_of_ragtime_are_looked_at(tmp_path: Path, lines: list[str], fin
 
 def test_a_ranking_that_is_none_does_not_pass(tmp_path: Path) -> None:
     path = tmp_path / "run.txt"
-    for text in ("", "{}\n", "no ranking\n"):
+    for text in ("", "{}\n", "no ranking\n", "\x1c\n"):
         path.write_text(text)
         assert [one.severity for one in check_run(path, "ragtime2", topics={})] == ["error"]
 
