@@ -173,7 +173,9 @@ class Correlations:
             raise InputError("leaderboards are drawn; a grid is not", settings=("plot",))
         first = f"official {official.name}"
         if kind == "ranks":
-            save_figures([plot_ranks(official.means, {name: one.means for name, one in named.items()}, first)], path)
+            queries = len({query for values in official.queries.values() for query in values})
+            others = {name: one.means for name, one in named.items()}
+            save_figures([plot_ranks(official.means, others, first, queries)], path)
             return
         if len(named) > 1:
             raise InputError(f"a figure of kind {kind} shows one column; choose it", settings=("measures",))

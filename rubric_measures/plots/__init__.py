@@ -4,8 +4,9 @@ Every function takes plain data and returns a figure, or raises `MissingExtraErr
 `files.save_figures` writes it. Nothing here touches the global state of matplotlib, so figures can be made in any
 thread and on machines without a display. Scores are drawn as they are; where they are not, the axis says so.
 
-- `boards`: one leaderboard: dots, the runs' groups.
-- `scores`: scores of runs against other scores of the same runs.
-- `labels`: labels of graders against each other.
+- `dots`: one leaderboard: means, intervals, queries, quartiles; `comparisons`: differences, groups of equals.
+- `cells`: items by runs, queries by runs.
+- `scores`: scores of runs against other scores of the same runs; smaller banks.
+- `labels`: labels of graders against each other, confidence against them; `tournaments`: ratings and games.
 - `style`, `files`: how all of them look; how they are written.
 """

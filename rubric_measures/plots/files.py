@@ -35,7 +35,8 @@ _PAGE = """<!doctype html>
 :root {{ color-scheme: light dark; }}
 body {{ margin: 0 auto; padding: 1rem; max-width: 72rem; font: 1rem/1.5 system-ui, sans-serif; }}
 h1, h2 {{ font-size: 1.1rem; font-weight: 600; }}
-figure {{ margin: 0 0 2rem; padding: .5rem; background: #fff; overflow-x: auto; }}
+/* The pictures are drawn for white paper. */
+figure {{ margin: 0 0 2rem; padding: .5rem; background: #fff; color: #000; overflow-x: auto; }}
 figure svg {{ max-width: 100%; height: auto; }}
 </style>
 </head>
@@ -131,7 +132,7 @@ def _page(figures: Iterable[Figure]) -> bytes:
         drawing = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>f{number}-", drawing)
         drawing = drawing.replace("<svg", f'<svg role="img" aria-label="{html.escape(title)}"', 1)
         heading = "h2" if number else "h1"
-        parts.append(f"<{heading}>{html.escape(title)}</{heading}>\n<figure>\n{drawing}</figure>\n")
+        parts.append(f'<{heading}>{html.escape(title)}</{heading}>\n<figure tabindex="0">\n{drawing}</figure>\n')
     return _PAGE.format(title=html.escape(name), body="".join(parts)).encode("utf-8")
 
 

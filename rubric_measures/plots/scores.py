@@ -39,7 +39,9 @@ def _shown(value: float | None) -> str:
     return "undefined" if value is None else shown_number(value)
 
 
-def plot_ranks(official: Mapping[str, float], others: Mapping[str, Mapping[str, float]], name: str) -> Figure:
+def plot_ranks(
+    official: Mapping[str, float], others: Mapping[str, Mapping[str, float]], name: str, queries: int = 0
+) -> Figure:
     """Ranks against official ranks, a panel a leaderboard, with τ; the runs that move most are named.
 
     Equal scores share the mean of their ranks; rank 1 is the best, at the upper left. On the line both leaderboards
@@ -49,6 +51,7 @@ def plot_ranks(official: Mapping[str, float], others: Mapping[str, Mapping[str, 
         official: run -> official score, higher is better.
         others: name of a leaderboard -> run -> score.
         name: of the official scores.
+        queries: how many queries these are over; 0 where nobody knows.
 
     Raises:
         InputError: there is no leaderboard, or one without any of the runs.
@@ -82,7 +85,8 @@ def plot_ranks(official: Mapping[str, float], others: Mapping[str, Mapping[str, 
         axes.set_ylabel("rank", fontsize=9)
         axes.locator_params(integer=True, nbins=8)
         axes.set_aspect("equal")
-    titled(figure, f"Ranks of runs against those by {name}")
+    over = f" over {queries} queries" if queries else ""
+    titled(figure, f"Ranks of {len(official)} runs against those by {name}{over}")
     legend_below(figure)
     return figure
 
@@ -211,12 +215,13 @@ def plot_length(
     return figure
 
 
-def plot_stability(sizes: Sequence[int], taus: Sequence[tuple[float, float, float]]) -> Figure:
+def plot_stability(sizes: Sequence[int], taus: Sequence[tuple[float, float, float]], of: str = "") -> Figure:
     """τ to the full bank over the bank's size: the mean as a line, the range of the samples as a band.
 
     Args:
         sizes: items a query.
         taus: mean, least and greatest τ of the samples, of each size.
+        of: what is ranked over what: "7 runs over 9 queries".
 
     Raises:
         InputError: there is no size.
@@ -230,6 +235,6 @@ def plot_stability(sizes: Sequence[int], taus: Sequence[tuple[float, float, floa
     axes.locator_params(axis="x", integer=True)
     name_axes(axes, "items a query", "τ to the leaderboard of the full bank")
     axes.grid(color="0.92", linewidth=0.6)
-    titled(figure, "How few items keep the leaderboard: τ of random parts of the bank")
+    titled(figure, f"How few items keep the leaderboard{f' of {of}' if of else ''}: τ of random parts of the bank")
     legend_below(figure)
     return figure

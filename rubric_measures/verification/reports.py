@@ -324,4 +324,5 @@ def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Sec
             for one in points
             if one.mean is not None and one.low is not None and one.high is not None
         }
-        save_figures([plot_stability(list(drawn), list(drawn.values()))], settings.plot)
+        of = f"{len(report.coverage.runs)} runs over {len(report.coverage.items)} queries"
+        save_figures([plot_stability(list(drawn), list(drawn.values()), of)], settings.plot)

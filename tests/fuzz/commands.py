@@ -217,7 +217,9 @@ review {graded.jsonl} --bank {questions.jsonl} --state out/s --import {page-grad
 """
 _PLOTS = f"""
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.svg
+leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.html --plot-kind heat
 compare {{board.json}} -m RubricCover(rel=4)@5 --plot out/p.svg {_QUICK}
+tournament {{games.jsonl}} {_QUICK} --replays 20 --plot out/p.svg
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --plot out/p.svg
 """
 

@@ -83,7 +83,7 @@ def test_labels_of_passages_have_no_items(tmp_path: Path) -> None:
     runs = {"one": {"q1": {"d1": 1.0}, "q2": {"d1": 1.0}}}
     board = score(grades, runs, "P@1")
     board.plot(tmp_path / "heat.html", "heat", grades=grades, runs=runs)
-    assert (tmp_path / "heat.html").read_text().count("<figure>") == 1
+    assert (tmp_path / "heat.html").read_text().count("<figure ") == 1
 
 
 def test_kinds_of_pictures_of_a_board(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

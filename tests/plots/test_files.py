@@ -106,3 +106,17 @@ def test_long_names_stay_inside_the_figure() -> None:
             assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, text.get_text()
     # Nothing of a name is lost to the line breaks.
     assert "".join(figures[0].axes[0].get_ylabel().split()) == f"{names[0]}−{names[1]}"
+
+
+def test_a_page_is_readable_in_a_browser(tmp_path: Path) -> None:
+    browser = pytest.importorskip("tests.browser")
+    if browser.CHROMIUM is None or browser.DRIVER is None:
+        pytest.skip("needs chromium and chromedriver")
+    path = tmp_path / "page.html"
+    pages = [dots.plot_dots(["a", "b"], [PANEL], "title"), cells.plot_items(["one"], {"a": [1]}, "q1", (0, 5), 4)]
+    save_figures(pages, path)
+    page = browser.Browser(tmp_path / "profile", path.as_uri())
+    try:
+        browser.check_page(page, [""])
+    finally:
+        page.driver.quit()

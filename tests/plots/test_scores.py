@@ -20,7 +20,8 @@ def drawn(figure):
 def test_ranks_against_ranks_name_what_moves() -> None:
     official = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
     # Official ranks 1 to 4; the other leaderboard has b and c tied at 2.5, d first and a last.
-    figure = scores.plot_ranks(official, {"x": {"d": 30, "b": 20, "c": 20, "a": 10}, "y": {"a": 2, "b": 1}}, "nDCG")
+    figure = scores.plot_ranks(official, {"x": {"d": 30, "b": 20, "c": 20, "a": 10}, "y": {"a": 2, "b": 1}}, "nDCG", 9)
+    assert figure.get_suptitle() == "Ranks of 4 runs against those by nDCG over 9 queries"
     found = drawn(figure)
     assert found["runs-1"].get_xydata().tolist() == [[2, 2.5], [3, 2.5]]
     assert found["outliers-1"].get_xydata().tolist() == [[1, 4], [4, 1]]
@@ -76,7 +77,8 @@ def test_names_keep_out_of_each_others_way() -> None:
 
 
 def test_stability_is_mean_and_range() -> None:
-    figure = scores.plot_stability([1, 5], [(0.5, 0.2, 0.8), (1.0, 1.0, 1.0)])
+    figure = scores.plot_stability([1, 5], [(0.5, 0.2, 0.8), (1.0, 1.0, 1.0)], "7 runs over 9 queries")
+    assert " ".join(figure.get_suptitle().split()).startswith("How few items keep the leaderboard of 7 runs over 9")
     assert drawn(figure)["means"].get_xydata().tolist() == [[1, 0.5], [5, 1.0]]
     (band,) = figure.axes[0].collections
     assert {tuple(point) for point in band.get_paths()[0].vertices.tolist()} >= {(1, 0.2), (1, 0.8), (5, 1.0)}
