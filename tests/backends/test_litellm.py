@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from rubric_measures.backends import make_backend
 from rubric_measures.backends.base import llm_name
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from tests.backends.test_end_to_end_http import _environment, grades, model, says, write_items, write_passages
+from tests.backends.test_end_to_end_http import _environment, grades, model, says, sets, write_items, write_passages
 from tests.fault_server import Running
 
 pytest.importorskip("litellm")
@@ -21,8 +22,9 @@ __all__ = ["_environment"]  # a fixture, for every test here as well
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def asked(server: Running, name: str = "m") -> list[str]:
-    return ["--model", f"litellm:openai/{name}", "--base-url", server.url]
+def asked(server: Running, name: str = "m", provider: str = "openai", **options: object) -> list[str]:
+    more = [part for key, value in options.items() for part in ("--model-option", f"{key}={value}")]
+    return ["--model", f"litellm:{provider}/{name}", "--base-url", server.url, *more]
 
 
 def test_grades_come_through_the_library_and_stay_in_the_cache(tmp_path: Path) -> None:
@@ -53,6 +55,65 @@ def test_a_wrong_key_and_a_wrong_model_cost_one_call(
     said = capsys.readouterr().err
     assert said.count("cannot be used: HTTP 404") == 1 and said.count("cannot be used: HTTP 401") == 1
     assert "wrong-key" not in said and "Traceback" not in said
+
+
+def test_a_model_that_thinks_is_graded_with_the_defaults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes no temperature, calls the longest reply by its newer name, thinks for 900 tokens, and shows them."""
+    monkeypatch.setenv("OPENAI_API_KEY", "the-key")
+    passages, bank = write_passages(tmp_path, sun="the sun", moon="a moon"), write_items(tmp_path, "How long?")
+    out = tmp_path / "out.jsonl"
+    rules = [says("5", "the sun"), says("2", "a moon")]
+    with model(tmp_path, *rules, renamed=1, thoughts=900, shows_thoughts="reasoning_content") as server:
+        assert main(["grade", passages, "--bank", bank, *asked(server, "warm"), "-o", str(out)]) == 0
+        sent = server.get("/fields")
+    # Refused for one field, then for the other, then cut while it thought; each grade is one call then.
+    key = {"model": "warm", "authorization": "Bearer the-key"}
+    assert sent == [
+        {**key, "temperature": 0, "max_tokens": 64},
+        {**key, "max_tokens": 64},
+        {**key, "max_completion_tokens": 64},
+        *2 * [{**key, "max_completion_tokens": 64 + 4096}],
+    ]
+    assert capsys.readouterr().err.count("takes no temperature of ours") == 1
+    assert grades(out) == {"sun": {"How long?": 5}, "moon": {"How long?": 2}}
+    kept = (sets(out)["sun"].model_extra or {})["details"]["q1/How long?"]
+    assert str(kept["thinking"]).startswith("Maybe 2.")
+    calls = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())["calls"]
+    assert (calls["reasoning_tokens"], calls["left_out"]) == (2 * 900, {"temperature": 2})
+
+
+def test_what_the_library_itself_refuses_is_learned_too(tmp_path: Path) -> None:
+    """It knows by the name that the model takes no temperature, and makes no call with one."""
+    passages, bank = write_passages(tmp_path, sun="the sun"), write_items(tmp_path, "How long?")
+    out = tmp_path / "out.jsonl"
+    with model(tmp_path, says("5", "the sun"), renamed=1) as server:
+        assert main(["grade", passages, "--bank", bank, *asked(server, "o3-mini"), "-o", str(out)]) == 0
+        sent = server.get("/fields")
+    assert sent == [{"model": "o3-mini", "max_completion_tokens": 64, "authorization": "Bearer none"}]
+    assert grades(out) == {"sun": {"How long?": 5}}
+
+
+def test_other_providers_never_see_the_key_of_openai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "the-key")
+    monkeypatch.setenv("HOSTED_VLLM_API_KEY", "another")
+    passages, bank = write_passages(tmp_path, sun="the sun"), write_items(tmp_path, "How long?")
+    with model(tmp_path, says("5", "the sun")) as server:
+        command = ["grade", passages, "--bank", bank, *asked(server, provider="hosted_vllm")]
+        assert main([*command, "-o", str(tmp_path / "out.jsonl")]) == 0
+        assert [one["authorization"] for one in server.get("/fields")] == ["Bearer another"]
+
+
+@pytest.mark.parametrize("structured", ["choice", "json_schema", "auto"])
+def test_replies_are_held_to_labels(tmp_path: Path, structured: str) -> None:
+    passages, bank = write_passages(tmp_path, sun="the sun"), write_items(tmp_path, "How long?")
+    out = tmp_path / "out.jsonl"
+    name = "plain" if structured == "json_schema" else "obedient"
+    with model(tmp_path, says("no label", "the sun")) as server:
+        command = ["grade", passages, "--bank", bank, *asked(server, name, structured=structured), "-o", str(out)]
+        assert main(command) == 0
+    assert grades(out) == {"sun": {"How long?": 0}}
 
 
 def test_names_and_settings() -> None:

@@ -111,6 +111,18 @@ def test_a_reply_that_is_cut_is_asked_for_once_more_with_four_times_the_tokens(
         assert server.stats()["calls"] == before + 20
 
 
+def test_a_reply_that_is_cut_in_a_batch_is_asked_for_once_more(tmp_path: Path) -> None:
+    out, state = tmp_path / "out.jsonl", tmp_path / "batches.json"
+    with model(tmp_path, *RULES, thoughts=150, batch_polls=0) as server:
+        command = [*inputs(tmp_path), *endpoint(server, batch=state, poll=0.01), "-o", str(out)]
+        assert main(command) == 0
+        # 64 tokens were too few; the second batch has 256.
+        assert set(server.stats()["answers"].values()) == {2}
+    assert grades(out) == EXPECTED
+    assert {found["max_tokens"] for found in details(sets(out)["p0"]).values()} == {256}
+    assert not state.exists()
+
+
 def test_what_was_read_of_a_cut_reply_stays_where_the_longer_one_never_comes(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     with model(tmp_path, *RULES, thoughts=150, most_tokens=100) as server:
