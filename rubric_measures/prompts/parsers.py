@@ -130,10 +130,13 @@ def parse_yes_no(text: str) -> Parsed[int]:
     >>> parse_yes_no("No, it only lists prices."), parse_yes_no("The answer to this is yes").value
     (Parsed(value=0, reason=''), 1)
     """
-    reply = _ECHO.sub(" ", clean_reply(text)).strip()
+    whole = clean_reply(text)
+    reply = _ECHO.sub(" ", whole).strip()
     found = read_verdict(reply, "(?P<n>yes|no)", lambda match: (int(match["n"].lower() == "yes"), ""))
     if found is None and (opening := _OPENING.match(reply)):
         return Parsed(int(bool(opening["yes"])))
+    if reply != whole.strip():
+        return found or Parsed(None, "yes and no are named together, and neither is the verdict")
     return found or Parsed(None, "no yes or no in the reply" if reply else "the reply is empty")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -49,6 +50,8 @@ __all__ = [
     "static_page",
     "write_queue",
 ]
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 NAMES = ("graded.jsonl.gz", "bank.jsonl", "audit.jsonl")
 
@@ -304,7 +307,9 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
     if not isinstance(value, dict):
         raise FormatError("expected {uid, person, time, query_id, doc_id, item_id, grade}", path=name, line=line)
     for field in ("uid", "person", "time", "query_id", "doc_id", "item_id"):
-        if not isinstance(value.get(field), str) or not value[field].strip():
+        said = value.get(field)
+        # Half surrogate pairs can stand in JSON, but not in a file.
+        if not isinstance(said, str) or not said.strip() or _HALF_PAIR.search(said):
             raise FormatError("expected a text", path=name, line=line, field=field)
     grade = value.get("grade")
     if "grade" not in value or (grade is not None and (type(grade) is not int or grade not in material.scale)):
@@ -323,7 +328,6 @@ def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
     blind = not material.was_shown(assessor, cell)
     payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": blind, "source": PAGE}
     if isinstance(value.get("note"), str) and value["note"].strip():
-        # Half surrogate pairs can stand in JSON, but not in a file.
         payload["note"] = value["note"].strip().encode("utf-8", "replace").decode("utf-8")
         if None not in (grade, grader) and grade != grader:
             payload["decision"] = "override"

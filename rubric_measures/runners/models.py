@@ -73,7 +73,8 @@ class CallSettings:
     """Which model is asked, and how: see `RunnerOptions`.
 
     Attributes:
-        model: its name (`lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`), or a backend of one's own.
+        model: its name (`lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`), or a backend of
+            one's own.
     """
 
     model: str | Backend

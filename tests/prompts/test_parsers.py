@@ -632,6 +632,15 @@ def test_yes_no(reply: str, value: int | None) -> None:
     assert parse_yes_no(reply).value == value
 
 
+def test_why_there_is_no_yes_or_no() -> None:
+    reasons = [parse_yes_no(reply).reason for reply in ("Yes and no", "maybe", "<think>yes</think>")]
+    assert reasons == [
+        "yes and no are named together, and neither is the verdict",
+        "no yes or no in the reply",
+        "the reply is empty",
+    ]
+
+
 LABELS = ("Not relevant", "Somewhat relevant", "Very relevant")
 
 

@@ -638,6 +638,7 @@ def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
         {"item_id": None},
         {"time": "now"},
         {"person": "\ud800"},
+        {"uid": "a\ud800"},
     ],
 )
 def test_grades_of_a_page_are_checked_all_or_none(
