@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 from rubric_measures.api._cascading import Second
 from rubric_measures.api._loading import Bank, File, bank_of, file_path, is_file, listed
 from rubric_measures.api._records import GradedRecords, PassageRecords
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming
 
 if TYPE_CHECKING:
     from rubric_measures.backends import Backend
@@ -164,7 +164,8 @@ def grade(
     prompt_files = (name for name in prompts if name.endswith(".toml"))
     read = [bank, old_bank, query_texts, documents, calls.get("prices"), *scripted, *prompt_files]
     most = _citations(support, collection, citations)
-    given = ", ".join(os.fspath(one) for one in listed(passages) if isinstance(one, str | os.PathLike))
+    given_files = [os.fspath(one) for one in listed(passages) if isinstance(one, str | os.PathLike)]
+    given = ", ".join(given_files)
     if most is not None:
         read += [collection, *listed(passages)]
     _keep_files(output, manifest, cache, passages if most is None else None, chosen, read)
@@ -173,7 +174,9 @@ def grade(
 
         _refuse_beside_support(bank=bank, documents=documents, only_changed=only_changed, limit=limit)
         passages = answered = support_records(passages, collection)
-        made = sentence_bank(answered, _texts_of_queries(query_texts))
+        texts = _texts_of_queries(query_texts)
+        with naming(*given_files):
+            made = sentence_bank(answered, texts)
     else:
         made = _bank(bank, query_texts, prompts)
         _note_missing(made, prompts)

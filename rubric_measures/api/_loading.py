@@ -218,16 +218,18 @@ class Records:
         source: the file, or the records themselves.
         bank: the test bank.
         wanted: which grades count.
+        called: what records that are no file are called in messages.
     """
 
     source: str | Sequence[QueryPassages]
     bank: TestBank | None
     wanted: GradeFilter
+    called: str = "the records"
 
     @property
     def name(self) -> str:
         """What the records are called in messages."""
-        return self.source if isinstance(self.source, str) else "the records"
+        return self.source if isinstance(self.source, str) else self.called
 
     @property
     def is_large(self) -> bool:
@@ -444,9 +446,9 @@ def load(
     known_bank = bank_of(bank)
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale_of(scale)}
 
-    def of_records(records: str | Sequence[QueryPassages]) -> Grades:
+    def of_records(records: str | Sequence[QueryPassages], called: str = "the records") -> Grades:
         wanted = grade_filter(llm, prompt_class, prompt_type, question_set, grade_set, assessors, scale, grade)
-        return RecordGrades(Records(records, known_bank, wanted), on_failed)
+        return RecordGrades(Records(records, known_bank, wanted, called), on_failed)
 
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
@@ -480,7 +482,7 @@ def load(
     if content == "support":
         from rubric_measures.formats.support_labels import read_support_labels, records_of_support_labels
 
-        return of_records(records_of_support_labels(read_support_labels(path)))
+        return of_records(records_of_support_labels(read_support_labels(path)), path)
     if content == "added":
         added = _of_added_format(path)
         return load(added, known_bank, on_failed=on_failed, scale=scale, **chosen)  # type: ignore[arg-type]

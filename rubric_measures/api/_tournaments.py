@@ -160,6 +160,7 @@ def tournament(
         _check_agents(by_assessors, played)
     else:
         from rubric_measures.grading import GradingSettings
+        from rubric_measures.grading.pairing import answers_by_query
         from rubric_measures.runners.models import CallSettings
 
         calls["cache"] = calls.get("cache") or (f"{os.fspath(save)}.cache.sqlite" if save else None)
@@ -168,9 +169,10 @@ def tournament(
         found = _answers(answers)
         # Before anything is spent.
         _check_agents(by_assessors, played, (answer.run_id for answer in found))
+        with naming(*(one for one in _parts(answers) if isinstance(one, str | os.PathLike))):
+            of_queries = answers_by_query(found, agents)
         match = _Match(
-            found,
-            agents,
+            of_queries,
             queries or {},
             _references(documents, level_shown, label_prompt, label_set, not no_annotations),
             prompt,
@@ -326,8 +328,7 @@ def _among(games: list[Preference], agents: Sequence[str]) -> list[Preference]:
 class _Match:
     """Who plays, what the judge sees, and how it is asked."""
 
-    answers: Sequence[Answer]
-    agents: Sequence[str] | None
+    answers: Mapping[str, Mapping[str, str]]
     queries: File | Mapping[str, str]
     references: Mapping[str, Sequence[Reference]]
     prompt: str
@@ -362,12 +363,12 @@ class _Draws:
 def _play(calls: CallSettings, match: _Match, save: _File | None, progress: Progress) -> list[Preference]:
     """Plays what is to be played, keeps all games in a file where one is named, and returns them."""
     from rubric_measures.formats.preferences import write_preferences
-    from rubric_measures.grading.pairing import Game, answers_by_query
+    from rubric_measures.grading.pairing import Game
     from rubric_measures.grading.pairwise import IDENTICAL, PairwiseGrader
     from rubric_measures.runners import RunStats
     from rubric_measures.runners.progress import note_limit
 
-    answers = answers_by_query(match.answers, match.agents)
+    answers = match.answers
     saved: list[Preference] = []
     if save is not None and Path(save).exists():
         if _is_of_battles(os.fspath(save)):

@@ -65,6 +65,10 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("convert qrels.txt --add-run alpha.run -o out", "qrels.txt: runs and judgments can be added to records only"),
         ("leaderboard argue.jsonl --argue --bank weights.jsonl", "weights.jsonl"),
         ("leaderboard argue.jsonl --argue --bank other.jsonl", "argue.jsonl: unknown query 'q1'"),
+        ("qrels support.txt --bank bank.jsonl --per item", "support.txt: holds no grades of items in the bank"),
+        ("grade --support labels.txt -o g --model lexical", "labels.txt"),
+        ("tournament --answers answers.tsv answers.tsv --queries queries.json --model scripted:replies.jsonl --save s",
+         "answers.tsv and 1 more: agent 'x' has two answers to query 'q1'"),
         ("combine graded.jsonl.gz --llm a --llm b --bank one.jsonl", "graded.jsonl.gz:2: unknown query 'q2'"),
         ("tournament games.jsonl", "games.jsonl: no game has a verdict (1 games without)"),
         ("tournament --answers answers.tsv --queries queries.json --model scripted:replies.jsonl --save s",
@@ -82,6 +86,10 @@ def test_what_is_wrong_between_files_names_one_of_them(
         "nugget_bank": {"Who?": {"question": "Who?", "importance": "vital"}, "Why?": {"question": "Why?"}},
     }
     (folder / "weights.jsonl").write_text(json.dumps({**bank, "format_version": "v3"}) + "\n")
+    nul = {"text": "So.", "sentenceId": 0, "citations": [{"citationId": 0, "reference": "d1", "support": "2"}]}
+    support = {"topic_id": "q1", "run_id": "a", "sentences": [nul]}
+    (folder / "support.txt").write_text(json.dumps(support) + "\n")
+    (folder / "labels.txt").write_text(json.dumps({"topic_id": "q1", "run_id": "a\0", "sentences": [nul]}) + "\n")
     (folder / "other.jsonl").write_text('{"qid": "q9", "nuggets": [{"text": "Ada", "importance": "vital"}]}')
     report = {"metadata": {"team_id": "t", "run_id": "a", "topic_id": "q1"}, "responses": [], "references": []}
     (folder / "argue.jsonl").write_text(json.dumps({"report": report, "judgments": []}) + "\n")
