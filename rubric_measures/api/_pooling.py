@@ -27,7 +27,7 @@ Pooled: TypeAlias = "Runs | Answer | Iterable[AnyRun | Answer]"
 
 def pool(
     runs: Pooled = (),
-    collection: _File | Collection | None = None,
+    collection: _File | Sequence[_File] | Collection | None = None,
     *,
     depth: int = 20,
     queries: File | Mapping[str, str] | Iterable[str] | None = None,
@@ -49,7 +49,8 @@ def pool(
     Args:
         runs: run files, runs in memory (see `score`), or generated answers (reports, or files with query_id, run_id
             and text); none takes those of the collection.
-        collection: the texts: a folder, a file of documents or records, an id of ir_datasets, or a collection.
+        collection: the texts: a folder, a file of documents or records, an id of ir_datasets, or a collection; or
+            several files of documents.
         depth: documents of each ranking; answers are always taken whole.
         queries: pool these queries: ids, query -> text, or a query file; None takes the collection's, else all.
         judgments: what assessors said: rows or a qrels file; None takes the collection's.
@@ -81,8 +82,10 @@ def pool(
 
         listed = [named(one) for one in _several(runs)]
         queries, judgments, topics = (named(source) for source in (queries, judgments, topics))
-        keep_inputs(output, *listed, queries, judgments, topics, collection)
-        known: Any = load_collection(os.fspath(collection)) if isinstance(collection, str | os.PathLike) else collection
+        several: list[Any] = list(collection) if isinstance(collection, list | tuple) else [collection]
+        keep_inputs(output, *listed, queries, judgments, topics, *several)
+        are_files = all(isinstance(one, str | os.PathLike) for one in several)
+        known: Any = load_collection(list(map(os.fspath, several))) if are_files else collection
         if known is not None and not hasattr(known, "has_docs"):
             problem = f"collection: {known!r:.60} is none; give a folder, a file, an id of ir_datasets, or a Collection"
             raise InputError(problem, settings=("collection",))

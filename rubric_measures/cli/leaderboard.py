@@ -193,7 +193,7 @@ def _check_report(options: argparse.Namespace) -> None:
         raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")
     if options.graded == "-":
         raise InputError("--report reads the records twice; name a file")
-    keep_inputs(options.report, options.graded, options.bank, options.assessor_scores, *options.runs)
+    keep_inputs(options.report, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
     keep_apart(output=options.output, plot=options.plot, report=options.report)
 
 

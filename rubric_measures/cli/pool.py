@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--collection",
         "-c",
         metavar="SOURCE",
-        help="texts: a folder, a file of documents or records, an ir_datasets id; without RUNs its runs are pooled",
+        action="append",
+        help="texts: a folder, a file of documents or records, an ir_datasets id; without RUNs its runs are pooled; "
+        "repeat it for several files of documents",
     )
     parser.add_argument("--depth", "-k", type=int, default=20, help="documents of each ranking (default 20)")
     parser.add_argument("--queries", metavar="FILE", help="pool these queries (default: the collection's, else all)")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 from ir_datasets.formats import (
     BaseDocs,
@@ -17,45 +16,8 @@ from ir_datasets.formats import (
     GenericScoredDoc,
 )
 from ir_datasets.indices import Docstore
-from pydantic import Field, TypeAdapter
 
-from rubric_measures.base.json_files import JsonLines
 from rubric_measures.formats.trec import Run
-from rubric_measures.records.models import Record
-
-
-class TitledDoc(NamedTuple):
-    """A document of a collection in which documents have titles."""
-
-    doc_id: str
-    title: str
-    text: str
-
-    def default_text(self) -> str:
-        """title and text"""
-        return f"{self.title}\n{self.text}".strip()
-
-
-class _Doc(Record):
-    doc_id: Annotated[str, Field(min_length=1)]
-    text: str
-    title: str | None = None
-
-
-_DOCS = JsonLines(TypeAdapter(_Doc), "documents", lambda doc: (doc.doc_id,))
-
-
-def read_docs(path: Path) -> dict[str, Any]:
-    """doc_id -> document of a JSON lines file {"doc_id", "text", "title"?}; other fields are not read.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file and line: not JSON, a field is missing, an id comes twice, there are no documents.
-    """
-    rows = _DOCS.read(path)
-    if any(row.title for row in rows):
-        return {row.doc_id: TitledDoc(row.doc_id, row.title or "", row.text) for row in rows}
-    return {row.doc_id: GenericDoc(row.doc_id, row.text) for row in rows}
 
 
 class _Rows(Iterator[Any]):

@@ -12,6 +12,7 @@ from ir_datasets.formats import GenericQrel, TrecQrel
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.corpora._documents import is_documents
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.reports import Answer, read_answers
 from rubric_measures.formats.trec import Qrel, Run, distinct_run_names, read_qrels, read_run
@@ -66,7 +67,8 @@ class FolderSource(CollectionSource):
     def __init__(self, folder: Path, wanted: GradeFilter | None) -> None:
         self.folder = folder
         self.wanted = wanted
-        self.docs = _first(folder, "docs.jsonl")
+        docs = _first(folder, "docs.jsonl", "corpus.jsonl", "docs.tsv", "collection.tsv")
+        self.docs = [] if docs is None else [docs]
         self.queries = _first(folder, "queries.tsv", "queries.json", "queries.jsonl")
         self.qrels = _first(folder, "qrels.txt")
         self.bank_files = {
@@ -75,12 +77,15 @@ class FolderSource(CollectionSource):
         self.run_files = sorted([*folder.glob("runs/*.run"), *folder.glob("runs/*.run.gz")])
         self.answer_files = sorted([*folder.glob("answers/*.jsonl"), *folder.glob("answers/*.jsonl.gz")])
         self.graded = sorted([*folder.glob("graded*.jsonl"), *folder.glob("graded*.jsonl.gz")])
+        if not self.files:
+            # Nothing but documents, in several files.
+            self.docs = sorted(path for path in folder.iterdir() if path.is_file() and is_documents(path))
 
     @property
     def files(self) -> list[Path]:
         """What of the folder belongs to the collection; empty where nothing does."""
-        single = [path for path in (self.docs, self.queries, self.qrels) if path is not None]
-        return [*single, *self.bank_files.values(), *self.run_files, *self.answer_files, *self.graded]
+        single = [path for path in (self.queries, self.qrels) if path is not None]
+        return [*self.docs, *single, *self.bank_files.values(), *self.run_files, *self.answer_files, *self.graded]
 
     @cached_property
     def banks(self) -> Mapping[str, TestBank]:  # type: ignore[override]

@@ -6,9 +6,9 @@ with ir_datasets, so that `ir_datasets.load` and `ir_datasets export` know them.
 `/judgments` (qrels of assessors), `/runs/NAME` (scoreddocs of that run). ir_datasets' export command with these ids:
 `python -m rubric_measures.corpora.collections export ID docs|queries|qrels|scoreddocs`.
 
-A folder holds any of: `docs.jsonl` ({"doc_id", "text", "title"?}), `queries.tsv` (or .json, .jsonl), `qrels.txt`,
-`questions.jsonl` and `nuggets.jsonl` (test banks), `runs/*.run`, `answers/*.jsonl` (reports), `graded*.jsonl`
-(records); each may be gzipped.
+A folder holds any of: `docs.jsonl` (or `corpus.jsonl`, `docs.tsv`, `collection.tsv`), `queries.tsv` (or .json, .jsonl),
+`qrels.txt`, `questions.jsonl` and `nuggets.jsonl` (test banks), `runs/*.run`, `answers/*.jsonl` (reports),
+`graded*.jsonl` (records); each may be gzipped. Or it holds nothing but files of documents.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ir_datasets.formats import GenericQrel, TrecQrel
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, RubricMeasuresError
-from rubric_measures.base.files import open_binary
-from rubric_measures.corpora._handlers import DocsHandler, QrelsHandler, QueriesHandler, ScoredDocsHandler, read_docs
+from rubric_measures.corpora._documents import is_documents, read_docs
+from rubric_measures.corpora._handlers import DocsHandler, QrelsHandler, QueriesHandler, ScoredDocsHandler
 from rubric_measures.corpora._sources import CollectionSource, DatasetSource, FolderSource, RecordsSource
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
@@ -105,7 +105,7 @@ def _query_text(query: Any) -> str:
 
 
 def load_collection(
-    source: str | Path,
+    source: str | Path | Sequence[str | Path],
     *,
     bank: TestBank | None = None,
     wanted: GradeFilter | None = None,
@@ -115,7 +115,8 @@ def load_collection(
     """A folder, a file, or an ir_datasets id as a collection; files are read when they are asked for.
 
     Args:
-        source: a folder (see the module), a file of graded records, a file of documents (JSON lines), or an id.
+        source: a folder (see the module), a file of graded records, a file of documents, or an id; or several files of
+            documents. Documents are JSON lines (BEIR, Anserini, PyTerrier, …), tab-separated (MS MARCO), or TREC SGML.
         bank: the test bank of a records file.
         wanted: which grades count where there are several sets.
         unit: the rows of qrels_iter: `passage` (labels), `item` (one row a rubric item, for item measures) or
@@ -128,17 +129,23 @@ def load_collection(
     """
     if unit not in ("passage", "item", "judgment"):
         raise InputError(f"unit is {unit!r}; expected passage, item or judgment")
+    if not isinstance(source, str | Path):
+        paths = list(map(Path, source))
+        if len(paths) > 1:
+            for path in paths:
+                if not path.is_file():
+                    raise UnknownCollectionError(f"{path}: no such file; several are files of documents")
+            return Collection(" ".join(map(str, paths)), CollectionSource(), DocsHandler(lambda: read_docs(paths)))
+        source = str(source[0])
     name, path = str(source), Path(source)
     if path.is_dir():
         parts = FolderSource(path, wanted)
         if not parts.files:
-            raise UnknownCollectionError(f"{name}: holds no docs.jsonl, queries.tsv, qrels.txt, banks, runs or records")
+            raise UnknownCollectionError(f"{name}: holds no documents, queries.tsv, qrels.txt, banks, runs or records")
         return Collection(name, parts, *_folder_handlers(parts, unit, run))
     if path.is_file():
-        with open_binary(path) as stream:
-            head = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        if head == b"{":
-            return Collection(name, CollectionSource(), DocsHandler(lambda: read_docs(path)))
+        if is_documents(path):
+            return Collection(name, CollectionSource(), DocsHandler(lambda: read_docs([path])))
         records = RecordsSource(path, bank, wanted)
         return Collection(name, records, *_record_handlers(records, unit, run))
     try:
@@ -161,7 +168,7 @@ def _qrels_handler(parts: CollectionSource, unit: str, graded: bool) -> QrelsHan
 def _folder_handlers(parts: FolderSource, unit: str, run: str | None) -> list[object]:
     handlers: list[object] = []
     docs, queries = parts.docs, parts.queries
-    if docs is not None:
+    if docs:
         handlers.append(DocsHandler(lambda: read_docs(docs)))
     if queries is not None:
         handlers.append(QueriesHandler(lambda: read_queries(queries)))

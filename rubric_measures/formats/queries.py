@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("rubric_measures")
-_ID_FIELDS = ("query_id", "qid", "id", "squid", "request_id", "topic_id", "narrative_id")
+_ID_FIELDS = ("query_id", "qid", "_id", "id", "squid", "request_id", "topic_id", "narrative_id")
 _TEXT_FIELDS = ("text", "query", "title", "query_text", "narrative")
 _FACET_FIELDS = ("facets", "query_facets")
 _FACET_ID_FIELDS = ("facet_id", "heading_id", "id")
@@ -137,8 +137,8 @@ def read_query_file(path: str | os.PathLike[str]) -> QueryFile:
     """Reads queries in any of these forms, told apart by content.
 
     - JSON object: query id -> text, or -> {`text`|`query`|`title`, `facets`};
-    - JSON list or JSON lines of {`query_id`|`qid`|`id`|`squid`|`request_id`|`topic_id`|`narrative_id`, `text`|`query`|
-      `title`|`narrative`, `facets`};
+    - JSON list or JSON lines of {`query_id`|`qid`|`_id`|`id`|`squid`|`request_id`|`topic_id`|`narrative_id`, `text`|
+      `query`|`title`|`narrative`, `facets`};
     - TSV: query id, tab, text.
 
     `facets` is an object facet id -> heading, or a list of {`facet_id`|`heading_id`|`id`, `facet_text`|`heading`|

@@ -1,0 +1,117 @@
+"""Files of documents as others write them: BEIR, Anserini, PyTerrier, MS MARCO, TREC SGML; several files; bad ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import load_collection
+
+SKY, GRASS = "The sky is blue.", "Grass is green."
+
+
+def lines(*rows: dict[str, object]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+SGML = f"""<DOC>
+<DOCNO> d1 </DOCNO>
+<HEADLINE>Sky</HEADLINE>
+<TEXT>
+{SKY}
+</TEXT>
+</DOC>
+<DOC>
+<DOCNO>d2</DOCNO>
+<TEXT>
+{GRASS}
+</TEXT>
+</DOC>
+"""
+FILES = {
+    "beir.jsonl": lines({"_id": "d1", "title": "Sky", "text": SKY}, {"_id": "d2", "title": "", "text": GRASS}),
+    "anserini.jsonl": lines({"id": "d1", "contents": SKY}, {"id": "d2", "contents": GRASS}),
+    "pyterrier.jsonl": lines({"docno": "d1", "text": SKY}, {"docno": "d2", "text": GRASS}),
+    "segments.jsonl": lines({"docid": "d1", "title": "Sky", "segment": SKY}, {"docid": "d2", "segment": GRASS}),
+    "passages.tsv": f"d1\t{SKY}\nd2\t{GRASS}\n",
+    "docs.tsv": f"d1\thttp://x\tSky\t{SKY}\nd2\thttp://y\t\t{GRASS}\n",
+    "named.tsv": f"docno\ttext\ttitle\nd1\t{SKY}\tSky\nd2\t{GRASS}\t\n",
+    "trec.sgml": SGML,
+}
+TITLED = {"beir.jsonl", "segments.jsonl", "docs.tsv", "named.tsv", "trec.sgml"}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_each_form_is_read(name: str, is_packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / (name + ".gz" * is_packed)
+    path.write_bytes(gzip.compress(FILES[name].encode()) if is_packed else FILES[name].encode())
+    texts = {doc.doc_id: doc.default_text() for doc in load_collection(path).docs_iter()}
+    assert texts == {"d1": f"Sky\n{SKY}" if name in TITLED else SKY, "d2": GRASS}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> str:
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2 a\nq1 Q0 d2 2 1 a\n")
+    return str(tmp_path / "a.run")
+
+
+def test_several_files_and_a_folder_of_them(tmp_path: Path, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / "part1.tsv").write_text(f"d1\t{SKY}\n")
+    (parts / "part2.jsonl").write_text(lines({"id": "d2", "contents": GRASS}))
+    several = [argument for path in sorted(parts.iterdir()) for argument in ("-c", str(path))]
+    for number, collection in enumerate((several, ["-c", str(parts)])):
+        output = tmp_path / f"{number}.jsonl"
+        assert main(["pool", run, *collection, "-o", str(output)]) == 0
+        records = json.loads(output.read_text())
+        assert [passage["text"] for passage in records[1]] == [SKY, GRASS]
+    # A part is not replaced.
+    assert main(["pool", run, *several, "-o", str(parts / "part2.jsonl")]) == 2
+    assert "would be replaced" in capsys.readouterr().err
+
+
+def test_a_folder_of_beir(tmp_path: Path, run: str) -> None:
+    (tmp_path / "corpus.jsonl").write_text(FILES["beir.jsonl"])
+    (tmp_path / "queries.jsonl").write_text(lines({"_id": "q1", "text": "why blue", "metadata": {}}))
+    made = load_collection(tmp_path)
+    assert [doc.doc_id for doc in made.docs_iter()] == ["d1", "d2"]
+    assert made.query_texts == {"q1": "why blue"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (lines({"name": "d1", "text": SKY}), "1: expected an id in one of doc_id, _id, id, docno, docid, pid; found"),
+        (lines({"id": "d1", "vector": [1]}), "1: expected a text in one of text, contents, body, segment, passage"),
+        (lines({"id": "d1", "text": SKY}, {"id": "d1", "text": GRASS}), "2: 'd1' is already in line 1"),
+        ("d1\ta\nd2\tb\tc\n", "2: has 3 tab-separated columns, and the first line 2"),
+        ("d1\ta\tb\n", "1: has 3 tab-separated columns; expected JSON lines"),
+        ("\t\n d\ta\n\ttext\n", "3: the document id is empty"),
+        ("<DOC>\n<TEXT>a</TEXT>\n</DOC>\n", "document 1 has no <DOCNO>"),
+        ("<html><body>a</body></html>\n", "holds no documents; expected JSON lines"),
+    ],
+)
+def test_what_is_wrong_is_said(content: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "docs"
+    path.write_text(content)
+    with pytest.raises(FormatError) as caught:
+        list(load_collection(path).docs_iter())
+    assert said in str(caught.value)
+
+
+def test_one_id_in_two_files_and_a_file_that_is_not_there(tmp_path: Path) -> None:
+    make: Callable[[str], Path] = lambda name: tmp_path / name  # noqa: E731
+    make("1.tsv").write_text("d1\ta\n")
+    make("2.tsv").write_text("d1\tb\n")
+    with pytest.raises(FormatError, match=r"'d1' is already in .*1\.tsv:1"):
+        list(load_collection([make("1.tsv"), make("2.tsv")]).docs_iter())
+    with pytest.raises(InputError, match="no such file; several are files of documents"):
+        load_collection([make("1.tsv"), make("3.tsv")])
