@@ -188,7 +188,11 @@ def evaluate_answers(
     from rubric_measures.api._report_pages import write_report
     from rubric_measures.api._scoring import score
     from rubric_measures.base.files import atomic_writer
+    from rubric_measures.measures.scoring import parse_measures
 
+    if measures is not None:
+        # A name that is none is found before a model is paid.
+        parse_measures(measures)
     folder = None if output is None else _folder(output)
     tables = answer_tables_of(answers, columns or {})
     known = given_bank(bank, bank_from, folder)

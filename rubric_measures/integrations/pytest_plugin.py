@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option and the setting that name the model."""
     text = "the model that grades answers in tests: lexical, hf:NAME, openai:NAME, …"
     parser.getgroup("rubric_measures").addoption("--rubric-model", metavar="MODEL", help=text)
-    parser.addini(_MODEL, f"{text} (--rubric-model comes first)", default="lexical")
+    parser.addini(_MODEL, f"{text} (--rubric-model comes first)", default="")
 
 
 @pytest.fixture
@@ -34,8 +34,15 @@ def evaluate_answers(request: pytest.FixtureRequest) -> Callable[..., EvaluatedA
 
     def evaluate(answers: Any, **options: Any) -> EvaluatedAnswers:
         from rubric_measures.api import evaluate_answers as evaluated
+        from rubric_measures.base.errors import InputError
 
-        options.setdefault("model", request.config.getoption("--rubric-model") or request.config.getini(_MODEL))
+        model = request.config.getoption("--rubric-model") or request.config.getini(_MODEL)
+        if model:
+            options.setdefault("model", model)
+        elif "model" not in options:
+            raise InputError(
+                "no model grades the answers: set rubric_model in pytest.ini, or give --rubric-model or model"
+            )
         cache = getattr(request.config, "cache", None)
         if cache is not None and options.get("output") is None:
             options.setdefault("cache", cache.mkdir("rubric_measures") / "replies.sqlite")

@@ -126,6 +126,8 @@ def _of_query(
         run: [passages[doc_id] for doc_id in of_run.get(checked.query_id, ()) if doc_id in passages]
         for run, of_run in rankings.items()
     }
+    seen = {one.doc_id: one.text for members in ranked.values() for one in members}
+    orders = {doc_id: looks_like_instruction(passage) for doc_id, passage in seen.items()}
     graded = any(row.grade is not None for row in checked.rows())
     least = covering_level(checked.scale, level) if graded or checked.scale is not None else level or 1
     shown: dict[tuple[str, str], Evidence] = {}
@@ -157,7 +159,7 @@ def _of_query(
         {
             run: flag
             for run, members in ranked.items()
-            if (flag := next((found for one in members if (found := looks_like_instruction(one.text))), ""))
+            if (flag := next((orders[one.doc_id] for one in members if orders[one.doc_id]), ""))
         },
     )
 

@@ -52,15 +52,26 @@ def test_the_readme_s_main_job(
     example = ROOT / "resources" / "example"
     shutil.copytree(example, "docs", ignore=shutil.ignore_patterns("graded*", "answers", "runs"))
     shutil.copy(example / "questions.jsonl", "questions.jsonl")
-    shutil.copy(example / "answers.csv", "results.csv")
     shutil.copy(example / "runs" / "bm25.run", "bm25.run")
     shutil.copy(example / "runs" / "fusion.run", "dense.run")
     shown = [command for command in commands("README.md") if command[0] != "review"]
-    assert [command[0] for command in shown] == ["answers", "pool", "grade", "leaderboard", "evaluate", "qrels"]
+    assert [command[0] for command in shown] == ["pool", "grade", "leaderboard", "evaluate", "qrels"]
     outputs = []
     for command in shown:
         assert main(command) == 0, (command, capsys.readouterr().err)
         outputs.append(capsys.readouterr().out)
-    assert [line.split()[0] for line in outputs[3].splitlines()[:4]] == ["run", "_overall_", "bm25", "fusion"]
-    assert outputs[4].splitlines()[0].startswith("q01\tRubricCover(rel=4)@20\t")
+    assert [line.split()[0] for line in outputs[2].splitlines()[:4]] == ["run", "_overall_", "bm25", "fusion"]
+    assert outputs[3].splitlines()[0].startswith("q01\tRubricCover(rel=4)@20\t")
     assert Path("rubric.qrels").read_text(encoding="utf-8").startswith("q01 ")
+
+
+def test_the_readme_s_first_command_names_the_missed_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    [line] = re.findall(r"^    .*bin/rubric_measures (answers .*)$", text, re.MULTILINE)
+    assert text.index(line) < text.index("##")
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "resources" / "example", "resources/example")
+    assert main(shlex.split(line)) == 0
+    page = Path("report/index.html").read_text(encoding="utf-8")
+    assert "Words that are not there: " in page
+    assert "Facts that separate runs" in page

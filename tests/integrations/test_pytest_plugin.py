@@ -36,7 +36,8 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_failure_lists_the_missed_facts(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(TESTS, encoding="utf-8")
-    found = run(tmp_path, "--junitxml", "junit.xml")
+    assert "no model grades the answers: set rubric_model in pytest.ini" in run(tmp_path).stdout
+    found = run(tmp_path, "--junitxml", "junit.xml", "--rubric-model", "lexical")
     assert "1 failed, 1 passed" in found.stdout, found.stdout + found.stderr
     assert "NuggetV(rel=4,partial_rel=3) of mine is 0.5000, 0.2000 under 0.7; lowest: q01 0.5" in found.stdout
     assert "mine misses of Why is the sky blue?" in found.stdout
