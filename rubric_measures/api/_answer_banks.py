@@ -64,8 +64,8 @@ def made_bank(
     lacking = [query_id for query_id in missing if query_id not in asked.references]
     if source != "questions" and lacking:
         count, all_of_them = len(lacking), len(missing)
-        text = f"{count} of {all_of_them} questions have no reference answer (such as {short(missing[lacking[0]])})"
-        raise InputError(f"{text}; write some, name a bank, or make it from the questions", settings=_BANK)
+        text = f"{count} of {all_of_them} queries have no reference answer (such as {short(missing[lacking[0]])})"
+        raise InputError(f"{text}; write some, name a bank, or make it from the queries", settings=_BANK)
     if model.partition(":")[0] == "lexical" and source != "sentences":
         what = "finds no nuggets" if source == "references" else "asks no questions"
         text = f"the lexical grader {what}; choose a model that can write, reference answers with their sentences, or a"
@@ -77,13 +77,13 @@ def made_bank(
         made = _generated(source, missing, references, model, progress, calls)
     without = [query_id for query_id in missing if not made.items.get(query_id)]
     if without:
-        text = f"no item could be made for {len(without)} questions (such as {short(missing[without[0]])})"
+        text = f"no item could be made for {len(without)} queries (such as {short(missing[without[0]])})"
         raise InputError(f"{text}; name a bank, or make it from something else", settings=_BANK)
     kinds = {item.kind for item in kept} | {item.kind for item in made}
     if len(kinds) > 1:
         text = "the bank that is kept has items of another kind than the new ones; name a bank, or remove bank.csv"
         raise InputError(text, settings=_BANK)
-    _LOG.info("test bank: %d items of %d questions, %s", len(made), len(missing), _MADE_FROM[source])
+    _LOG.info("test bank: %d items of %d queries, %s", len(made), len(missing), _MADE_FROM[source])
     return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)
 
 
@@ -125,7 +125,7 @@ def of_asked(bank: TestBank, asked: Asked) -> TestBank:
     """The bank of the questions that were asked; others in it are left out, and counted."""
     lacking = [query_id for query_id in asked.texts if query_id not in bank.items]
     if lacking:
-        text = f"the bank has no items for {len(lacking)} questions (such as {short(asked.texts[lacking[0]])})"
+        text = f"the bank has no items for {len(lacking)} queries (such as {short(asked.texts[lacking[0]])})"
         raise InputError(f"{text}; queries are found by their ids, or by their texts", settings=("bank", "columns"))
     items = {query_id: bank.items[query_id] for query_id in asked.texts}
     return TestBank(items, bank.query_texts, bank.facet_texts, bank.edited)

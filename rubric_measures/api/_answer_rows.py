@@ -1,4 +1,4 @@
-"""What was asked and answered: the rows of tables of answers, brought together by question and system."""
+"""What was asked and answered: the rows of tables of answers, brought together by query and run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG = logging.getLogger("rubric_measures")
 
 
 def answer_tables_of(answers: Any, columns: Mapping[str, str]) -> list[tuple[str, AnswerTable]]:
-    """(name of the system where the rows say none, table)."""
+    """(name of the run where the rows say none, table)."""
     if isinstance(answers, Mapping):
         return [(str(name), _table(source, columns)) for name, source in answers.items()]
     several = isinstance(answers, list | tuple) and answers and all(_is_source(one) for one in answers)
@@ -53,12 +53,12 @@ def _named_by_file(tables: Sequence[AnswerTable]) -> list[tuple[str, AnswerTable
         stems = [str(Path(table.name).with_suffix("")) for table in tables]
     if len(set(stems)) < len(stems):
         raise InputError("one table is given twice; name each once, or give them names", settings=("answers",))
-    said = [{row.system for row in table.rows} for table in tables]
+    said = [{row.run_id for row in table.rows} for table in tables]
     clash = any(one & other for place, one in enumerate(said) for other in said[place + 1 :])
     named = []
-    for stem, table, systems in zip(stems, tables, said, strict=True):
-        if clash and systems != {""}:
-            rows = [row._replace(system="" if len(systems) == 1 else f"{stem}/{row.system}") for row in table.rows]
+    for stem, table, run_ids in zip(stems, tables, said, strict=True):
+        if clash and run_ids != {""}:
+            rows = [row._replace(run_id="" if len(run_ids) == 1 else f"{stem}/{row.run_id}") for row in table.rows]
             table = AnswerTable(table.name, tuple(rows), table.columns, table.unused)
         named.append((stem, table))
     return named
@@ -70,7 +70,7 @@ class Asked:
 
     Attributes:
         texts: query id -> question, in the order of the tables.
-        answers: (query id, system) -> (place of its row, row).
+        answers: (query id, run) -> (place of its row, row).
         references: query id -> the reference answer, in one text or several.
     """
 
@@ -79,16 +79,16 @@ class Asked:
     references: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
-    def systems(self) -> list[str]:
-        """The systems, in the order of the tables."""
-        return list(dict.fromkeys(system for _, system in self.answers))
+    def runs(self) -> list[str]:
+        """The runs, in the order of the tables."""
+        return list(dict.fromkeys(run_id for _, run_id in self.answers))
 
 
 def asked_in(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -> Asked:
     """Brings together what the tables say of each question.
 
     Raises:
-        FormatError: a question has two ids or an id two questions, a system answers a question twice, or a question has
+        FormatError: a query has two ids or an id two queries, a run answers a query twice, or a query has
             two references.
     """
     asked = Asked()
@@ -99,12 +99,12 @@ def asked_in(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -
             where = f"{table.name}:{row.line}"
             query_id = ids[table.name, row.query_id, row.query]
             asked.texts.setdefault(query_id, row.query)
-            key = (query_id, row.system or name)
+            key = (query_id, row.run_id or name)
             if key in asked.answers:
                 before = asked.answers[key][0]
                 problem = f"{key[1]} answers {short(row.query)} a second time (before: {before}); keep one, or name a "
                 raise FormatError(
-                    f"{problem}column that tells systems apart", path=table.name, line=row.line, settings=("columns",)
+                    f"{problem}column that tells runs apart", path=table.name, line=row.line, settings=("columns",)
                 )
             asked.answers[key] = (where, row)
             if row.reference:
@@ -150,13 +150,13 @@ def _query_ids(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None)
                     else f"id {row.query_id} is of {short(question)} and of {short(row.query)}"
                 )
                 problem = FormatError(
-                    f"{said}; an id is that of a question, one for all systems",
+                    f"{said}; an id is that of a query, one for all runs",
                     path=table.name, line=row.line, settings=("columns",),
                 )  # fmt: skip
     if problem is not None:
         if any(table.columns.get("id", "id").lower() != "id" for _, table in tables):
             raise problem
-        _LOG.info("the column id names rows; questions are told apart by their texts", extra={"settings": ("columns",)})
+        _LOG.info("the column id names rows; queries are told apart by their texts", extra={"settings": ("columns",)})
         has_ids = False
     return _ids_of(tables, bank, has_ids)
 

@@ -41,11 +41,11 @@ class EvaluatedAnswers:
     """Answers with their grades and scores.
 
     Attributes:
-        board: the scores of the systems.
+        board: the scores of the runs.
         grades: the grades behind them.
         bank: the test bank: what a good answer to each question has to say.
         records: the graded answers, with their texts and the grader's replies.
-        systems: those that answered; the board also has their contexts, where these were graded.
+        runs: the systems that answered; the board also has their contexts, where these were graded.
         folder: where all of it was written; None where nothing was.
     """
 
@@ -53,7 +53,7 @@ class EvaluatedAnswers:
     grades: Grades
     bank: TestBank
     records: GradedRecords
-    systems: tuple[str, ...]
+    runs: tuple[str, ...]
     folder: Path | None = None
 
     @property
@@ -66,32 +66,32 @@ class EvaluatedAnswers:
 
     @cached_property
     def evidence(self) -> Sequence[QueryEvidence]:
-        """What stands behind the grades, query by query: which system has which item, and why."""
+        """What stands behind the grades, query by query: which run has which item, and why."""
         from rubric_measures.api._report_pages import evidence
 
         return evidence(self.board, self.grades)
 
-    def missed(self, system: str) -> dict[str, list[RubricItem]]:
-        """The items that a system was graded for and does not cover, by query, vital ones first.
+    def missed(self, run: str) -> dict[str, list[RubricItem]]:
+        """The items that a run was graded for and does not cover, by query, vital ones first.
 
         Raises:
-            UnknownNameError: there is no such system.
+            UnknownNameError: there is no such run.
         """
-        if system not in self.board.cells:
-            raise UnknownNameError("system", system, self.systems)
-        return {query.query_id: lacking for query in self.evidence if (lacking := query.missed(system))}
+        if run not in self.board.cells:
+            raise UnknownNameError("run", run, self.runs)
+        return {query.query_id: lacking for query in self.evidence if (lacking := query.missed(run))}
 
-    def assert_at_least(self, measure: str, least: float, system: str | None = None) -> None:
+    def assert_at_least(self, measure: str, least: float, run: str | None = None) -> None:
         """Fails a test whose answers score too low, with the items that they miss.
 
         Args:
             measure: `NuggetV`, say: one of the board.
             least: the least mean that passes.
-            system: the system that has to pass; None for all.
+            run: the run that has to pass; None for all.
 
         Raises:
             AssertionError: a mean is lower.
-            UnknownNameError: there is no such measure or system.
+            UnknownNameError: there is no such measure or run.
         """
         # Pytest shows the line of the test, and not this one.
         __tracebackhide__ = True
@@ -99,22 +99,20 @@ class EvaluatedAnswers:
 
         gates = read_gates({measure: least})
         lines = []
-        for one in self.systems if system is None else (system,):
+        for one in self.runs if run is None else (run,):
             if failed := gates.failed(self.board, [one]):
                 lines += [*failed, *self._missed_lines(one)]
         if lines:
             raise AssertionError("\n".join(lines))
 
-    def _missed_lines(self, system: str) -> list[str]:
-        """What a system misses, worst queries first."""
-        shown = sorted(
-            (query for query in self.evidence if query.missed(system)), key=lambda one: -len(one.missed(system))
-        )
+    def _missed_lines(self, run: str) -> list[str]:
+        """What a run misses, worst queries first."""
+        shown = sorted((query for query in self.evidence if query.missed(run)), key=lambda one: -len(one.missed(run)))
         lines = []
         for query in shown[:_SHOWN_QUERIES]:
-            lines.append(f"  {system} misses of {query.text or query.query_id}")
-            for item in query.missed(system):
-                grade = query.cells[item.item_id][system].grade
+            lines.append(f"  {run} misses of {query.text or query.query_id}")
+            for item in query.missed(run):
+                grade = query.cells[item.item_id][run].grade
                 said = ", ".join([*([item.importance] if item.importance else []), f"grade {grade:g}"])
                 lines.append(f"    - {item.text} ({said})")
         if len(shown) > _SHOWN_QUERIES:
@@ -151,7 +149,7 @@ def evaluate_answers(
 
     Args:
         answers: a row an answer: files (CSV, TSV, JSON, JSON lines, parquet), data frames, data sets, or rows with
-            names; several of them are several systems, named by the keys of a mapping, else by their files. The column
+            names; several of them are several runs, named by the keys of a mapping, else by their files. The column
             names of ragas, deepeval, promptfoo and Hugging Face datasets are known.
         model: who grades: `lexical`, `hf:NAME`, `openai:NAME`, …; see `grade`.
         bank: what good answers say: a bank, or a file of any format that `load_bank` reads. Its queries are found by
@@ -162,7 +160,7 @@ def evaluate_answers(
         output: a folder for the report `index.html`, `graded.jsonl.gz`, `board.json`, `bank.csv`, and the cache of
             replies. A run that was interrupted goes on from there. A `bank.csv` that stands there, perhaps edited, is
             used again.
-        columns: role (`query`, `answer`, `reference`, `contexts`, `id`, `system`) -> column, for names that are not
+        columns: role (`query`, `answer`, `reference`, `contexts`, `id`, `run`) -> column, for names that are not
             known; an empty name says that there is no such column.
         measures: see `score`; None takes nugget scores where items have importance, weighted coverage where they have
             weights, else NuggetA.
@@ -172,14 +170,14 @@ def evaluate_answers(
         explain: ask for a reason with each grade. None asks models behind endpoints, where no prompt is named.
         on_failed: how a failed grade counts, see `load`.
         title: the heading of the report.
-        baseline: the system that others are compared with in the report, see `write_report`.
+        baseline: the run that others are compared with in the report, see `write_report`.
         progress: True shows a bar on standard error; a function is told the counts.
         calls: how the model is asked, and limits: see `CallOptions`.
 
     Raises:
-        InputError: the bank lacks a question, there is nothing to make a bank from, or a setting is wrong.
-        FormatError: a table cannot be read, has no column of questions or answers, or answers a question twice for one
-            system. Names file, line and columns.
+        InputError: the bank lacks a query, there is nothing to make a bank from, or a setting is wrong.
+        FormatError: a table cannot be read, has no column of questions or answers, or answers a query twice for one
+            run. Names file, line and columns.
         GradingError: the model cannot be used.
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
@@ -197,8 +195,8 @@ def evaluate_answers(
     tables = answer_tables_of(answers, columns or {})
     known = given_bank(bank, bank_from, folder)
     asked = asked_in(tables, known)
-    if baseline is not None and baseline not in asked.systems:
-        raise UnknownNameError("system", baseline, asked.systems, settings=("baseline",))
+    if baseline is not None and baseline not in asked.runs:
+        raise UnknownNameError("run", baseline, asked.runs, settings=("baseline",))
     if folder is not None:
         calls.setdefault("cache", folder / "replies.sqlite")
     used = known
@@ -224,7 +222,7 @@ def evaluate_answers(
         with atomic_writer(folder / "board.json") as stream:
             stream.write(board.render("json", -1))
         write_report(folder / "index.html", board, grades, title=title, baseline=baseline)
-    return EvaluatedAnswers(board, grades, used, records, tuple(asked.systems), folder)
+    return EvaluatedAnswers(board, grades, used, records, tuple(asked.runs), folder)
 
 
 def _explains(model: str, prompt: str | Sequence[str]) -> bool:
@@ -257,7 +255,7 @@ def _pooled(asked: Asked, contexts: bool) -> list[QueryPassages]:
     from rubric_measures.corpora.pooling import pool
     from rubric_measures.formats.reports import Answer, answer_doc_id
 
-    answers = [Answer(query_id, system, row.answer) for (query_id, system), (_, row) in asked.answers.items()]
+    answers = [Answer(query_id, run_id, row.answer) for (query_id, run_id), (_, row) in asked.answers.items()]
     retrieved = {key: row.contexts for key, (_, row) in asked.answers.items() if row.contexts}
     runs, docs = [], dict[str, str]()
     if contexts:
@@ -265,11 +263,11 @@ def _pooled(asked: Asked, contexts: bool) -> list[QueryPassages]:
             text = "there are no retrieved contexts to grade; name their column, or leave that out"
             raise InputError(text, settings=("contexts", "columns"))
         of_run: dict[str, list[tuple[str, str, float]]] = {}
-        for (query_id, system), texts in retrieved.items():
+        for (query_id, run_id), texts in retrieved.items():
             for rank, text in enumerate(dict.fromkeys(texts), 1):
                 doc_id = f"context/{answer_doc_id(text)}"
                 docs[doc_id] = text
-                of_run.setdefault(f"{system} contexts", []).append((query_id, doc_id, 1 / rank))
+                of_run.setdefault(f"{run_id} contexts", []).append((query_id, doc_id, 1 / rank))
         runs = [make_run(name, rows) for name, rows in of_run.items()]
     elif retrieved:
         _LOG.info("retrieved contexts of %d answers are not graded; they can be", len(retrieved), extra=_CONTEXTS)

@@ -15,7 +15,7 @@ _EXAMPLE = """examples:
   rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical -o report
 
 A row is an answer. The column names of ragas, deepeval, promptfoo and Hugging Face datasets are known. Several files
-are several systems. The same command again goes on where it stopped, and makes no call twice. The bank that was made
+are several runs. The same command again goes on where it stopped, and makes no call twice. The bank that was made
 lies in report/bank.csv: edit it, and run again."""
 
 
@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("answers", metavar="ANSWERS", nargs="+", help="tables: CSV, TSV, JSON, JSON lines, parquet")
     add("--model", metavar="MODEL", required=True, help="who grades: lexical, hf:NAME, openai:NAME, …")
     add("-o", "--output", metavar="FOLDER", required=True, help="where grades, scores, bank and report go")
-    add("--columns", metavar="ROLE=COLUMN,…", help="query, answer, reference, contexts, id, system, for other names")
+    add("--columns", metavar="ROLE=COLUMN,…", help="query, answer, reference, contexts, id, run, for other names")
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: what fits the bank")
     add("--title", default="Answers", help="the heading of the report")
-    add("--baseline", metavar="SYSTEM", help="in the report: queries on which others lose most against it come first")
+    add("--baseline", metavar="RUN", help="in the report: queries on which others lose most against it come first")
     add("--contexts", action="store_true", help="grade the retrieved contexts, too, as runs of their own")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file")
     add(
@@ -67,4 +67,4 @@ def run(options: argparse.Namespace) -> int:
     made = evaluate_answers(**given, progress=is_watched())
     print(made.board)
     print(f"\nreport: {made.folder}/index.html")
-    return gated(gates, made.board, 0 if made.is_complete else 1, made.systems)
+    return gated(gates, made.board, 0 if made.is_complete else 1, made.runs)

@@ -24,7 +24,7 @@ from rubric_measures.formats.delimited import read_delimited
 
 __all__ = ["ROLES", "AnswerRow", "AnswerTable", "answer_rows", "parsed_columns", "read_answer_table"]
 
-Role = Literal["query", "answer", "reference", "contexts", "id", "system"]
+Role = Literal["query", "answer", "reference", "contexts", "id", "run"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 # What each role is called, in small letters with underscores. Of these the first that a table has counts; of questions,
@@ -44,7 +44,7 @@ _NAMES: Mapping[Role, tuple[str, ...]] = {
         "passages",
     ),
     "id": ("query_id", "question_id", "qid", "topic_id", "request_id", "narrative_id", "id"),
-    "system": (
+    "run": (
         "system", "run_id", "run", "version", "variant", "experiment", "model", "model_name", "generation_model_name",
     ),
 }  # fmt: skip
@@ -60,14 +60,14 @@ _LONGEST_NAME = 60
 
 
 class AnswerRow(NamedTuple):
-    """One answer of one system.
+    """One answer of one run.
 
     Attributes:
         line: where it stands: the line of a table or of JSON lines, else the number of the row, from 1.
         query: the question.
         answer: what the system said; may be empty.
         query_id: the id of the question, where the table gives one.
-        system: who answered, where the table says it.
+        run_id: the system or version that answered, where the table says it.
         contexts: the texts that were retrieved for the answer.
         reference: what a good answer says, in one text or several; empty where nobody wrote one.
     """
@@ -76,7 +76,7 @@ class AnswerRow(NamedTuple):
     query: str
     answer: str
     query_id: str = ""
-    system: str = ""
+    run_id: str = ""
     contexts: tuple[str, ...] = ()
     reference: tuple[str, ...] = ()
 
@@ -149,7 +149,7 @@ def read_answer_table(path: PathName, columns: Mapping[str, str] | None = None) 
     wide = [place for place, column in enumerate(table.header) if _WIDE.match(column)]
     if wide and "answer" not in (columns or {}):
         rows = _unpivoted(table.header, table.rows, wide)
-        return answer_rows(rows, {"system": "system", **(columns or {}), "answer": "response"}, name)
+        return answer_rows(rows, {"run": "system", **(columns or {}), "answer": "response"}, name)
     # Of a name that comes twice the first one counts.
     places = {column: table.header.index(column) for column in table.header}
     return answer_rows(
@@ -222,13 +222,13 @@ def _name_providers(rows: Sequence[dict[str, Any]]) -> None:
     prompts = {str(row.get("prompt.label", "")) for row in rows}
     for row in rows:
         provider = str(row.get("provider.label") or row.get("provider.id") or "")
-        row["system"] = _system_name(provider, str(row.get("prompt.label", "")), len(prompts) > 1)
+        row["system"] = _run_name(provider, str(row.get("prompt.label", "")), len(prompts) > 1)
         # That of the result, not of the question; the prompt is the question with words around it.
         for name in ("id", "prompt.raw", "prompt.label"):
             row.pop(name, None)
 
 
-def _system_name(provider: str, prompt: str, is_told: bool) -> str:
+def _run_name(provider: str, prompt: str, is_told: bool) -> str:
     name = f"{provider} {' '.join(prompt.split())}" if is_told else provider
     return name.strip()[:_LONGEST_NAME].rstrip()
 
@@ -240,7 +240,7 @@ def _unpivoted(
     matches = {place: _WIDE.match(header[place]) for place in wide}
     told = {place: (match["provider"], match["prompt"]) for place, match in matches.items() if match}
     several = len({prompt for _, prompt in told.values()}) > 1
-    names = {place: _system_name(provider, prompt, several) for place, (provider, prompt) in told.items()}
+    names = {place: _run_name(provider, prompt, several) for place, (provider, prompt) in told.items()}
     if len(set(names.values())) < len(names):
         names = {place: f"{name} {number}" for number, (place, name) in enumerate(names.items(), 1)}
     # Behind the first system stand its grades and notes, and those of the others.
@@ -284,7 +284,7 @@ def answer_rows(
         if not query:
             raise FormatError("is empty; every row needs its question", path=name, line=line, field=chosen["query"])
         texts = (_texts(cells.get("contexts")), _texts(cells.get("reference")))
-        made.append(AnswerRow(line, query, text("answer"), text("id").strip(), text("system").strip(), *texts))
+        made.append(AnswerRow(line, query, text("answer"), text("id").strip(), text("run").strip(), *texts))
     used = set(chosen.values())
     named = {str(role): column for role, column in chosen.items()}
     return AnswerTable(name, tuple(made), named, tuple(column for column in present if column not in used))

@@ -334,11 +334,20 @@ def _query(report: _Report, query: QueryEvidence, place: int) -> str:
     shown = scores if len(scores) <= 4 else [scores[0], "…", scores[-1]]
     summary = f'<b>{text(query.text or query.query_id)}</b><span class="scores">{" · ".join(shown)}</span>'
     heads = "".join(f'<span class="run">{text(run)}</span>' for run in report.runs)
-    rows = "".join(_item(report, query, item, f"i{place}-{number}") for number, item in enumerate(query.items))
+    numbered = list(enumerate(query.items))
+    against = report.baseline
+    if against is not None:
+        # What the baseline has and others lack comes first.
+        numbered.sort(key=lambda one: not _is_lost(query, one[1], against, report.runs))
+    rows = "".join(_item(report, query, item, f"i{place}-{number}") for number, item in numbered)
     name = f'<p class="small">query {text(query.query_id)}</p>' if query.text else ""
     grid = f'<div class="scroll" tabindex="0"><div class="head"><span></span>{heads}</div>{rows}</div>'
     inside = f"{grid}{_answers(report, query)}{name}"
     return fold(summary, inside, kind="query", name=f"q{place}")
+
+
+def _is_lost(query: QueryEvidence, item: RubricItem, baseline: str, runs: Sequence[str]) -> bool:
+    return query.is_covered(item.item_id, baseline) and not all(query.is_covered(item.item_id, run) for run in runs)
 
 
 def _item(report: _Report, query: QueryEvidence, item: RubricItem, name: str) -> str:

@@ -82,7 +82,7 @@ def test_deepeval(tmp_path: Path) -> None:
 
 
 def test_promptfoo(tmp_path: Path) -> None:
-    rows = (ROW._replace(system="openai:one"), ROW._replace(answer="It is paint.", system="openai:two"))
+    rows = (ROW._replace(run_id="openai:one"), ROW._replace(answer="It is paint.", run_id="openai:two"))
     found = read_answer_table(write(tmp_path, "p.json", PROMPTFOO)).rows
     assert tuple(row._replace(line=1) for row in found) == rows
     lines = "".join(json.dumps(row) + "\n" for row in PROMPTFOO["results"]["results"])  # type: ignore[index]

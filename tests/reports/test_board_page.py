@@ -33,8 +33,8 @@ ROWS = [
     {"query_id": "ink", "question": "What is ink?", "system": "old <b>", "answer": " "},
 ]
 ITEMS = [
-    ("sky", "Air scatters blue light", "vital"),
     ("sky", f"Eyes see little violet {HOSTILE}", "vital"),
+    ("sky", "Air scatters blue light", "vital"),
     ("tea", "Pour hot water over leaves", "vital"),
     ("tea", "Steep for three minutes", "okay"),
     ("ink", "Ink is a coloured liquid", "vital"),
@@ -114,6 +114,9 @@ def test_queries_on_which_a_run_loses_come_first() -> None:
     # old has lost the sky by 0.5, and nothing elsewhere.
     assert order[0] == "0"
     assert "old <b> 0.00 (-0.50)" in plain(page)
+    # And in it the item that was lost.
+    assert re.findall(r'id="i0-(\d)"', page) == ["1", "0"]
+    assert re.findall(r'id="i0-(\d)"', page_of(evaluated())) == ["0", "1"]
     with pytest.raises(UnknownNameError):
         page_of(evaluated(), baseline="newer")
 
