@@ -25,6 +25,8 @@ _THINKING = re.compile(
     r"|\AThinking\.\.\..*?\.\.\.\s*done thinking\.",
     re.DOTALL | re.IGNORECASE,
 )
+# Without any of these a reply has no thoughts; most replies are short and have none.
+_MAY_HAVE_THOUGHTS = re.compile(r"[<\[◁]|analysis|\A(?i:thinking)")
 _MARKS = re.compile(rf"</?{_TAGS}>|\[/?THINK\]|◁/?think▷|<\|[^<>|]{{1,40}}\|>", re.IGNORECASE)
 _THOUGHT_END = re.compile(rf"\A.*(?:</{_TAGS}>|\[/THINK\]|◁/think▷)", re.DOTALL | re.IGNORECASE)
 # The harmony format (gpt-oss): only the channel `final` is the reply. Decoded without its control tokens,
@@ -88,6 +90,8 @@ def without_thoughts(text: str) -> tuple[str, str]:
 
 def _parted(text: str) -> tuple[list[str], str]:
     """The thoughts in a reply, with their marks, and what is left of it."""
+    if not _MAY_HAVE_THOUGHTS.search(text):
+        return [], text
     thoughts: list[str] = []
 
     def take(found: re.Match[str]) -> str:
