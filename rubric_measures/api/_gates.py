@@ -7,13 +7,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rubric_measures.api._checking import KeptBoard, read_board
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.leaderboards import LeaderboardTable, read_leaderboard
-from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.measures.scoring import column_named
-from rubric_measures.meta_evaluation.gates import parsed_limit, runs_under, runs_worse
+
+# Nearly all boards are made without gates, and need none of what these read and compute.
+if TYPE_CHECKING:
+    from rubric_measures.api._checking import KeptBoard
+    from rubric_measures.formats.leaderboards import LeaderboardTable
+    from rubric_measures.leaderboards.board import Leaderboard
 
 _LOG = logging.getLogger("rubric_measures")
 _SAID = {"bank": "bank", "grades": "grader", "graders": "settings of the grader"}
@@ -52,6 +55,10 @@ class Gates:
             InputError: a run has no run to be compared with, or shares no query with it.
             UnknownNameError: there is no such measure or run.
         """
+        if not self.limits and self.kept is None:
+            return []
+        from rubric_measures.meta_evaluation.gates import runs_under, runs_worse
+
         lines = runs_under(board, self.limits, runs)
         if self.kept is None or self.table is None:
             return lines
@@ -95,7 +102,7 @@ def read_gates(
         InputError: a limit is no limit, or there is nothing to be worse than.
         FormatError: the file is no board.
     """
-    limits = fail_under if isinstance(fail_under, Mapping) else dict(map(parsed_limit, fail_under))
+    limits = fail_under if isinstance(fail_under, Mapping) else _parsed(fail_under)
     if fail_if_worse_than is None:
         if by is not None:
             text = "how much worse is too much is said, and not worse than what; name a kept board"
@@ -104,4 +111,15 @@ def read_gates(
     path, baseline = os.fspath(fail_if_worse_than), ""
     if not Path(path).exists() and ":" in path:
         path, _, baseline = path.rpartition(":")
+    from rubric_measures.api._checking import read_board
+    from rubric_measures.formats.leaderboards import read_leaderboard
+
     return Gates(limits, path, read_board(path), read_leaderboard(path), baseline, by, alpha)
+
+
+def _parsed(limits: Iterable[str]) -> dict[str, float]:
+    if not limits:
+        return {}
+    from rubric_measures.meta_evaluation.gates import parsed_limit
+
+    return dict(map(parsed_limit, limits))

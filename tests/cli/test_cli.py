@@ -29,17 +29,21 @@ def test_every_command_has_help_with_an_example_and_stands_in_the_readme(name: s
     assert undocumented == []
 
 
-def test_help_loads_nothing_heavy() -> None:
-    program = """
-import contextlib, sys
+@pytest.mark.parametrize("arguments", ["--help", "leaderboard q.qrels a.run -m RubricCover(rel=1)@2"])
+def test_help_and_a_board_of_qrels_load_nothing_heavy(arguments: str, tmp_path: Path) -> None:
+    (tmp_path / "q.qrels").write_text("q1 i1 d1 1\n", encoding="utf-8")
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2.0 a\n", encoding="utf-8")
+    program = f"""
+import contextlib, logging, sys
 from rubric_measures.cli import main
+logging.disable()
 with contextlib.suppress(SystemExit):
-    main(["--help"])
-heavy = {"pydantic", "numpy", "scipy", "pandas", "ir_datasets", "torch", "openai"} & set(sys.modules)
+    main({arguments.split()})
+heavy = {{"pydantic", "numpy", "scipy", "pandas", "ir_datasets", "torch", "openai"}} & set(sys.modules)
 print(sorted(heavy), file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stderr.strip() == "[]" and done.stdout
 
 
 def test_ids_cannot_break_or_forge_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
