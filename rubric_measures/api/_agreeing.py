@@ -95,7 +95,7 @@ def agreement(
         InputError: fewer than two sources, nothing in common, or an argument without effect.
     """
     from rubric_measures.meta_evaluation.intervals import Draws
-    from rubric_measures.meta_evaluation.label_sources import compare_sources
+    from rubric_measures.meta_evaluation.label_sources import compare_sources, whole_answers
 
     if rounds < 0:
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
@@ -104,8 +104,12 @@ def agreement(
     if runs is not None and items:
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
     draws = Draws(rounds, seed, level)
+    read = _sources(list(sources), bank_of(bank), chosen, second, {"items": items, "label": label, "rel": rel})
+    if items or label == "max":
+        # Counts of passages do not add up to that of the answer.
+        read = whole_answers(read)
     result = compare_sources(
-        _sources(list(sources), bank_of(bank), chosen, second, {"items": items, "label": label, "rel": rel}),
+        read,
         list(cutoff),
         scale=None if known is None else range(known.lowest, known.highest + 1),
         draws=draws,

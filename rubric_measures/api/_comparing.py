@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from rubric_measures.api._loading import File, file_path
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.leaderboards.board import OVERALL, Leaderboard
+from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
 from rubric_measures.measures.scoring import column_named
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def _together(sources: Sequence[_Source], measure: str) -> dict[str, Mapping[str
         for run_id, values in source.by_measure.get(measure, source.by_measure.get(_ANY, {})).items():
             if run_id in found:
                 raise InputError(f"{source.name}: run {run_id!r} is in another file, too; give each run once")
-            if run_id != OVERALL:
+            if run_id not in NO_RUNS:
                 found[run_id] = values
     return found
 

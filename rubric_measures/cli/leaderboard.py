@@ -122,11 +122,8 @@ def run(options: argparse.Namespace) -> int:
     grades = loaded_grades(options.graded, options)
     measures = options.measures or [*api.default_measures(grades), *(["nDCG@10"] if options.qrels else [])]
     if is_asked_for(options):
-        if options.length or options.present or options.summary or options.per_facet:
-            raise InputError(
-                "--length, --present, --summary and --per-facet stand beside plain scores; leave the options of the "
-                "report out"
-            )
+        if options.present or options.per_facet:
+            raise InputError("--present and --per-facet stand beside plain scores; leave the options of the report out")
         api.refuse_sums(measures)
     runs = options.runs or None
     if options.checks:

@@ -9,6 +9,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BeforeValidator, Field, TypeAdapter
@@ -35,6 +36,7 @@ __all__ = [
     "read_assignments",
     "read_nuggets",
     "read_requests",
+    "run_of_file",
     "validate_assignments",
     "with_known_labels",
     "write_assignments",
@@ -158,7 +160,8 @@ def read_assignments(
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: naming file, line and field; also when a line has no run, or a run and query come twice.
+        FormatError: naming file, line and field; also when a run and query come twice. Lines without a run are of the
+            one that the file is named after (`concise.jsonl`); of standard input they are refused.
     """
     name = path_name(path)
     found = label_treatment(unknown_labels)
@@ -224,9 +227,19 @@ def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int, 
 def _with_run(line: AssignmentLine, name: str, number: int, run_id: str | None) -> AssignmentLine:
     if line.run_id:
         return line
+    # An empty name is a mistake, and no name that was left out.
+    run_id = run_id or (run_of_file(name) if line.run_id is None else "")
     if not run_id:
         raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
     return line.model_copy(update={"run_id": run_id})
+
+
+def run_of_file(name: str) -> str:
+    """The run that a file is named after, as nuggetizer's are; empty of standard input."""
+    if name == "-":
+        return ""
+    stem = Path(name).name.removesuffix(".gz")
+    return stem.removesuffix(".jsonl").removesuffix(".json")
 
 
 def _is_assignments(head: Head) -> bool:

@@ -20,6 +20,7 @@ from rubric_measures.grades.notes import refuse_share
 __all__ = [
     "BELOW",
     "MANY",
+    "NO_RUNS",
     "OVERALL",
     "TURNING",
     "BoardInputs",
@@ -39,6 +40,8 @@ __all__ = [
 
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 BELOW = ("_max_", "_median_", "_min_")
+# All rows that are no runs, and that no statistic over runs counts.
+NO_RUNS = frozenset({OVERALL, *BELOW})
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import FormatError, MeasureError
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.base.json_files import json_texts, parse_json
+from rubric_measures.formats.nuggetizer import run_of_file
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings
 
@@ -132,13 +133,15 @@ def _lines(name: str, run_id: str | None) -> dict[str, dict[str, list[_Answer]]]
 def _line(content: Any, name: str, number: int, run_id: str | None) -> tuple[str, str, list[str], list[str]]:
     """The query and the run of a line; the importance and the assignment of each of its nuggets."""
     try:
-        query_id, run = content["qid"], content.get("run_id", run_id)
+        query_id, run = content["qid"], content.get("run_id")
+        if run is None:
+            run = run_id or run_of_file(name)
         importances = [nugget["importance"] for nugget in content["nuggets"]]
         labels = [nugget["assignment"] for nugget in content["nuggets"]]
     except (KeyError, TypeError, AttributeError):
         problem = "expected qid, run_id and nuggets with importance and assignment"
         raise FormatError(problem, path=name, line=number) from None
-    if run is None:
+    if run == "":
         raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
     if type(query_id) is str and type(run) is str and _TEXT.issuperset(map(type, importances + labels)):
         return query_id, run, importances, labels

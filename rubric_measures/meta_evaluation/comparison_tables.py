@@ -9,7 +9,7 @@ from typing import Any
 
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain
 from rubric_measures.leaderboards.board import (
-    OVERALL,
+    NO_RUNS,
     board_content,
     board_data,
     board_report,
@@ -145,7 +145,7 @@ def _beside(report: LeaderboardReport, run: str, measure: str, places: int) -> s
     if interval is not None and interval.low is not None:
         parts.append(_between(interval.low, interval.high, places))
     comparison = report.comparisons.get(measure)
-    if comparison is not None and run != OVERALL:
+    if comparison is not None and run not in NO_RUNS:
         if comparison.baseline is None:
             parts.append(_group(run, comparison))
         else:
@@ -189,8 +189,8 @@ def _data(report: LeaderboardReport, places: int) -> Table:
     for measure in report.board.measures:
         if report.intervals:
             names = [f"{name}:{measure}" for name in ("queries", "low", "high")]
-            intervals = [report.intervals[run][measure] for run in runs]
-            added.append((names, [[one.units, one.low, one.high] for one in intervals]))
+            intervals = [report.intervals.get(run, {}).get(measure) for run in runs]
+            added.append((names, [[None] * 3 if one is None else [one.units, one.low, one.high] for one in intervals]))
         if report.powered:
             kinds = [f"{kind}{end}" for kind in ("powered", "assessor", "naive") for end in ("", "_low", "_high")]
             names = [f"{kind}:{measure}" for kind in kinds]
@@ -219,11 +219,11 @@ def _compared(comparison: Comparison, runs: Sequence[str]) -> tuple[list[str], l
     measure = comparison.measure
     if comparison.baseline is None:
         heads = [f"group:{measure}"]
-        rows: list[list[Cell]] = [[None if run == OVERALL else _group(run, comparison)] for run in runs]
+        rows: list[list[Cell]] = [[None if run in NO_RUNS else _group(run, comparison)] for run in runs]
         if comparison.outlook is not None:
             heads += [f"{kind}:{measure}" for kind in ("better", "same", "undecided")]
             for run, row in zip(runs, rows, strict=True):
-                row += [None] * 3 if run == OVERALL else _counted(comparison, run)
+                row += [None] * 3 if run in NO_RUNS else _counted(comparison, run)
         return heads, rows
     pairs = [_pair(comparison, run) for run in runs]
     heads = [f"difference:{measure}", f"p:{measure}"] + ([f"verdict:{measure}"] if comparison.outlook else [])
@@ -253,5 +253,6 @@ def _content(report: LeaderboardReport, places: int) -> dict[str, Any]:
     if report.intervals:
         for run in content["runs"]:
             for measure, cell in run["measures"].items():
-                cell["interval"] = plain(report.intervals[run["run_id"]][measure])
+                if run["run_id"] in report.intervals:
+                    cell["interval"] = plain(report.intervals[run["run_id"]][measure])
     return content

@@ -57,6 +57,7 @@ __all__ = [
     "labels_of_qrels",
     "labels_of_records",
     "passages_of_records",
+    "whole_answers",
 ]
 
 # (query_id, doc_id), or (query_id, doc_id, item_id).
@@ -412,3 +413,37 @@ def _intervals(
     intervals, _ = column_intervals(by_query, statistics, draws)
     at = {(x, y): replace(one, interval=intervals.pop(f"{x} {y}")) for (x, y), one in found.items()}
     return intervals, at
+
+
+def whole_answers(sources: Sequence[LabelSource]) -> list[LabelSource]:
+    """The sources with generated answers whole, each under the name of its run, where none of their ids are alike.
+
+    The answer of the run `concise` to the query `q01` is the document `concise` in assignments, `concise/q01` in files
+    of others, and the passages `concise/q01/1`, `concise/q01/2`, … of a pool. The label of a whole answer is the
+    highest of its passages. Sources whose first two have a document in common are given back as they are.
+    """
+    keys = [set(source.labels) for source in sources[:2]]
+    if len(keys) < 2 or keys[0] & keys[1]:
+        return list(sources)
+    named = [{key: (key[0], _run_of_answer(*key[:2]), *key[2:]) for key in source.labels} for source in sources]
+    if not set(named[0].values()) & set(named[1].values()):
+        return list(sources)
+    whole = []
+    for source, names in zip(sources, named, strict=True):
+        labels: dict[Key, float] = {}
+        for key, label in source.labels.items():
+            name = names[key]
+            labels[name] = max(label, labels.get(name, label))
+        merged = len(source.labels) - len(labels)
+        if merged:
+            text = "%s: %d labels of passages of answers became those of whole answers, the highest of each"
+            logging.getLogger("rubric_measures").info(text, source.name, len(source.labels))
+        whole.append(replace(source, labels=labels))
+    return whole
+
+
+def _run_of_answer(query_id: str, doc_id: str) -> str:
+    """The run of `RUN/QUERY` and of `RUN/QUERY/NUMBER`; any other id as it is."""
+    start, _, last = doc_id.rpartition("/")
+    name = start if last.isascii() and last.isdigit() and start.endswith(f"/{query_id}") else doc_id
+    return name.removesuffix(f"/{query_id}") or doc_id

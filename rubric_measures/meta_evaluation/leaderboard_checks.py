@@ -16,7 +16,7 @@ from rubric_measures.formats.trec import columns_of, distinct_run_names, read_ru
 from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.loading import RecordQuery
-from rubric_measures.leaderboards.board import OVERALL, Leaderboard
+from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
 from rubric_measures.leaderboards.runs import RowSpool
 from rubric_measures.leaderboards.scoring import needed_depth, score_records
 
@@ -195,7 +195,7 @@ def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
     means = {
         run: round(row[measure].mean, 12)  # type: ignore[arg-type]
         for run, row in board.cells.items()
-        if run != OVERALL and row[measure].mean is not None
+        if run not in NO_RUNS and row[measure].mean is not None
     }
     return tuple(sorted(run for run, mean in means.items() if mean == max(means.values())))
 

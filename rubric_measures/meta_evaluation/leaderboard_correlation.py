@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
-from rubric_measures.leaderboards.board import OVERALL, Leaderboard
+from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray, score_table
 from rubric_measures.meta_evaluation._significance import ROUNDING, adjust, complete_table, exact_shift_p
 from rubric_measures.meta_evaluation.correlation import (
@@ -219,9 +219,9 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
     queries = {
         run: {query: sign * value for query, value in values.items()}
         for run, values in table.per_query(measure).items()
-        if run != OVERALL
+        if run not in NO_RUNS
     }
-    means = {run: sign * value for run, value in table.column(measure).items() if run != OVERALL}
+    means = {run: sign * value for run, value in table.column(measure).items() if run not in NO_RUNS}
     for run, values in queries.items():
         means.setdefault(run, sum(values.values()) / len(values))
     return RunScores(measure, means, queries, is_rank)
@@ -229,7 +229,7 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
 
 def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
     """One column of a leaderboard of ours; runs without a mean (nothing could be scored) are left out."""
-    means = {run: row[measure].mean for run, row in board.cells.items() if run != OVERALL}
+    means = {run: row[measure].mean for run, row in board.cells.items() if run not in NO_RUNS}
     return RunScores(
         measure,
         {run: mean for run, mean in means.items() if mean is not None},
@@ -252,7 +252,7 @@ def scores_of_workbench(board: Leaderboard, measure: str) -> RunScores:
         {
             run: statistics.mean(values)
             for run, row in board.values.items()
-            if run != OVERALL and (values := [value for value in row[measure].values() if value is not None])
+            if run not in NO_RUNS and (values := [value for value in row[measure].values() if value is not None])
         },
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
-from rubric_measures.leaderboards.board import OVERALL, Leaderboard
+from rubric_measures.leaderboards.board import BELOW, NO_RUNS, Leaderboard
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval, bootstrap_means, score_table
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered, prediction_powered_mean
@@ -50,7 +50,7 @@ def mean_intervals(board: Leaderboard, draws: Draws = USUAL_DRAWS) -> dict[str, 
     Returns:
         run -> measure -> interval; `units` is the number of queries in the mean.
     """
-    names = [(run, measure) for run in board.values for measure in board.measures]
+    names = [(run, measure) for run in board.values if run not in BELOW for measure in board.measures]
     table, _ = score_table([board.values[run][measure] for run, measure in names])
     result: dict[str, dict[str, Interval]] = {}
     for (run, measure), interval in zip(names, bootstrap_means(table, draws), strict=True):
@@ -90,7 +90,7 @@ def powered_means(
                 f"the assessors' scores have no measure {measure}; they have {', '.join(assessors.measures)}"
             )
         assessed = assessors.per_query(name)
-        for run in sorted(board.values.keys() & assessed.keys() - {OVERALL}):
+        for run in sorted(board.values.keys() & assessed.keys() - NO_RUNS):
             model = {query: value for query, value in board.values[run][measure].items() if value is not None}
             both = sorted(model.keys() & assessed[run].keys())
             rest = sorted(model.keys() - assessed[run].keys())
@@ -107,7 +107,7 @@ def powered_means(
             result.setdefault(run, {})[measure] = powered
     if not result:
         raise InputError("no run has scores by assessors; their leaderboard must name the same runs")
-    _note_left_out(strangers, set(board.values) - {OVERALL}, set(assessors.run_ids) - {OVERALL})
+    _note_left_out(strangers, set(board.values) - NO_RUNS, set(assessors.run_ids) - NO_RUNS)
     return result
 
 

@@ -117,3 +117,29 @@ def test_several_measures_each_have_their_own_official_column(tmp_path: Path, ca
     assert f"several columns, and none for {OURS}, choose one: P@10|nDCG@10" in call(capsys, "correlate", path)[2]
     path.write_text(official.render("json"), encoding="utf-8")
     assert "has no official measures (such as nDCG@10) beside ours" in call(capsys, "correlate", path)[2]
+
+
+def test_summary_and_lengths_stand_beside_intervals_and_are_no_runs(tmp_path: Path, capsys) -> None:
+    def line(run: str, *labels: str) -> str:
+        rows = zip(("n1", "n2"), labels, strict=True)
+        nuggets = [{"text": text, "importance": "vital", "assignment": label} for text, label in rows]
+        return json.dumps({"qid": labels[0], "run_id": run, "answer_text": "a b", "nuggets": nuggets}) + "\n"
+
+    path = tmp_path / "assigned.jsonl"
+    # A query for each first label.
+    pairs = [("support", "support"), ("not_support", "support"), ("partial_support", "support")]
+    worse = [(first, "not_support") for first, _ in pairs]
+    path.write_text("".join(line("a", *one) for one in pairs) + "".join(line("b", *one) for one in worse))
+    asked = ("leaderboard", path, "-m", "NuggetA", "--intervals", "--length", "--summary", "--groups", "--rounds", 50)
+    status, out, _ = call(capsys, *asked, "-o", "json")
+    content = checked("leaderboard", out)
+    assert status == 0 and content["measures"] == ["NuggetA(rel=2,partial_rel=1)", "L"]
+    rows = {run["run_id"]: run["measures"]["NuggetA(rel=2,partial_rel=1)"] for run in content["runs"]}
+    assert {run for run, row in rows.items() if "interval" in row} == {"_overall_", "a", "b"}
+    # Tests are of one pair, not of five runs.
+    assert [len(one["pairs"]) for one in content["comparisons"].values()] == [1, 1]
+    board = tmp_path / "board.json"
+    board.write_text(out)
+    assert len(rubric_measures.compare(board, measures="NuggetA")["NuggetA(rel=2,partial_rel=1)"].pairs) == 1
+    assert rubric_measures.correlate(board, board, measures="NuggetA", rounds=0).found[0].runs == ("a", "b")
+    assert call(capsys, *asked, "-o", "tsv")[0] == 0

@@ -96,10 +96,14 @@ def test_labels_of_older_files_are_read_and_written_canonically(tmp_path: Path) 
     ]
 
 
-def test_a_line_without_a_run_needs_one(tmp_path: Path) -> None:
-    path = _write(tmp_path, [{"qid": "1", "nuggets": []}])
-    with pytest.raises(FormatError, match=r"file.jsonl:1: run_id: names no run"):
-        read_assignments(path)
+def test_a_line_without_a_run_is_of_the_run_that_the_file_is_named_after(tmp_path: Path, capsys) -> None:
+    nugget = {"text": "a", "importance": "vital", "assignment": "support"}
+    _write(tmp_path, [{"qid": "1", "answer_text": "t", "nuggets": [nugget]}]).rename(tmp_path / "concise.v2.jsonl")
+    path = tmp_path / "concise.v2.jsonl"
+    assert [line.run_id for line in read_assignments(path)] == ["concise.v2"]
+    for more in ((), ("--compat", "nuggetizer")):
+        assert main(["leaderboard", str(path), "-m", "NuggetV", "--no-overall", *more]) == 0
+        assert "concise.v2\t1.0000" in capsys.readouterr().out
 
 
 def test_assignments_are_grades_and_failed_is_a_status(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
     [
         ([], "is empty"),
         ([_line("q", "a", []), _line("q", "a", [])], ":2: run 'a' has answered query 'q' before"),
-        ([_line("q", None, [])], ":1: run_id: names no run"),
+        ([_line("q", "", [])], ":1: run_id: names no run"),
         ([_line("q", "a", [("x", None, "maybe")])], ":1: nuggets[0].assignment: "),
         ([_line("q", "a", [(" ", None, "support")])], ":1: nuggets[0].text: "),
         (

@@ -94,7 +94,7 @@ def test_what_the_program_does_not_know_is_refused(tmp_path: Path) -> None:
         with pytest.raises(MeasureError, match="knows NuggetV, "):
             score_nuggetizer(path, _measures(name))
     assert nuggetizer_score([], vital=False, strict=False) == 0.0
-    for row, message in (({"qid": "q"}, "expected qid"), ({**_line("q", []), "run_id": None}, "names no run")):
+    for row, message in (({"qid": "q"}, "expected qid"), ({**_line("q", []), "run_id": ""}, "names no run")):
         with pytest.raises(FormatError, match=rf":1: .*{message}"):
             score_nuggetizer(_write(tmp_path, [row]), _measures("NuggetV"))
     for label in (True, None, 2):
