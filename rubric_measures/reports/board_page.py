@@ -249,12 +249,13 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
     nobody.sort(key=lambda one: one[0])
     separating.sort(key=lambda one: one[:2])
     what = "No run covers them" if several else "They are not covered"
+    facts = "Facts" if all(item.kind == "nugget" for query in report.queries for item in query.items) else "Items"
     yield (
-        "Facts that nobody has",
+        f"{facts} that nobody has",
         f"{what}: missing in the answers, or wrong in the bank.",
         [line for _, line in nobody],
     )
-    yield "Facts that separate runs", "Some runs cover them, others do not.", [line for *_, line in separating]
+    yield f"{facts} that separate runs", "Some runs cover them, others do not.", [line for *_, line in separating]
     yield "Failed grades", "They are no numbers: scores count them as the signature says (on_failed).", failed
     yield (
         "Texts that look like instructions",

@@ -49,6 +49,24 @@ def test_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("answers")
+def test_the_job_of_github_actions(capsys: pytest.CaptureFixture[str]) -> None:
+    [job] = blocks("yaml")
+    [command] = re.findall(r"rubric_measures (answers .*?)\n +env:", job, re.DOTALL)
+    arguments = shlex.split(command.replace("openai:gpt-4o", "lexical"))
+    # What the branch `main` left: its board, and the bank that was made and edited.
+    assert main(["answers", "results.csv", "--model", "lexical", "-o", "main"]) == 0
+    shutil.copy("main/board.json", "main-board.json")
+    shutil.copy("main/bank.csv", "bank.csv")
+    # One of the three answers nothing.
+    assert main(arguments) == 3
+    assert "of fluent-but-empty is 0.0000, 0.7000 under 0.7" in capsys.readouterr().err
+    rows = Path("results.csv").read_text(encoding="utf-8").split("\n")
+    kept = [row for row in rows if ",fluent-but-empty," not in row]
+    Path("results.csv").write_text("\n".join(kept), encoding="utf-8")
+    assert main(arguments) == 0
+
+
+@pytest.mark.usefixtures("answers")
 def test_the_snippet() -> None:
     names: dict[str, Any] = {"QUESTIONS": ["Why?"], "my_application": lambda question: "So it is."}
     for snippet in blocks("python"):

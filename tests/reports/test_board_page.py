@@ -143,6 +143,8 @@ def test_runs_over_records(tmp_path: Path) -> None:
     rubric_measures.write_report(tmp_path / "r.html", board, grades, runs, baseline="bm25")
     shown = plain((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "passage d0101" in shown
+    # Questions are no facts.
+    assert "Items that separate runs" in shown
     assert "_overall_" not in shown.partition("How these numbers were made")[0]
     with pytest.raises(InputError, match="give graded records"):
         rubric_measures.write_report(tmp_path / "r.html", board, [rubric_measures.Grade("q", "d", 1, "i")])
