@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rubric_measures.api._agreeing import agreement, agreement_tables
     from rubric_measures.api._answers import EvaluatedAnswers, evaluate_answers
     from rubric_measures.api._arguing import argue
+    from rubric_measures.api._bundling import bundle, check_bundle, compare_bundles
     from rubric_measures.api._calibrating import Calibration, calibrate
     from rubric_measures.api._canaries import run_canaries
     from rubric_measures.api._checking import KeptBoard, read_board
@@ -37,6 +38,7 @@ else:
             "rubric_measures.api._agreeing": ["agreement", "agreement_tables"],
             "rubric_measures.api._answers": ["EvaluatedAnswers", "evaluate_answers"],
             "rubric_measures.api._arguing": ["argue"],
+            "rubric_measures.api._bundling": ["bundle", "check_bundle", "compare_bundles"],
             "rubric_measures.api._calibrating": ["Calibration", "calibrate"],
             "rubric_measures.api._canaries": ["run_canaries"],
             "rubric_measures.api._checking": ["KeptBoard", "read_board"],
@@ -72,11 +74,14 @@ __all__ = [
     "agreement",
     "agreement_tables",
     "argue",
+    "bundle",
     "calibrate",
     "check",
+    "check_bundle",
     "check_run",
     "combine",
     "compare",
+    "compare_bundles",
     "convert",
     "correlate",
     "default_measures",

@@ -9,11 +9,12 @@ from typing import Any
 
 from rubric_measures.api._loading import Gradable
 from rubric_measures.api._runs import Runs
-from rubric_measures.api._scoring import score
+from rubric_measures.api._scoring import Board, score
 from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.grades.compiled import OnFailed, check_on_failed
+from rubric_measures.leaderboards.board import OVERALL
 from rubric_measures.measures.scoring import parse_measures
 
 _INPUTS = ("scored", "runs", "qrels")
@@ -30,6 +31,7 @@ class KeptBoard:
         runs: run_id -> digest of its rankings.
         qrels: query_id -> digest of its judgments, where official measures stand beside ours.
         signature: the short hash of the signature.
+        scores: run_id -> measure -> query_id -> score, and the mean under the empty id.
     """
 
     measures: Sequence[str]
@@ -38,6 +40,7 @@ class KeptBoard:
     runs: Mapping[str, str]
     qrels: Mapping[str, str]
     signature: str
+    scores: Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
     @property
     def on_failed(self) -> OnFailed | None:
@@ -47,6 +50,8 @@ class KeptBoard:
 
     def differences(self, grades: Gradable, runs: Runs | None = None, *, qrels: Gradable | None = None) -> list[str]:
         """What differs between the board and one that is scored now, a line each; empty where nothing does.
+
+        Where inputs and settings are the same, every number is compared, too, to the places that the file has.
 
         Args:
             grades: as for `score`; load them with the same filters, and with `on_failed` of the board.
@@ -66,7 +71,7 @@ class KeptBoard:
             runs,
             list(self.measures),
             qrels=qrels,
-            overall=False,
+            overall=OVERALL in self.scores,
             facets=unit == "facet",
             per_facet=unit == "per facet",
             compat=self.settings.get("compat"),
@@ -80,7 +85,35 @@ class KeptBoard:
         ]
         lines += _different("query", "grades or items", self.grades, board.inputs.grades)
         lines += _different("query", "judgments", self.qrels, board.inputs.qrels)
-        return lines + _different("run", "rankings", self.runs, board.inputs.runs)
+        lines += _different("run", "rankings", self.runs, board.inputs.runs)
+        return lines or self._other_numbers(board)
+
+    def _other_numbers(self, board: Board) -> list[str]:
+        """The scores and means that the file does not have as they are computed now."""
+        slack = _half_a_digit(self.scores)
+        lines = []
+        for run, measures in self.scores.items():
+            for measure, kept in measures.items():
+                now = {**board.values.get(run, {}).get(measure, {}), "": board.cells[run][measure].mean}
+                for query in sorted(kept.keys() | now.keys()):
+                    old, new = kept.get(query), now.get(query)
+                    is_same = old is new is None or (old is not None and new is not None and abs(old - new) <= slack)
+                    if not is_same:
+                        what = f"query {query}" if query else "mean"
+                        lines.append(f"run {run}, {measure}, {what}: {_number(old)} in the file, {_number(new)} now")
+        return lines
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else repr(value)
+
+
+def _half_a_digit(scores: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> float:
+    """How far a number may be off by rounding to the places that the file has."""
+    numbers = [value for row in scores.values() for column in row.values() for value in column.values()]
+    places = max((len(repr(value).partition(".")[2]) for value in numbers if value is not None), default=0)
+    # All digits may still differ by the order of a sum.
+    return float(0.5 * 10.0**-places) + 1e-12
 
 
 def _said(settings: Mapping[str, object], name: str) -> str:
@@ -119,10 +152,25 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
         raise FormatError(f"{qrels!r:.60} is no digests of queries", path=name, field="inputs.qrels")
     if wrong := [one for one in measures if not isinstance(one, str)]:
         raise FormatError(f"{wrong[0]!r:.60} is no measure", path=name, field="measures")
+    scores = _scores(content.get("runs"), measures, name)
     try:
         parse_measures(measures)
         if settings.get("on_failed") is not None:
             check_on_failed(settings["on_failed"])
     except InputError as error:
         raise FormatError(str(error), path=name) from None
-    return KeptBoard(measures, settings, grades, runs, qrels, str(content.get("signature_hash")))
+    return KeptBoard(measures, settings, grades, runs, qrels, str(content.get("signature_hash")), scores)
+
+
+def _scores(runs: object, measures: Sequence[str], name: str) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Run -> measure -> query -> score, the mean under the empty id."""
+    try:
+        return {
+            row["run_id"]: {
+                measure: {**row["measures"][measure]["per_query"], "": row["measures"][measure]["mean"]}
+                for measure in measures
+            }
+            for row in runs  # type: ignore[attr-defined]
+        }
+    except (KeyError, TypeError):
+        raise FormatError("has a run without all measures", path=name, field="runs") from None

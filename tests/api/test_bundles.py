@@ -1,0 +1,123 @@
+"""Tests of bundles: made, checked elsewhere, damaged, without texts, compared with a later one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from tests.api.test_checking import folder  # noqa: F401 - a fixture
+
+Captured = pytest.CaptureFixture[str]
+MEASURES = ("-m", "RubricCover(rel=4)@20", "nDCG@10", "-o", "json", "--output")
+
+
+def call(capsys: Captured, *arguments: object) -> tuple[int, str, str]:
+    status = main([str(one) for one in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def inputs(at: Path) -> tuple[object, ...]:
+    """What a board is scored from, in a folder."""
+    return (at / "graded.jsonl", at / "bm25.run", at / "fusion.run", "--bank", at / "bank.jsonl")
+
+
+@pytest.fixture
+def made(folder: Path, capsys: Captured) -> Path:  # noqa: F811
+    """A bundle beside the files that it was made from."""
+    assert call(capsys, "leaderboard", *inputs(folder), *MEASURES, folder / "board.json")[0] == 0
+    (folder / "notes.txt").write_text("made by hand\n")
+    more = ("--board", folder / "board.json", "--also", folder / "notes.txt")
+    status, out, err = call(capsys, "bundle", folder / "made", *inputs(folder), *more)
+    assert (status, out) == (0, f"{folder / 'made'}: checked, 7 files\n"), err
+    return folder / "made"
+
+
+def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captured) -> None:
+    elsewhere = tmp_path / "else" / "where"
+    shutil.copytree(made, elsewhere)
+    for name in ("graded.jsonl", "bank.jsonl", "bm25.run"):
+        (made.parent / name).unlink()
+    assert call(capsys, "check", elsewhere)[:2] == (0, "the same: every file and number\n")
+    manifest = json.loads((elsewhere / "bundle.json").read_text())
+    assert (manifest["graded"], manifest["bank"]) == ("graded.jsonl", "bank.jsonl")
+    assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == ["also/notes.txt"]
+
+
+def test_what_differs_is_said(made: Path, capsys: Captured) -> None:
+    # A number that somebody improved: the file is another one, and the number is not what the grades give.
+    board = json.loads((made / "board.json").read_text())
+    row = next(row for row in board["runs"] if row["run_id"] == "bm25")
+    name = board["measures"][1]
+    row["measures"][name]["mean"] = 0.999
+    (made / "board.json").write_text(json.dumps(board))
+    status, out, _ = call(capsys, "check", made)
+    assert status == 1
+    assert out.splitlines()[0] == "board.json: other content than when the bundle was made"
+    assert out.splitlines()[1].startswith(f"run bm25, {name}, mean: 0.999 in the file, 0.")
+    # `check` of the board itself says so, too.
+    assert "mean: 0.999 in the file" in call(capsys, "check", made / "board.json", *inputs(made.parent))[1]
+    (made / "runs/bm25.run").unlink()
+    assert "runs/bm25.run: is missing" in call(capsys, "check", made)[1]
+
+
+def test_a_rounded_board_is_the_same_to_its_places(made: Path, capsys: Captured) -> None:
+    board = made.parent / "rounded.json"
+    call(capsys, "leaderboard", *inputs(made.parent), *MEASURES, board, "-p", 3)
+    assert call(capsys, "check", board, *inputs(made.parent))[0] == 0
+
+
+def test_without_texts(made: Path, capsys: Captured) -> None:
+    source = made.parent
+    board = ("--board", source / "board.json", "--no-texts")
+    assert call(capsys, "bundle", source / "bare", *inputs(source), *board)[0] == 0
+    assert call(capsys, "check", source / "bare")[0] == 0
+    before, after = ((one / "graded.jsonl").read_text() for one in (made, source / "bare"))
+    text = json.loads(before.splitlines()[0])[1][0]["text"]
+    assert json.dumps(text)[1:-1] in before and text[:40] not in after
+    (bare, *_) = json.loads(after.splitlines()[0])[1]
+    assert bare["text"].startswith("sha256:") and len(bare["text"]) == 71
+    assert {reply for entry in bare["exam_grades"] for _, reply in entry["answers"]} == {""}
+    status, _, err = call(capsys, "bundle", source / "no", source / "bm25.run", *board)
+    assert status == 2 and len(err.splitlines()) == 1 and not (source / "no").exists()
+
+
+def test_what_makes_no_bundle(made: Path, capsys: Captured) -> None:
+    source = made.parent
+    given = (source / "graded.jsonl", source / "bm25.run", "--bank", source / "bank.jsonl", "--board")
+    for arguments, said in (
+        ((made, *given, source / "board.json"), "exists; name a new folder"),
+        ((source / "no", *given, source / "board.json"), "is not what these files give: run fusion"),
+        ((source / "no", *given, source / "notes.txt"), "notes.txt"),
+        (
+            (source / "no", *inputs(source), "--board", source / "board.json", "--also", source / "absent"),
+            "absent: no such file",
+        ),
+    ):
+        status, out, err = call(capsys, "bundle", *arguments)
+        assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
+    assert not [path for path in source.iterdir() if path.name.startswith((".no-", "no-"))]
+    assert "bundle.json" in call(capsys, "check", source)[2]
+    manifest = json.loads((made / "bundle.json").read_text())
+    manifest["runs"] = ["../bm25.run"]
+    (made / "bundle.json").write_text(json.dumps(manifest))
+    assert "outside of the folder" in call(capsys, "check", made)[2]
+
+
+def test_two_bundles_are_compared(made: Path, capsys: Captured) -> None:
+    source = made.parent
+    assert call(capsys, "check", made, made)[:2] == (0, "nothing changed\n")
+    lines = [json.loads(line) for line in (source / "graded.jsonl").read_text().splitlines()]
+    for passage in lines[0][1]:
+        for entry in passage["exam_grades"]:
+            for rating in entry["self_ratings"]:
+                rating["self_rating"] = 5 - rating["self_rating"]
+    (source / "graded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    call(capsys, "leaderboard", *inputs(source), *MEASURES, source / "later.json")
+    assert call(capsys, "bundle", source / "later", *inputs(source), "--board", source / "later.json")[0] == 0
+    status, out, _ = call(capsys, "check", made, source / "later")
+    assert (status, out.splitlines()[:2]) == (1, ["changed: the judge", f"query {lines[0][0]}: other grades"])
