@@ -18,6 +18,7 @@ from rubric_measures.api._loading import (
     grade_filter,
     refuse_filters,
 )
+from rubric_measures.api._run_groups import groups_of, runs_where
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.grades.compiled import OnFailed
@@ -215,6 +216,8 @@ def correlate(
     level: float = 0.95,
     bank: Bank | None = None,
     on_failed: OnFailed | None = None,
+    groups: File | Mapping[str, str] | None = None,
+    where: Sequence[str] = (),
     **chosen: Any,
 ) -> Correlations:
     """Rank correlation of leaderboards with the official one, joined on their runs.
@@ -245,6 +248,9 @@ def correlate(
         level: nominal coverage of intervals, in (0, 1).
         bank: the test bank of a grid.
         on_failed: see `load`.
+        groups: run -> group (team, family of models), or a file of lines `run group`: how far each is moved, where both
+            sides have scores of the same queries.
+        where: conditions on the runs: `group=NAME` or `group!=NAME`.
         chosen: which grades make a grid, see `load`.
 
     Raises:
@@ -263,6 +269,13 @@ def correlate(
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
     wanted = [measures] if isinstance(measures, str) else measures
     side = _official_side(official, official_form, official_ranks)
+    of_runs = groups_of(groups)
+    if where and of_runs is None:
+        raise InputError("a condition needs the groups of the runs; name them", settings=("where", "groups"))
+
+    def kept(scores: RunScores) -> RunScores:
+        return scores if of_runs is None or not where else runs_where(scores, of_runs, where)
+
     asked = wanted
     if not others:
         side, wanted = _alone(official, side, wanted)
@@ -273,6 +286,7 @@ def correlate(
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
     is_paired = official_measure is None and not any(records) and side.choice(None, asked) is None
     column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))
+    column = kept(column)
     draws = Draws(rounds, seed, level)
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
@@ -295,13 +309,14 @@ def correlate(
                     draws=draws,
                 )
             continue
-        for scores, spread in _columns(other, wanted, form, column):
+        for every, spread in _columns(other, wanted, form, column):
+            scores = kept(every)
             label = scores.name if len(others) == 1 else f"{_name(other)}: {scores.name}"
             columns.append(scores)
             spreads[label] = {**standard_errors(scores), **spread}
-            own = side.take(side.own(scores.name))[0] if is_paired else column
+            own = kept(side.take(side.own(scores.name))[0]) if is_paired else column
             with naming(_name(other)):
-                found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
+                found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None, groups=of_runs)
             results.append((_name(other), found))
     return Correlations(
         column, _name(official), results, grid, columns, spreads, names, asdict(draws), len(others) == 1

@@ -26,7 +26,7 @@ __all__ = ["HELP", "add_arguments", "run"]
 HELP = "rank correlation of leaderboards with the official one"
 _PASSED = (
     *("measures", "official_measure", "coefficients", "form", "official_form", "official_ranks", "rel", "compat"),
-    *("rounds", "seed", "level", "bank", "on_failed"),
+    *("rounds", "seed", "level", "bank", "on_failed", "groups", "where"),
 )
 _LOG = logging.getLogger("rubric_measures")
 
@@ -64,6 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plot_option(
         parser, "ranks, scores by run and query, or scores against length (which OFFICIAL holds)", kinds
     )  # fmt: skip
+    parser.add_argument(
+        "--groups", metavar="FILE", help="lines `run group` (teams, families of models): how far each group is moved"
+    )
+    parser.add_argument(
+        "--where", metavar="group=NAME", nargs="+", action="extend", default=[],
+        help="with --groups: only runs of a group; group!=NAME: only others",
+    )  # fmt: skip
     add_bootstrap_options(parser)
     parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
     parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
@@ -85,7 +92,7 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    keep_inputs_of(options, options.official, *options.others, options.bank)
+    keep_inputs_of(options, options.official, *options.others, options.bank, options.groups)
     found = api.correlate(
         options.official,
         *options.others,

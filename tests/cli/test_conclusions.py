@@ -118,3 +118,39 @@ def test_correlations_without_noise(boards, tmp_path, capsys) -> None:
     assert "low:kendall_noise_free" in header
     err = call(capsys, "correlate", boards, boards, *options)[2]
     assert "nugget: no tau without noise: the runs do not differ beyond the noise of the queries" in err
+
+
+def test_groups_of_runs(tmp_path, capsys) -> None:
+    generator = np.random.default_rng(3)
+    lines = []
+    for place in range(6):
+        for query in range(20):
+            official = 0.1 * place + generator.normal(0, 0.05)
+            judge = official + 0.3 * (place < 2) + generator.normal(0, 0.05)
+            lines += [f"r{place} q{query} official {official:.4f}", f"r{place} q{query} judge {judge:.4f}"]
+    board, groups = tmp_path / "board.txt", tmp_path / "groups.txt"
+    board.write_text("\n".join(lines) + "\n")
+    groups.write_text("".join(f"r{place}\t{'llm' if place < 2 else 'other'}\n" for place in range(6)))
+    start = (
+        "correlate",
+        board,
+        board,
+        "--official-measure",
+        "official",
+        "-m",
+        "judge",
+        "-c",
+        "kendall",
+        "--rounds",
+        200,
+    )
+    forms = ("--form", "ir_measures", "--official-form", "ir_measures", "--groups", groups)
+    assert "above 0 the group stands higher" in call(capsys, *start, *forms)[1]
+    (found,) = checked("correlate", call(capsys, *start, *forms, "-o", "json")[1])["leaderboards"]
+    first, second = found["groups"]
+    assert (first["group"], first["runs"], second["group"], second["runs"]) == ("llm", 2, "other", 4)
+    assert first["shift"]["low"] > 0 > second["shift"]["high"]
+    some = call(capsys, *start, *forms, "--where", "group!=llm", "-o", "json")[1]
+    assert checked("correlate", some)["leaderboards"][0]["runs"] == ["r2", "r3", "r4", "r5"]
+    assert "(--where" in call(capsys, *start, *forms[:4], "--where", "group=llm")[2]
+    assert "no run is of that group" in call(capsys, *start, *forms, "--where", "group=gpt")[2]
