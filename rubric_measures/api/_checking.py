@@ -91,10 +91,13 @@ class KeptBoard:
     def _other_numbers(self, board: Board) -> list[str]:
         """The scores and means that the file does not have as they are computed now."""
         slack = _half_a_digit(self.scores)
-        lines = []
+        lines = [f"run {run}: scores now, none in the file" for run in board.cells if run not in self.scores]
         for run, measures in self.scores.items():
             for measure, kept in measures.items():
-                now = {**board.values.get(run, {}).get(measure, {}), "": board.cells[run][measure].mean}
+                if measure not in board.cells.get(run, {}):
+                    lines.append(f"run {run}, {measure}: in the file, not computed now")
+                    continue
+                now = {**board.values[run][measure], "": board.cells[run][measure].mean}
                 for query in sorted(kept.keys() | now.keys()):
                     old, new = kept.get(query), now.get(query)
                     is_same = old is new is None or (old is not None and new is not None and abs(old - new) <= slack)
@@ -152,7 +155,7 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
         raise FormatError(f"{qrels!r:.60} is no digests of queries", path=name, field="inputs.qrels")
     if wrong := [one for one in measures if not isinstance(one, str)]:
         raise FormatError(f"{wrong[0]!r:.60} is no measure", path=name, field="measures")
-    scores = _scores(content.get("runs"), measures, name)
+    scores = _scores(content.get("runs", []), name)
     try:
         parse_measures(measures)
         if settings.get("on_failed") is not None:
@@ -162,15 +165,14 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     return KeptBoard(measures, settings, grades, runs, qrels, str(content.get("signature_hash")), scores)
 
 
-def _scores(runs: object, measures: Sequence[str], name: str) -> dict[str, dict[str, dict[str, float | None]]]:
+def _scores(runs: object, name: str) -> dict[str, dict[str, dict[str, float | None]]]:
     """Run -> measure -> query -> score, the mean under the empty id."""
     try:
         return {
             row["run_id"]: {
-                measure: {**row["measures"][measure]["per_query"], "": row["measures"][measure]["mean"]}
-                for measure in measures
+                measure: {**cell["per_query"], "": cell["mean"]} for measure, cell in row["measures"].items()
             }
             for row in runs  # type: ignore[attr-defined]
         }
-    except (KeyError, TypeError):
-        raise FormatError("has a run without all measures", path=name, field="runs") from None
+    except (AttributeError, KeyError, TypeError):
+        raise FormatError("has a run without scores", path=name, field="runs") from None
