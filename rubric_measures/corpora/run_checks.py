@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.files import iter_lines, path_name, peek_head
 from rubric_measures.base.json_files import json_texts, parse_json
 from rubric_measures.corpora._run_answers import Row, check_answer
 from rubric_measures.corpora._run_tasks import listed, ranked_topics
@@ -87,7 +87,7 @@ class RunFile:
     def _is_ranking(self) -> bool:
         if self._possible[0].form == "ranking":
             return True
-        first = next(iter_lines(self.path), (0, b""))[1]
+        first = next((line for line in peek_head(self.path).splitlines() if line.strip()), b"")
         return first.lstrip()[:1] not in (b"{", b"[") and len(first.split()) in (5, 6)
 
     def _check_ranking(self) -> int:
