@@ -140,10 +140,10 @@ def _make_files(review: Review, options: argparse.Namespace) -> None:
 
     if options.import_file:
         new, lines = import_grades(options.import_file, review.store, review.material)
-        _LOG.info("%d grades taken in; %d of the file were there already", new, lines - new)
+        _LOG.info("grades taken in: %d; of the file there already: %d", new, lines - new)
     if options.export_queue:
         count = write_queue(review, options.export_queue, options.order, options.query, options.seed, options.size)
-        _LOG.info("%d grades to check in %s", count, options.export_queue)
+        _LOG.info("grades to check in %s: %d", options.export_queue, count)
     if options.export:
         made = export_review(review.store, review.material, options.bank, options.export, options.bank_format)
         for path in made.paths:
@@ -151,7 +151,7 @@ def _make_files(review: Review, options: argparse.Namespace) -> None:
         for note in made.notes:
             _LOG.warning("%s", note)
         if made.waiting:
-            _LOG.info("%d items in the bank need grades; see grade --only-changed", made.waiting)
+            _LOG.info("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
 
 
 def _regrading(graded: str, bank: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rubric_measures.review._events import AssessorGrade, CellKey, Event
+from rubric_measures.review._pages import counted
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.session import Review
 
@@ -30,7 +31,7 @@ def about(review: Review, event: Event) -> str:
     if event.kind == "undo":
         return f"action {payload['event']}"
     if event.kind == "look":
-        return f"{len(payload['cells'])} grades of others"
+        return f"{counted(len(payload['cells']), 'grade')} of others"
     if event.kind in ("grade", "decide", "note"):
         cell = CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
         item = review.material.items.get((cell.query_id, cell.item_id))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rubric_measures.review._events import CellKey, Snapshot
+from rubric_measures.review._pages import counted
 from rubric_measures.review.review_data import Material
 from rubric_measures.verification.calibration import wilson_interval
+
+# Below so many pairs κ and α say little, whatever they are.
+FEW = 20
 
 
 class AssessorRow(NamedTuple):
@@ -43,6 +48,8 @@ class AgreementRow(NamedTuple):
         exact: share of equal ones, in [0, 1].
         kappa: Cohen's κ; None where chance explains all, or where a grade has a fraction.
         weighted: κ with quadratic weights.
+        alpha: Krippendorff's α, ordinal.
+        intervals: `kappa`, `weighted` and `alpha` -> the ends of the 95 % interval over queries, where there are any.
     """
 
     first: str
@@ -51,6 +58,8 @@ class AgreementRow(NamedTuple):
     exact: float
     kappa: float | None
     weighted: float | None
+    alpha: float | None = None
+    intervals: Mapping[str, tuple[float, float]] = MappingProxyType({})
 
 
 def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]] | None = None) -> list[AssessorRow]:
@@ -87,15 +96,13 @@ def open_note(snapshot: Snapshot) -> str:
         return ""
     assessors = ", ".join(f"{assessor}: {count}" for assessor, count in waiting.items())
     return (
-        f"{sum(waiting.values())} grades wait for a decision ({assessors}): they differ from the grader's, and count "
+        f"{counted(sum(waiting.values()), 'grade')} to decide ({assessors}): they differ from the grader's, and count "
         "in no score until the assessor keeps theirs or accepts the grader's on the page (queue: to decide)"
     )
 
 
 def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]:
     """Assessors against the grader, then each other; only first, blind grades: later ones know of each other."""
-    from rubric_measures.meta_evaluation.agreement import agreement
-
     first: dict[str, dict[CellKey, float]] = {}
     for cell, assessors in snapshot.grades.items():
         for assessor, one in assessors.items():
@@ -112,17 +119,26 @@ def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]
     names = sorted(first)
     pairs = [(name, material.grader, first[name], grader) for name in names]
     pairs += [(one, two, first[one], first[two]) for one, two in combinations(names, 2)]
-    rows = []
-    for name, other, a, b in pairs:
-        both = sorted(a.keys() & b.keys())
-        if both:
-            if any(one[cell] % 1 for one in (a, b) for cell in both):
-                equal = sum(a[cell] == b[cell] for cell in both) / len(both)
-                rows.append(AgreementRow(name, other, len(both), equal, None, None))
-                continue
-            found = agreement([a[cell] for cell in both], [b[cell] for cell in both])
-            rows.append(AgreementRow(name, other, found.pairs, found.exact_match, found.kappa, found.quadratic_kappa))
-    return rows
+    return [_agreement(*pair) for pair in pairs if pair[2].keys() & pair[3].keys()]
+
+
+def _agreement(name: str, other: str, a: Mapping[CellKey, float], b: Mapping[CellKey, float]) -> AgreementRow:
+    """What the command `agreement` says of the same grades, with the same intervals."""
+    from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources
+
+    both = sorted(a.keys() & b.keys())
+    if any(one[cell] % 1 for one in (a, b) for cell in both):
+        return AgreementRow(name, other, len(both), sum(a[cell] == b[cell] for cell in both) / len(both), None, None)
+    found = compare_sources([LabelSource(name, {cell: one[cell] for cell in both}) for one in (a, b)])
+    one = found.agreement
+    ends = {
+        short: (interval.low, interval.high)
+        for short, long in (("kappa", "kappa"), ("weighted", "quadratic_kappa"), ("alpha", "alpha_ordinal"))
+        if (interval := found.intervals[long]).low is not None and interval.high is not None
+    }
+    return AgreementRow(
+        name, other, one.pairs, one.exact_match, one.kappa, one.quadratic_kappa, one.alpha_ordinal, ends
+    )
 
 
 def sample_precision(size: int, population: int) -> str:

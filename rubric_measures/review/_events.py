@@ -57,6 +57,7 @@ class AssessorGrade:
         reason: what the assessor wrote beside it.
         event_id: the last event about it.
         time: of that event.
+        first_time: when the first grade was given; empty while there was none.
     """
 
     grade: float | None
@@ -67,6 +68,7 @@ class AssessorGrade:
     reason: str
     event_id: int
     time: str
+    first_time: str = ""
 
 
 class Version(NamedTuple):

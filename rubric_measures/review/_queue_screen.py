@@ -31,6 +31,10 @@ _ORDERS: dict[Order, tuple[str, str]] = {
         "Grades that most pairs of runs turn on: a wrong one here moves ranks.",
     ),
     "disagreement": ("Graders disagree", "Where graders or assessors say different things, so that one is wrong."),
+    "differ": (
+        "Assessors differ",
+        "To talk over and settle: change your grade, or let the median stand. Who was given no queries adds a grade.",
+    ),
     "uncertainty": ("Grader least certain", "Where the grader gave its own grade the least probability."),
     "query": ("All grades, query by query", "To check whole queries, passage by passage."),
 }
@@ -58,8 +62,9 @@ def _choice(
     review: Review, order: Order, assessor: str, query_id: str = "", seed: int = 0, size: int | None = None
 ) -> QueueChoice:
     given = review.assignments.get(assessor, ())
-    mine = assessor if order == "decide" else ""
-    return QueueChoice(order, query_id, seed, review.audit if size is None else size, mine, given)
+    mine = assessor if order in ("decide", "differ") else ""
+    judges = order == "differ" and bool(review.assignments) and not given
+    return QueueChoice(order, query_id, seed, review.audit if size is None else size, mine, given, judges)
 
 
 def choice_fields(review: Review, choice: QueueChoice) -> dict[str, str]:
@@ -99,7 +104,9 @@ def next_open(
         cell = queue[(after + step) % len(queue)].cell
         if leave is not None and cell[:2] == leave[:2]:
             continue
-        if choice.order == "decide" or (assessor not in snapshot.grades.get(cell, {}) and cell not in before):
+        if choice.order in ("decide", "differ") or (
+            assessor not in snapshot.grades.get(cell, {}) and cell not in before
+        ):
             return cell
     return None
 
@@ -107,7 +114,7 @@ def next_open(
 def progress_of(review: Review, snapshot: Snapshot, choice: QueueChoice, assessor: str) -> dict[str, Any]:
     """How far an assessor is in a queue: done, of how many, and how much is left."""
     queue = review.queue(choice, snapshot)
-    seen = () if choice.order == "decide" else handled(review, snapshot, assessor)
+    seen = () if choice.order in ("decide", "differ") else handled(review, snapshot, assessor)
     done = sum(queue.place(cell) is not None for cell in seen)
     return {"done": done, "total": len(queue), "left": len(queue) - done}
 

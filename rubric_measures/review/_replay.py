@@ -100,9 +100,13 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         # A note without a new one stays beside the grade that was changed.
         note = str(say.get("note", before.reason if before is not None else ""))
         made = AssessorGrade(grade, first, blind, final, decision, note, event.event_id, event.time)
+        if first is not None:
+            began = before.first_time if before is not None and before.first is not None else event.time
+            made = replace(made, first_time=began)
     else:
         mine, first, blind = (before.grade, before.first, before.blind) if before else (None, None, False)
         made = AssessorGrade(mine, first, blind, grade, say["decision"], say["reason"], event.event_id, event.time)
+        made = replace(made, first_time=before.first_time if before else "")
     of_cell[event.assessor] = made
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.review._actions import about, kind_of
-from rubric_measures.review._agreement import agreement_rows, progress_rows
+from rubric_measures.review._agreement import FEW, AssessorRow, progress_rows
 from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._bank_screen import bank, impact, post_bank, post_impact
 from rubric_measures.review._check_screen import check, post_decide, post_grade, post_note, post_undo
+from rubric_measures.review._events import Snapshot
 from rubric_measures.review._queue_screen import queue, queue_file
 from rubric_measures.review.export import Exported, export_review, inside
 from rubric_measures.review.requests import Asked, ScreenAnswer, checked_assessor, error_page, local_path, page
@@ -36,6 +38,7 @@ __all__ = [
     "progress",
     "queue",
     "queue_file",
+    "work_as",
 ]
 
 
@@ -48,14 +51,42 @@ def progress(review: Review, asked: Asked) -> ScreenAnswer:
         review,
         asked,
         title="Progress",
-        assessors=progress_rows(snapshot, review.material.graded_by),
-        agreements=agreement_rows(review.material, snapshot),
-        total=len(review.material.cells),
+        assessors=[(row, _given(review, row.assessor)) for row in _rows(review, snapshot)],
+        agreements=review.agreements(snapshot),
+        few=FEW,
         events=events,
         kinds={event.event_id: kind_of(review, asked.assessor, event) for event in events},
         about={event.event_id: about(review, event) for event in events},
         undone=snapshot.undone,
     )
+
+
+def _rows(review: Review, snapshot: Snapshot) -> list[AssessorRow]:
+    """What everybody did; who was given queries stands there from the beginning."""
+    rows = {name: AssessorRow(name, 0, 0, 0, 0, 0) for name in review.assignments}
+    rows |= {row.assessor: row for row in progress_rows(snapshot, review.material.graded_by)}
+    return [rows[name] for name in sorted(rows)]
+
+
+def _given(review: Review, assessor: str) -> dict[str, object]:
+    """How many grades an assessor was given, in which queries, and the link that they work under."""
+    queries = review.assignments.get(assessor, ())
+    ranges = review.material.ranges
+    total = sum(len(ranges[one]) for one in queries if one in ranges) if queries else len(review.material.cells)
+    link = "/as?" + urlencode({"name": assessor}) if queries else ""
+    return {"total": total, "queries": queries, "link": link}
+
+
+def work_as(review: Review, asked: Asked) -> ScreenAnswer:
+    """The link of an assessor who was given queries: this browser is theirs from now on.
+
+    Raises:
+        UnknownNameError: nobody of that name was given any.
+    """
+    name = checked_assessor(asked.get("name"))
+    if name not in review.assignments:
+        raise UnknownNameError("assessor with queries of their own", name, review.assignments)
+    return ScreenAnswer(redirect="/", assessor=name)
 
 
 def export(review: Review, asked: Asked) -> ScreenAnswer:

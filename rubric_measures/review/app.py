@@ -52,6 +52,7 @@ def make_app(review: Review, access: Access) -> Any:
         "/": screens.queue,
         "/check": screens.check,
         "/guidelines": screens.guidelines,
+        "/as": screens.work_as,
         "/bank": screens.bank,
         "/impact": screens.impact,
         "/progress": screens.progress,
@@ -187,7 +188,7 @@ def _endpoint(
             # The token leaves the address, which the browser keeps in its history and shows on the screen.
             kept = [pair for pair in parse_qsl(request.url.query, keep_blank_values=True) if pair[0] != "token"]
             return _finish(ScreenAnswer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
-        if not visit.assessor and visit.path != "/person":
+        if not visit.assessor and visit.path not in ("/person", "/as"):
             return _finish(ScreenAnswer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
         response = _finish(await in_thread(_answered, handler, review, asked), visit, access)
         if request.method == "POST" and response.status_code == 303:

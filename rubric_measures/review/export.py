@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rubric_measures.base.entities import ItemKind, content_hash, item_content
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.tables import inert
 from rubric_measures.formats.bank import read_bank, write_bank
 from rubric_measures.grades.assessors import BLIND_REVIEW, FINAL_REVIEW, HUMAN, is_blind_set
 from rubric_measures.records.files import write_graded
@@ -45,6 +47,7 @@ __all__ = [
     "audit_lines",
     "corrected_groups",
     "export_review",
+    "grade_rows",
     "import_grades",
     "inside",
     "static_page",
@@ -53,7 +56,11 @@ __all__ = [
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
-NAMES = ("graded.jsonl.gz", "bank.jsonl", "audit.jsonl")
+NAMES = ("graded.jsonl.gz", "bank.jsonl", "audit.jsonl", "grades.csv")
+_COLUMNS = (
+    *("assessor", "query_id", "doc_id", "item_id", "grader_grade", "first_grade", "first_time", "blind"),
+    *("grade", "decision", "final_grade", "time", "note"),
+)
 
 
 def inside(project: Path, name: str) -> Path:
@@ -94,7 +101,8 @@ def export_review(
     folder: str | os.PathLike[str],
     formats: Sequence[str] = (),
 ) -> Exported:
-    """Writes `graded.jsonl.gz`, `bank.jsonl` and `audit.jsonl` into a folder, which is made when it is not there.
+    """Writes `graded.jsonl.gz`, `bank.jsonl`, `grades.csv` (a row a grade) and `audit.jsonl` into a folder, which is
+    made when it is not there.
 
     Args:
         store: what assessors did.
@@ -116,7 +124,7 @@ def export_review(
     if read & {path.resolve() for path in paths}:
         raise InputError(f"{path_name(folder)}: holds what is reviewed; export into another folder")
     there = [path.name for path in paths if path.exists()]
-    if there and not (target / NAMES[-1]).exists():
+    if there and not (target / "audit.jsonl").exists():
         raise InputError(
             f"{path_name(folder)}: holds {there[0]} already, and no export of a review made it; name another folder"
         )
@@ -128,6 +136,10 @@ def export_review(
     with atomic_writer(paths[2]) as stream:
         for line in audit_lines(events, snapshot):
             stream.write(line)
+    with atomic_writer(paths[3]) as stream:
+        rows = csv.writer(stream, lineterminator="\n")
+        rows.writerow(_COLUMNS)
+        rows.writerows(grade_rows(material, snapshot))
     write_graded(paths[0], corrected_groups(material, snapshot))
     write_bank(paths[1], entries)
     write_banks(target, banks)
@@ -239,6 +251,20 @@ def _said_by(assessor: str, is_blind: bool, entries: Sequence[ItemGradeSet]) -> 
             for item_id, grade in grade_of_items(entry).items():
                 found[item_id] = grade, reasons.get(item_id, ""), contents.get(item_id, "")
     return found
+
+
+def grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object, ...]]:
+    """Who graded what, when, blind or not, and what came of it: a row a grade of this review, as `_COLUMNS` says.
+
+    `decision` is `agree`, `override` (theirs stands), `accept` (the grader's), `to decide`, or empty while undecided.
+    """
+    for cell, assessors in snapshot.grades.items():
+        grader = material.grade(cell).grade
+        for name, said in sorted(assessors.items()):
+            decision = said.decision or ("to decide" if said.grade is not None and said.final is None else "")
+            first = (grader, said.first, said.first_time, "yes" if said.blind else "no")
+            row = (name, *cell, *first, said.grade, decision, said.final, said.time, said.reason)
+            yield tuple(inert(value) if isinstance(value, str) else value for value in row)
 
 
 def audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:

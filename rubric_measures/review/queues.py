@@ -27,10 +27,10 @@ __all__ = [
     "waits_for",
 ]
 
-Order = Literal["disagreement", "influence", "uncertainty", "audit", "query", "decide"]
+Order = Literal["disagreement", "influence", "uncertainty", "audit", "query", "decide", "differ"]
 ORDERS: tuple[Order, ...] = ("disagreement", "influence", "uncertainty", "audit", "query")
 # Those that change with what assessors say.
-LIVE_ORDERS: frozenset[Order] = frozenset({"disagreement", "decide"})
+LIVE_ORDERS: frozenset[Order] = frozenset({"disagreement", "decide", "differ"})
 
 
 def _far(material: Material) -> int:
@@ -51,8 +51,10 @@ class QueueChoice:
         query_id: only this query; empty takes all.
         seed: of the audit sample.
         size: of the audit sample.
-        assessor: whose grades wait, of the order `decide`; empty in others.
+        assessor: who asks, of the orders `decide` and `differ`; empty in others.
         queries: only these queries, where the assessor was given some; empty takes all.
+        judges: of the order `differ`: the assessor was given no queries where others were, and settles what they
+            differ on.
     """
 
     order: Order = "disagreement"
@@ -61,6 +63,7 @@ class QueueChoice:
     size: int = 100
     assessor: str = ""
     queries: tuple[str, ...] = ()
+    judges: bool = False
 
 
 class QueueEntry(NamedTuple):
@@ -136,6 +139,10 @@ def make_queue(
         waits = [material.numbers[cell] for cell, said in assessors.items() if waits_for(said, choice.assessor)]
         found = numbers[np.isin(numbers, np.array(waits, dtype=np.int64))]
         return CellQueue(material, found, lambda number: QueueEntry(material.cells[number], 0.0, "to decide"))
+    if choice.order == "differ":
+        split = [material.numbers[cell] for cell, said in assessors.items() if _is_split(material, cell, said, choice)]
+        found = numbers[np.isin(numbers, np.array(split, dtype=np.int64))]
+        return CellQueue(material, found, lambda number: QueueEntry(material.cells[number], 0.0, "assessors differ"))
     if choice.order == "disagreement":
         return _by_disagreement(material, numbers, assessors)
     if choice.order == "influence":
@@ -155,6 +162,15 @@ def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
     """Whether an assessor's grade of a cell differs from the grader's, and nobody said yet which one stands."""
     mine = said.get(assessor)
     return mine is not None and mine.grade is not None and mine.final is None
+
+
+def _is_split(material: Material, cell: CellKey, said: Mapping[str, AssessorGrade], choice: QueueChoice) -> bool:
+    """Whether assessors differ on a cell, and the one who asks has not still to grade it blindly."""
+    grades = dict(material.earlier(cell))
+    for name, one in said.items():
+        if (grade := one.grade if one.final is None else one.final) is not None:
+            grades[name] = grade
+    return len(set(grades.values())) > 1 and (choice.assessor in grades or choice.judges)
 
 
 def kept_cells(material: Material, left: Collection[tuple[str, str]]) -> NDArray[np.bool_]:

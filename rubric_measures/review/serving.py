@@ -6,7 +6,7 @@ import logging
 import secrets
 import socket
 from collections.abc import Iterable, Sequence
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
@@ -52,6 +52,9 @@ def serve(
     shown = f"[{name}]" if ":" in name else name
     address = f"http://{shown}:{listener.getsockname()[1]}/" + (f"?token={quote(token)}" if token else "")
     _LOG.info("review at %s (Ctrl-C stops; everything is kept in %s)", address, review.store.path)
+    for assessor in review.assignments:
+        query = urlencode({"name": assessor, **({"token": token} if token else {})}, quote_via=quote)
+        _LOG.info("%s works at http://%s:%d/as?%s", assessor, shown, listener.getsockname()[1], query)
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -14,7 +14,7 @@ from ir_measures.measures.base import Measure
 from numpy.typing import NDArray
 
 from rubric_measures.base.errors import RubricMeasuresError
-from rubric_measures.review._agreement import agreement_rows
+from rubric_measures.review._agreement import AgreementRow, agreement_rows
 from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._events import Snapshot
 from rubric_measures.review._impact import Impact, Scores, impact_of
@@ -79,6 +79,7 @@ class Review:
     _scores: Scores | None = None
     _items: ItemScores | None = None
     _impact: tuple[int, list[Impact]] | None = None
+    _agreements: tuple[int, list[AgreementRow]] | None = None
 
     def prepare(self) -> None:
         """Computes what every screen needs, before the first one is asked for."""
@@ -88,7 +89,7 @@ class Review:
         # Loads what the other screens compute with, and the templates.
         len(self.material.digests)
         bank_formats()
-        agreement_rows(self.material, self.store.snapshot())
+        self.agreements(self.store.snapshot())
         load_templates()
 
     @cached_property
@@ -109,6 +110,13 @@ class Review:
             if len(self._queues) > _KEPT:
                 del self._queues[next(iter(self._queues))]
             return known[1]
+
+    def agreements(self, snapshot: Snapshot) -> list[AgreementRow]:
+        """How well assessors agree with the grader and with each other."""
+        known = self._agreements
+        if known is None or known[0] != snapshot.last_id:
+            self._agreements = known = snapshot.last_id, agreement_rows(self.material, snapshot)
+        return known[1]
 
     def left(self, snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
         """(query_id, item_id) -> what was done to it, of items whose grades count no more, or wait."""

@@ -219,7 +219,7 @@ def test_two_assessors_and_a_killed_server(server: Server, tmp_path: Path) -> No
     server.start()
     cleo = Assessor(server, "cleo")
     page = cleo.get("/progress")
-    assert '<bdi>ada</bdi></th><td><bdi>bob</bdi></td><td class="number">1</td>' in page
+    assert '<bdi>ada</bdi></th><td><bdi>bob</bdi></td><td class="number">1 <span' in page
     # 1 against 4 for ada, 4 against 4 for bob, 1 against 4 for both.
     assert page.count(">0.0 %") == 2 and page.count("100.0 %") == 1
 
@@ -398,6 +398,34 @@ def test_wrong_addresses_are_one_line_not_a_traceback(server: Server) -> None:
     assert ada.post("/decide", **CELL, decision="accept").status_code == 400
 
 
+def test_what_goes_wrong_with_a_connection_is_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make_project(tmp_path)
+    command = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
+    assert main([*command, "--port", "99999"]) == 2
+    assert "a port is 0 to 65535" in capsys.readouterr().err
+    running = Server(folder, "--assign", "human:ada=q1", "--assessor", "human:zoe")
+    try:
+        # A client that goes in the middle of a form.
+        parts = urlsplit(running.url)
+        with socket.create_connection((str(parts.hostname), parts.port or 0)) as client:
+            head = f"POST /grade HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 1000\r\n\r\nq=q1"
+            client.sendall(head.encode())
+        # Ada's link makes this browser hers; the prefix of her grades is no part of her name.
+        ada = Assessor(running)
+        assert "You are ada; change" in ada.get("/as", name="ada")
+        page = ada.get("/progress")
+        assert "0 of 4" in page and 'href="/as?name=ada"' in page
+        assert ada.client.get("/as?name=eve").status_code == 404
+        assert "You are zoe; change" in Assessor(running).get("/")
+        assert "review.css" in ada.client.get("/nowhere").text
+        ada.client.close()
+        running.process.send_signal(signal.SIGINT)
+        said = running.process.communicate(timeout=60)[1]
+        assert "Traceback" not in said, said
+    finally:
+        running.kill()
+
+
 def test_other_machines_need_a_flag_and_a_token(tmp_path: Path) -> None:
     make_project(tmp_path)
     command = ["review", str(tmp_path / "graded.jsonl.gz"), "--bank", str(tmp_path / "bank.jsonl"), "--bind", "0.0.0.0"]
@@ -484,7 +512,7 @@ def test_a_queue_page_goes_out_and_its_grades_come_in(server: Server, tmp_path: 
     line = {"uid": "1", "person": "zoe", "time": "2026-01-01T00:00:00+00:00", "query_id": "q1", "doc_id": "d1"}
     write_lines(tmp_path / "in.jsonl", [{**line, "item_id": "q1/a", "grade": 4}])
     command = [*server.command[1:7], "--import", str(tmp_path / "in.jsonl")]
-    for said in ("1 grades taken in; 0 of", "0 grades taken in; 1 of"):
+    for said in ("grades taken in: 1; of the file there already: 0", "in: 0; of the file there already: 1"):
         result = subprocess.run([sys.executable, *command], capture_output=True, text=True)
         assert result.returncode == 0 and said in result.stderr, result.stderr
     assert "zoe" in ada.get("/progress")

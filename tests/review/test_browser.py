@@ -295,13 +295,14 @@ def test_two_assessors_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: 
         call(ada, "ada")
         ada.keys("k")
         assert pressed() == ["3"] and saved() == [("ada", "q1/a", 3)]
-        # After a reload each name has its grades; whoever mistyped theirs moves them, and the import follows.
+        # After a reload the name is there, and its grades; whoever mistyped theirs moves them, and the import follows.
         ada.driver.get(page.as_uri())
-        ada.wait_for("0 done")
-        for name in ("ada", "ada l."):
-            call(ada, name)
+        ada.wait_for("1 done")
+        assert ada.find("#person").get_attribute("value") == "ada" and pressed() == []
+        call(ada, "ada l.")
         ada.find("#rename").click()
         ada.wait_for("1 done")
+        ada.keys("k")
         assert pressed() == ["3"] and not ada.find("#renaming").is_displayed()
         assert saved() == [("ada l.", "q1/a", 3)]
     finally:
@@ -343,7 +344,7 @@ def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
         assert "2 notes without a grade" in count()
         # They are there after the page was left, and nobody else sees them.
         ada.driver.get(page.as_uri())
-        assert (note(), "without a grade" in count()) == ("", False)
+        assert (note(), "2 notes without a grade" in count()) == ("one", True)
         call(ada, "bob")
         assert (note(), "without a grade" in count()) == ("", False)
         call(ada, "ada")
@@ -367,6 +368,11 @@ def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
         ada.find("#note").clear()
         ada.keys("j")
         assert "without a grade" not in count()
+        # The page says when everything is done, and no further key changes the last grade.
+        for key in "2222333":
+            ada.keys(key)
+        assert "Finished: every grade of this page is done" in ada.find("#passage").text and "Finished; " in count()
+        assert not ada.has("[aria-pressed=true]")
     finally:
         ada.driver.quit()
 

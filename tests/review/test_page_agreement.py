@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from contextlib import closing
@@ -24,22 +25,29 @@ from rubric_measures.review.requests import Asked
 from rubric_measures.review.review_data import load_material
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
-from tests.example_records import BANK, grade_set, passage, write_lines
+from tests.example_records import grade_set, passage, write_lines
 
-ITEMS = ("q1/a", "q1/b", "q1/c", "q1/d")
+ITEMS = "abcd"
+QUERIES = ("q1", "q2", "q3")
 
 
 def make_files(folder: Path, highest: int = 5) -> tuple[Path, Path]:
-    """Twelve passages of one query, graded by chance; the scale stands beside the grades."""
+    """Four passages of each of three queries, graded by chance; the scale stands beside the grades."""
     chance = random.Random(7)
-    passages = []
-    for number in range(12):
-        graded = grade_set({item: chance.randint(0, highest) for item in ITEMS})
-        if highest != 5:
-            graded["prompt_info"] |= {"scale": [0, highest], "covers": highest, "grade_names": ["no", "some", "yes"]}
-        passages.append(passage("q1", f"d{number}", [graded], {"one": number + 1, "two": 12 - number}, 1))
-    graded_path = write_lines(folder / "graded.jsonl", [["q1", passages]])
-    return graded_path, write_lines(folder / "bank.jsonl", BANK)
+    records, bank = [], []
+    for query_id in QUERIES:
+        passages = []
+        for number in range(4):
+            graded = grade_set({f"{query_id}/{item}": chance.randint(0, highest) for item in ITEMS})
+            if highest != 5:
+                scale = {"scale": [0, highest], "covers": highest, "grade_names": ["no", "some", "yes"]}
+                graded["prompt_info"] |= scale
+            ranks = {"one": number + 1, "two": 4 - number}
+            passages.append(passage(query_id, f"d{number}", [graded], ranks, 1))
+        records.append([query_id, passages])
+        items = [{"query_id": query_id, "question_id": f"{query_id}/{one}", "question_text": one} for one in ITEMS]
+        bank.append({"query_id": query_id, "query_text": query_id, "items": items})
+    return write_lines(folder / "graded.jsonl", records), write_lines(folder / "bank.jsonl", bank)
 
 
 def open_review(graded: Path, bank: Path, state: Path) -> Review:
@@ -90,13 +98,19 @@ def test_agreement_on_the_page_is_that_of_the_export(
                 other = ["--prompt-class-b", "QuestionSelfRatedUnanswerablePromptWithChoices", "--llm-b", "model"]
             else:
                 other = ["--prompt-class-b", "HumanReviewBlind", "--llm-b", f"human:{row.second}"]
-            command = ["agreement", str(graded), str(graded), "--items", *blind, *other, "--rounds", "0", "-o", "json"]
+            command = ["agreement", str(graded), str(graded), "--items", *blind, *other, "-o", "json"]
             capsys.readouterr()
             assert main(command) in (0, 1)
-            said = json.loads(capsys.readouterr().out)["agreement"]
+            whole = json.loads(capsys.readouterr().out)
+            said = whole["agreement"]
             assert (said["pairs"], said["exact_match"]) == (row.pairs, pytest.approx(row.exact))
-            for name, value in (("kappa", row.kappa), ("quadratic_kappa", row.weighted)):
+            for name, value in (("kappa", row.kappa), ("quadratic_kappa", row.weighted), ("alpha_ordinal", row.alpha)):
                 assert said[name] == (value if value is None else pytest.approx(value)), name
+            ends = whole["intervals"]["kappa"]
+            assert row.intervals["kappa"] == (pytest.approx(ends["low"]), pytest.approx(ends["high"]))
+        with (tmp_path / f"out{turn}" / "grades.csv").open(encoding="utf-8", newline="") as stream:
+            given = [line for line in csv.DictReader(stream) if line["first_grade"]]
+        assert {line["blind"] for line in given} <= {"yes", "no"} and all(line["first_time"] for line in given)
     # What was settled with the grader in sight is said to agree too well.
     command = ["agreement", str(graded), str(graded), "--items", "--llm", "human:ada"]
     assert main([*command, "--llm-b", "model", "--rounds", "0"]) in (0, 1)
@@ -176,7 +190,17 @@ def test_assignments_are_read_and_restrict_every_queue(tmp_path: Path) -> None:
     graded, bank = make_files(tmp_path)
     review = open_review(graded, bank, tmp_path / "state.sqlite")
     with closing(review.store):
-        review.assignments = {"ada": ("q1",), "bob": ("q2",)}
+        review.assignments = {"ada": ("q1",), "bob": ("q9",)}
         pages = {name: screens.queue(review, Asked("/", {}, {}, name, "t")).content for name in ("ada", "bob")}
         assert "You were given 1 query" in pages["ada"] and 'aria-label="Start: All' in pages["ada"]
         assert 'aria-label="Start: ' not in pages["bob"]
+        # What they differ on is a queue, of those who graded it, and of who was given no queries.
+        review.assignments = {"ada": ("q1", "q2"), "bob": ("q1", "q3"), "eve": ("q1",)}
+        cell = review.material.cells[0]
+        for name, grade in (("ada", "0"), ("bob", "5")):
+            screens.post_grade(review, asked(name, cell, grade=grade))
+        for name, count in (("ada", 1), ("bob", 1), ("eve", 0), ("lead", 1)):
+            page = screens.queue(review, Asked("/", {"order": "differ"}, {}, name, "t")).content
+            assert f"{count} grade{'s' if count != 1 else ''} by" in page, name
+        page = screens.progress(review, Asked("/progress", {}, {}, "ada", "t")).content
+        assert "0 of 16" in page and "1 of 32" in page and page.count('class="warn few">too few') == 3

@@ -583,7 +583,7 @@ def test_the_bank_leaves_in_every_format_that_can_hold_it(folder: Path, material
     assert not (folder / "out").exists()
     made = export_review(store, material, bank, folder / "out", ["nuggets", "nugget-bank", "nugget-lists", "nuggets"])
     names = ["bank.nuggets.jsonl", "bank.nugget-bank.jsonl", "bank.nugget-lists.jsonl"]
-    assert [Path(path).name for path in made.paths[3:]] == names
+    assert [Path(path).name for path in made.paths[4:]] == names
     # Of five items all are questions, one has a gold answer, and the reworded one has the id that its text makes.
     assert made.notes == ["bank.nuggets.jsonl cannot hold: ids of 4 items, kinds of 5 items, gold answers of 1 items"]
     lines = [json.loads(line) for line in (folder / "out" / names[0]).read_text().splitlines()]
@@ -767,9 +767,9 @@ def test_a_note_of_a_page_overrides_and_open_grades_are_said(
     assert said[0].reason == "only half" and said[0].first == 2 and said[0].blind
     store.grade("ada", A, 0, 4)
     made = export_review(store, material, str(folder / "bank.jsonl"), folder / "out")
-    assert [note.split(":")[0] for note in made.notes] == ["3 grades wait for a decision (ada"]
+    assert [note.split(":")[0] for note in made.notes] == ["3 grades to decide (ada"]
     assert "(ada: 1, zoe: 2)" in made.notes[0]
-    assert [record.getMessage().split(")")[0] for record in caplog.records] == ["2 grades wait for a decision (zoe: 2"]
+    assert [record.getMessage().split(")")[0] for record in caplog.records] == ["2 grades to decide (zoe: 2"]
     assessors = [
         (
             one.llm,
@@ -852,6 +852,19 @@ def test_paths_outside_of_the_project_are_refused(tmp_path: Path, name: str) -> 
 @given(st.text(max_size=200), st.text(max_size=60))
 def test_marking_changes_no_character(text: str, item: str) -> None:
     assert "".join(piece.text for piece in mark_words(text, item)) == text
+
+
+@pytest.mark.parametrize(
+    ("item", "passage", "marked"),
+    [
+        ("Welche Farbstoffe färben die Blätter?", "Der Farbstoff in den Blättern", ["Farbstoff", "Blättern"]),
+        ("Quels pigments colorent les feuilles ?", "Un pigment dans la feuille", ["pigment", "feuille"]),
+        ("Какие пигменты окрашивают листья?", "Пигмент в листьях", ["Пигмент", "листьях"]),
+        ("哪种色素使树叶变绿", "叶绿素是一种色素。", ["种色素"]),
+    ],
+)
+def test_words_are_marked_in_the_items_language(item: str, passage: str, marked: list[str]) -> None:
+    assert [piece.text for piece in mark_words(passage, item) if piece.marked] == marked
 
 
 def test_marked_words_have_the_stem_of_a_content_word() -> None:

@@ -11,6 +11,7 @@
   };
   const store = "rubric-review-queue-" + queue.id + "-";
   const drawer = "rubric-review-notes-" + queue.id + "-";
+  const last = "rubric-review-person";
   // Several assessors may share one browser: each has grades of their own, and sees nobody else's. Beside them lie notes
   // that were typed before a grade was given; those of nobody yet are the first assessor's who says their name.
   const assessors = Object.create(null);
@@ -90,6 +91,11 @@
       before = assessor && (Object.keys(grades(assessor)).length || waiting(assessor)) ? assessor : "";
       if (!assessor) take("", name);
       assessor = name;
+      try {
+        localStorage.setItem(last, name);
+      } catch (problem) {
+        kept = false;
+      }
       show();
     }
     return name !== "";
@@ -130,7 +136,8 @@
     find("before").textContent = before;
     find("rename").textContent = "They are mine, too: they go to " + assessor;
     find("doc").textContent = cell ? cell.doc_id : "";
-    find("passage").textContent = cell ? cell.text : "Nothing to check.";
+    const end = cells.length ? "Finished: every grade of this page is done. Save your grades as a file." : "";
+    find("passage").textContent = cell ? cell.text : end || "Nothing to check.";
     find("item").textContent = cell ? cell.item || cell.item_id : "";
     find("gold").textContent = cell && cell.gold.length ? "Gold answers: " + cell.gold.join("; ") : "";
     find("query").textContent = cell ? "Query " + cell.query_id + (cell.query ? ": " + cell.query : "") : "";
@@ -144,13 +151,24 @@
     }).length;
     const open = waiting(assessor);
     const notOf = open ? "; " + open + (open === 1 ? " note" : " notes") + " without a grade, in no file: grade or u" : "";
-    const where = cells.length ? place + 1 + " of " + cells.length + "; " + done + " done" + notOf : "";
+    const at = cell ? place + 1 + " of " + cells.length : "Finished";
+    const where = cells.length ? at + "; " + done + " done" + notOf : "";
     find("count").textContent = where + (kept ? "" : " (this browser keeps nothing: save before you leave)");
   }
 
   function move(step) {
     place = Math.min(Math.max(place + step, 0), Math.max(cells.length - 1, 0));
     show();
+  }
+
+  // The first one without a grade from a place on, then from the start; behind the last one where all have one.
+  function open(from) {
+    const said = assessor ? grades(assessor) : {};
+    for (let step = 0; step < cells.length; step += 1) {
+      const at = (from + step) % cells.length;
+      if (said[key(cells[at])] === undefined) return at;
+    }
+    return cells.length;
   }
 
   function now() {
@@ -169,7 +187,8 @@
     };
     delete notes(assessor)[key(cell)];
     keep(assessor);
-    move(1);
+    place = open(place + 1);
+    show();
   }
 
   function save() {
@@ -223,5 +242,12 @@
     } else if (event.key === "j") move(1);
     else if (event.key === "k") move(-1);
   });
+  try {
+    find("person").value = localStorage.getItem(last) || "";
+  } catch (problem) {
+    kept = false;
+  }
+  know();
+  if (assessor) place = open(0);
   show();
 })();
