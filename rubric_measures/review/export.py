@@ -33,6 +33,7 @@ from rubric_measures.review._bank_edits import edited_entries
 from rubric_measures.review._bank_formats import made_banks, write_banks
 from rubric_measures.review._events import PAGE, CellKey, Event, Snapshot
 from rubric_measures.review._importing import PageGrade, TakenIn
+from rubric_measures.review._pages import counted
 from rubric_measures.review._stale_items import left_grades, left_items, left_note, words_of
 from rubric_measures.review.requests import checked_assessor
 from rubric_measures.review.review_data import Material
@@ -318,11 +319,11 @@ def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Ma
 def _taken_notes(taken: TakenIn) -> list[str]:
     """What is to say about grades that were taken in, a line each, with counts."""
     said = {
-        "grades are older than what the same assessor did there since: kept in the audit trail only": taken.older,
-        "grades are other versions of grades that were there (same uid): the ones taken in now count": taken.versions,
-        "of them correct the name: the grades count for the new name (decisions on the server stay)": taken.renamed,
+        "older than what the same assessor did there since, kept in the audit trail only": taken.older,
+        "another version of a grade that was there (same uid), and counts in its place": taken.versions,
+        "under a corrected name, and counts for the new name (decisions on the server stay)": taken.renamed,
     }
-    return [f"{count} {text}" for text, count in said.items() if count]
+    return [f"{counted(count, 'grade')} {text}" for text, count in said.items() if count]
 
 
 def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:

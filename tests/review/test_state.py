@@ -671,7 +671,7 @@ def test_grades_of_a_page_replace_nothing_that_was_done_later(
     write_lines(folder / "in.jsonl", [{**line, **B._asdict(), "uid": "1"}, {**line, **A._asdict(), "uid": "2"}])
     assert import_grades(folder / "in.jsonl", store, material) == (2, 2)
     older, waiting = (record.getMessage() for record in caplog.records)
-    assert older.startswith("1 grades are older than") and waiting.startswith("1 grades wait for a decision (zoe: 1)")
+    assert older.startswith("1 grade older than") and waiting.startswith("1 grade to decide (zoe: 1)")
     said = store.snapshot().grades
     assert (said[B]["zoe"].final, said[B]["zoe"].reason, said[B]["zoe"].first) == (5, "stated twice", 5)
     # What was taken back is not in the way, but the assessor has seen the grader's grade.
@@ -684,7 +684,7 @@ def test_grades_of_a_page_replace_nothing_that_was_done_later(
     assert import_grades(folder / "in.jsonl", store, material) == (1, 1)
     now = store.snapshot().grades[B]["zoe"]
     assert (now.first, now.blind, now.grade, now.final) == (5, True, 0, None)
-    assert [record.getMessage()[:29] for record in caplog.records[2:]] == ["2 grades wait for a decision "]
+    assert [record.getMessage()[:19] for record in caplog.records[2:]] == ["2 grades to decide "]
 
 
 def _saved(uid: str, cell: CellKey, grade: int, assessor: str = "zoe", **more: str) -> dict[str, object]:
@@ -706,8 +706,8 @@ def test_a_grade_that_was_edited_in_a_saved_file_is_a_later_version(
     # Both versions are in the audit trail, under uids of their own.
     events = [event for event in store.events() if event.payload["item_id"] == "q1/b"]
     assert [event.payload["grade"] for event in events] == [3, 5] and len({event.uid for event in events}) == 2
-    notes = [note for note in (record.getMessage() for record in caplog.records) if "wait for" not in note]
-    assert len(notes) == 1 and notes[0].startswith("1 grades are other versions of grades that were there (same uid)")
+    notes = [note for note in (record.getMessage() for record in caplog.records) if "to decide" not in note]
+    assert len(notes) == 1 and notes[0].startswith("1 grade another version of a grade that was there (same uid)")
     # Two versions in one file: the later line counts. Taking it back leaves the earlier one.
     write_lines(folder / "both.jsonl", [_saved("3", CellKey("q1", "d2", "q1/a"), grade) for grade in (1, 0)])
     assert import_grades(folder / "both.jsonl", store, material) == (2, 2)
@@ -731,7 +731,7 @@ def test_a_corrected_name_takes_the_grades_over(
     assert {name: one.final for name, one in said[B].items()} == {"bob": 3, "zoe": None}
     assert sorted(said[CellKey("q2", "d3", "q2/a")]) == ["bob"]
     notes = [record.getMessage() for record in caplog.records]
-    assert any(note.startswith("2 of them correct the name: the grades count for the new name") for note in notes)
+    assert any(note.startswith("2 grades under a corrected name, and counts for the new name") for note in notes)
     assert [json.loads(line)["undone"] for line in audit_lines(store.events(), store.snapshot())] == [
         *(False, True, True, False, False, False, False, False)
     ]
