@@ -31,6 +31,7 @@ __all__ = ["LookAt"]
 
 # How many of each kind the first page lists.
 _LISTED = 20
+_CORRELATIONS = ("r_judgment", "r_leaderboard")
 
 
 class _Found(NamedTuple):
@@ -66,12 +67,20 @@ class LookAt:
     def __init__(self, settings: ReportSettings, review: Review | None) -> None:
         self._settings, self._review = settings, review
         self._spurious, self._never, self._uncovered, self._doubtful, self._canaries = (_Worst() for _ in range(5))
+        self._against = _Worst()
+        self._bad: dict[tuple[str, str], tuple[float | None, ...]] = {}
         self._queries: list[str] = []
         self._has_canaries = False
         self._failed = self._passages = self._grades = 0
 
     def add_section(self, section: Section) -> None:
-        """Takes the canaries that fooled a grader."""
+        """Takes the canaries that fooled a grader, and the items whose statistics are bad, until their query comes."""
+        if section.kind == "items":
+            for row in section.rows:
+                said = dict(zip(section.columns, row, strict=True))
+                pair = tuple(r if isinstance(r := said[name], float) else None for name in _CORRELATIONS)
+                if any(r is not None and r < 0 for r in pair):
+                    self._bad[str(said["query_id"]), str(said["item_id"])] = pair
         if section.kind != "fooled":
             return
         self._has_canaries = True
@@ -89,6 +98,7 @@ class LookAt:
         reports = set(self._settings.reports)
         if "bad_question" in reports:
             self._add_items(query, places)
+        self._add_against(query, places)
         uncovered = 0
         if "uncovered_passages" in reports:
             for row in uncovered_passages(query, self._settings.min_judgment, self._settings.min_rating):
@@ -135,6 +145,19 @@ class LookAt:
                 link = self._link(query, graded[0], row.item_id) if graded else None
                 self._never.add((len(graded),), _row(f'{markup}<td class="number">{len(graded)}</td>', link))
 
+    def _add_against(self, query: CheckedQuery, places: QueryPlaces) -> None:
+        """The items of a query that correlate negatively with the judgments, or with the other items over the runs."""
+        for item_id, name in item_names(query.items).items():
+            pair = self._bad.pop((query.query_id, item_id), ())
+            if not pair:
+                continue
+            place = places.items.get(item_id, places.start)
+            markup = f'<td dir="auto"><a href="{place.href}">{page_text(name)}</a></td>{_of_query(query, places)}'
+            markup += "".join(f'<td class="number">{"–" if r is None else f"{r:.2f}"}</td>' for r in pair)
+            doc_id = next((passage.doc_id for passage in query.passages if item_id in passage.grades), None)
+            link = None if self._review is None else "" if doc_id is None else self._link(query, doc_id, item_id)
+            self._against.add((-min(r for r in pair if r is not None),), _row(markup, link))
+
     def _add_grade(self, query: CheckedQuery, grade: CheckedGrade, places: QueryPlaces) -> None:
         """Doubtful are failed grades, unsure ones, and those that cover in a passage judged not relevant."""
         self._grades += 1
@@ -175,6 +198,9 @@ class LookAt:
             lists.append(self._list("Items that passages judged not relevant cover", self._spurious, heads))
             heads = ["Item", "Query", "Passages graded"]
             lists.append(self._list("Items that no passage covers", self._never, heads))
+        if self._against.count:
+            heads = ["Item", "Query", "Correlation with judgments", "Correlation with the other items, over runs"]
+            lists.append(self._list("Items that work against judgments or other items", self._against, heads))
         if "uncovered_passages" in reports:
             heads = ["Passage", "Query", "Judgment", "Best grade"]
             lists.append(self._list("Relevant passages that no item covers", self._uncovered, heads))

@@ -73,7 +73,7 @@ def test_data_are_text_wherever_they_stand(tmp_path: Path) -> None:
 
 
 def test_nothing_is_fetched(tmp_path: Path) -> None:
-    text = written(tmp_path / "report.html", Section("items", "t", ["grade"], [[1]]))
+    text = written(tmp_path / "report.html", Section("graders", "t", ["grade"], [[1]]))
     assert not re.search(r"https?:|\bsrc=|@import|url\(|fetch\(", text)
     assert "default-src 'none'" in text
 
@@ -85,8 +85,8 @@ def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
     assert main(command) == 0
     reader = Reader(report.read_text(encoding="utf-8"))
     assert reader.headings[0] == "What to look at"
-    names = [re.sub(r"[ :(].*", "", name) for name in reader.headings[1:5]]
-    assert names == ["Items", "Items", "Relevant", "Doubtful"]
+    names = [re.sub(r"[ :(].*", "", name) for name in reader.headings[1:6]]
+    assert names == ["Items", "Items", "Items", "Relevant", "Doubtful"]
     # Every link leads to a place on the page, or to a cell of the review page.
     ids = {value for name, value in reader.attributes if name == "id"}
     inside = [link[1:] for link in reader.links() if link.startswith("#")]
@@ -113,21 +113,35 @@ def test_lists_say_the_worst_and_lead_to_it(tmp_path: Path) -> None:
     assert main(["verify", str(graded), "-o", "html", "--output", str(report)]) == 0
     text = report.read_text(encoding="utf-8")
     reader = Reader(text)
-    assert reader.headings[1:5] == [
+    assert reader.headings[1:6] == [
         "Items that passages judged not relevant cover (1)",
         "Items that no passage covers (1)",
+        "Items that work against judgments or other items (1)",
         "Relevant passages that no item covers (1)",
         "Doubtful grades (1)",
     ]
     # Items without a text have a number, not an id; the first item: once covered where it should not be, once right.
     assert reader.cells[:4] == ["Item 1", "q1", "1", "1"]
     assert reader.cells[4:7] == ["Item 2", "q1", "3"]
-    assert reader.cells[8:11] == ["q1", "2", "2"]
-    assert reader.cells[11] == "Item 1" and reader.cells[13:15] == [
-        "5",
-        "covers, and the passage is judged not relevant",
-    ]
+    # Covering is 1, 0, 1 where judgments are 0, 2, 1: r = -1 / sqrt(2/3 · 2) = -0.87.
+    assert reader.cells[7:11] == ["Item 1", "q1", "-0.87", "–"]
+    assert reader.cells[12:15] == ["q1", "2", "2"]
+    assert reader.cells[15] == "Item 1"
+    assert reader.cells[17:19] == ["5", "covers, and the passage is judged not relevant"]
     assert 'class="grade g4 covers">5</td>' in text and 'class="grade g0">0</td>' in text
+
+
+def test_items_that_work_against_the_others_are_listed(tmp_path: Path) -> None:
+    columns = ["query_id", "r_judgment", "r_leaderboard", "item_id", "item"]
+    rows = [["q1", -0.5, None, "a", "Why?"], ["q1", 0.5, -0.75, "b", "How?"], ["q1", 0.5, 0.1, "c", "Who?"]]
+    items = {"a": "Why?", "b": "How?", "c": "Who?"}
+    grades = {item: CheckedGrade("q1", item, text, "d1", 5, "graded", "5", 1, "text") for item, text in items.items()}
+    query = CheckedQuery("q1", "why", items, [CheckedPassage("d1", "text", 1, grades)])
+    path = tmp_path / "report.html"
+    write_html(str(path), [Section("items", "t", columns, rows), query], ReportSettings(min_rating=4))
+    reader = Reader(path.read_text(encoding="utf-8"))
+    assert reader.headings[3] == "Items that work against judgments or other items (2)"
+    assert reader.cells[:8] == ["How?", "why", "0.50", "-0.75", "Why?", "why", "-0.50", "–"]
 
 
 def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> None:
@@ -175,7 +189,7 @@ def test_nothing_is_left_of_pages_that_cannot_be_written(tmp_path: Path) -> None
     folder = tmp_path / "report-2.html"
     folder.mkdir()
     with pytest.raises(InputError, match="is a folder"):
-        write_html(str(tmp_path / "report.html"), [Section("items", "t", ["item"], rows)], ReportSettings())
+        write_html(str(tmp_path / "report.html"), [Section("graders", "t", ["item"], rows)], ReportSettings())
     assert list(tmp_path.iterdir()) == [folder]
 
 
@@ -187,7 +201,9 @@ def test_in_a_browser(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     grade = CheckedGrade("q1", "a", "Why?", "d1", 5, "graded", "5", 0, "word " * 50)
     query = CheckedQuery("q1", "why", {"a": "Why?"}, [CheckedPassage("d1", grade.text, 0, {"a": grade})])
-    write_html(str(path), [Section("items", "t", ["item", "count", "text"], rows), query], ReportSettings(min_rating=4))
+    write_html(
+        str(path), [Section("graders", "t", ["item", "count", "text"], rows), query], ReportSettings(min_rating=4)
+    )
     page = browser.Browser(tmp_path / "profile", path.as_uri())
     try:
         page.open()
