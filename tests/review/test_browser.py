@@ -420,6 +420,11 @@ def test_the_bank_is_edited_with_the_keyboard_alone(assessors: tuple[Browser, Br
         ada.press_keys(Keys.ENTER)
         ada.wait_for(then)
 
+    # A slash goes to the search, which leaves the items with all the words.
+    ada.open("bank?query=q1")
+    ada.press_keys("/", "what d?")
+    rows = ada.driver.find_elements(By.CSS_SELECTOR, "#items > li")
+    assert [row.is_displayed() for row in rows] == [False, False, False, True]
     # Reword, vital, weight, gold answers: one form, field after field.
     unfold("Edit", "What is a?")
     replace_text("#text-1", "What is alpha?")

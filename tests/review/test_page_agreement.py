@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import random
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -179,6 +181,41 @@ def test_an_audit_sample_says_its_precision_and_its_estimate(tmp_path: Path) -> 
         said = audit_estimate(review.material, review.store.snapshot(), cells, "ada")
         assert "6 of 9 (67 %; of all grades 35 to 88 %" in said and "1 were not blind" in said
         assert audit_estimate(review.material, review.store.snapshot(), cells, "bob") == ""
+
+
+_GRADERS = """
+import os, random, signal, sys
+from rubric_measures.base.entities import TestBank
+from rubric_measures.review._events import CellKey
+from rubric_measures.review.store import ReviewStore
+
+chance, sent = random.Random(3), []
+for turn in range(20):
+    there, here = os.pipe()
+    child = os.fork()
+    if not child:
+        store = ReviewStore(sys.argv[1], TestBank({}))
+        for number in range(100_000):
+            store.grade("ada", CellKey("q", f"{turn}-{number}", "i"), 4, 4)
+            os.write(here, b"%d\\n" % number)
+    os.close(here)
+    with os.fdopen(there, "rb") as stream:
+        for _ in range(chance.randint(1, 30)):
+            sent.append(f"{turn}-{int(stream.readline())}")
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        sent += [f"{turn}-{int(line)}" for line in stream if line.endswith(b"\\n")]
+store = ReviewStore(sys.argv[1], TestBank({}))
+kept = {cell.doc_id for cell in store.snapshot().grades}
+print(len(sent), sorted(set(sent) - kept))
+"""
+
+
+def test_twenty_killed_processes_lose_no_grade_that_was_acknowledged(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _GRADERS, str(tmp_path / "state.sqlite")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    count, lost = done.stdout.split(maxsplit=1)
+    assert (int(count) > 100, lost.strip()) == (True, "[]"), done.stderr
 
 
 def test_assignments_are_read_and_restrict_every_queue(tmp_path: Path) -> None:
