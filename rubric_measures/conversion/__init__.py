@@ -45,7 +45,8 @@ def convert(
     Args:
         paths: the files; several are merged (a contradiction between them is an error).
         output: the file to write; it appears only when all went well.
-        to: the format to write (a key of `FORMATS`); that of the input if None.
+        to: the format to write (a key of `FORMATS`); None for that of the input; of records and banks, None is the
+            table that the name of the output says (`.csv`, `.tsv`, `.parquet`).
         source: the format of the input; told by content if None.
         runs: run files whose rankings are added to records.
         qrels: judgments that are added to records.
@@ -62,6 +63,7 @@ def convert(
         if name is not None and name not in FORMATS:
             raise UnknownNameError("format", name, FORMATS)
     sources = [source or detect_format(path) for path in paths]
+    to = to or _named_format(path_name(output), paths, FORMATS[sources[0]].kind)
     target = FORMATS[to or sources[0]]
     write = target.write
     if write is None:
@@ -114,6 +116,19 @@ def convert(
         _keep_runs(Path(output), content, [*paths, *runs, *qrels])
     with naming(*paths):
         write(output, content)
+
+
+def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | None:
+    """The table that the name of the output says, for what would be written as JSON lines; None for what it is."""
+
+    def ending(name: str) -> str:
+        return name.removesuffix(".gz").rpartition(".")[2]
+
+    said = ending(output)
+    if said not in ("csv", "tsv", "parquet") or any(ending(path_name(path)) == said for path in inputs):
+        return None
+    tables = {"records": "parquet" if said == "parquet" else "csv", "bank": "bank:csv"}
+    return tables.get(kind) if said != "parquet" or kind == "records" else None
 
 
 def _keep_runs(folder: Path, runs: Sequence[Run], inputs: Sequence[PathName]) -> None:

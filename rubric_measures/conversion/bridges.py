@@ -15,6 +15,7 @@ from rubric_measures.conversion._adding import records_of_item_grades
 from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
 from rubric_measures.formats.bank import BankEntry, bank_entries, bank_of_entries
+from rubric_measures.formats.grade_table import GradeRow
 from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
 from rubric_measures.formats.nuggetizer import AssignmentLine, UnknownLabels
 from rubric_measures.formats.nuggetizer_records import (
@@ -49,8 +50,9 @@ from rubric_measures.grades.loading import collect_grades, select_queries
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.records.cited_answers import cited_answers, sentence_items
-from rubric_measures.records.models import DirectGrade, QueryPassages, made_by_set
+from rubric_measures.records.models import DirectGrade, QueryPassages, items_of_set, made_by_set
 from rubric_measures.records.rankings import runs_of_records
+from rubric_measures.records.reasons import reasons_of
 
 __all__ = ["BRIDGES", "Options", "bridged", "losses", "targets_of"]
 
@@ -128,6 +130,39 @@ def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[
     if options.run is not None and options.run not in runs:
         raise UnknownNameError("run", options.run, runs)
     return list(runs.values()) if options.run is None else [runs[options.run]]
+
+
+def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> list[GradeRow]:
+    """All grades of all grade sets, and labels of whole passages."""
+    texts = {item.item_id: item.text for item in options.bank or ()}
+    rows = []
+    for group in groups:
+        for passage in group.passages:
+            places: list[tuple[str | None, int | None]] = [
+                (one.method, one.rank) for one in passage.rankings if one.query_id == group.query_id
+            ]
+            for entry in (*(passage.exam_grades or ()), *(passage.grades or ())):
+                prompt = entry.prompt_info.prompt_class if entry.prompt_info is not None else None
+                reasons = reasons_of(entry)
+                if isinstance(entry, DirectGrade):
+                    found = {DIRECT_ITEM: (entry.label, str(entry.known_status))}
+                else:
+                    grades, statuses = items_of_set(entry)
+                    found = {
+                        item_id: (grades.get(item_id), str(statuses.get(item_id, "graded")))
+                        for item_id in dict.fromkeys((*grades, *statuses))
+                    }
+                rows += [
+                    GradeRow(
+                        *(group.query_id, passage.doc_id, run, rank, item_id, texts.get(item_id), grade, status),
+                        *(entry.llm, prompt, reasons.get(item_id)),
+                    )
+                    for run, rank in places or [(None, None)]
+                    for item_id, (grade, status) in found.items()
+                ]
+    if not rows:
+        raise InputError("the records hold no grades")
+    return rows
 
 
 def _item_qrels_to_qrels(rows: Sequence[Qrel], options: Options) -> list[Any]:
@@ -381,6 +416,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("support judgments", "support labels"): _judgments_to_labels,
     ("support labels", "support judgments"): lambda answers, _: judgments_of_answers(answers),
     ("records", "bank"): _records_to_bank,
+    ("records", "grades"): _records_to_grades,
 }
 # Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
 _HUBS = ("bank", "answers", "support labels")

@@ -66,6 +66,8 @@ FORMATS: Registry[Format] = Registry(
         "reports:biogen24": f"{_HERE}.report_forms:BIOGEN24",
         "reports:biogen25a": f"{_HERE}.report_forms:BIOGEN25A",
         "topics": f"{_HERE}.topics:TOPICS",
+        "csv": f"{_HERE}.grade_table:CSV",
+        "parquet": f"{_HERE}.grade_table:PARQUET",
         "tqa": f"{_HERE}.tqa:TQA",
         "queries": f"{_HERE}.queries:QUERIES",
     },

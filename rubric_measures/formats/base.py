@@ -18,7 +18,7 @@ PathName: TypeAlias = str | os.PathLike[str]
 Kind = Literal[
     "records", "qrels", "item qrels", "judgments", "runs", "bank", "nuggets", "assignments", "requests", "rubrics",
     "nugget bank", "nugget bank lists", "queries", "topics", "reports", "answers", "evaluations", "games",
-    "leaderboard", "support labels", "graded answers", "support judgments", "argue judgments",
+    "leaderboard", "support labels", "graded answers", "support judgments", "argue judgments", "grades",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
