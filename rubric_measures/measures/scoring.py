@@ -432,19 +432,54 @@ def _parsed(measure: str | Measure) -> Measure:
         found.validate_params()
         return found
     except NameError:
+        _refuse_other_spelling(str(measure))
         name = str(measure).split("(")[0].split("@")[0]
         check_plug_in(name)
         raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
     except (ValueError, AssertionError) as error:
+        _refuse_other_spelling(str(measure))
         raise MeasureError(f"{measure}: {error}") from None
 
 
-def _split(text: str) -> list[str]:
-    """Splits at blanks, but not inside parentheses: `NuggetV(rel=4, strict=True) nDCG@10` is two measures."""
+# The measures of trec_eval by their names there; those with a cutoff end in `_10`.
+_OF_TREC_EVAL = {
+    "map": "AP",
+    "map_cut": "AP",
+    "ndcg": "nDCG",
+    "ndcg_cut": "nDCG",
+    "recip_rank": "RR",
+    "P": "P",
+    "recall": "R",
+    "success": "Success",
+    "bpref": "Bpref",
+    "num_ret": "NumRet",
+    "num_rel": "NumRel",
+    "num_q": "NumQ",
+}
+
+
+def _refuse_other_spelling(text: str) -> None:
+    """Says how measures are written that come as trec_eval calls them, or with commas between them.
+
+    Raises:
+        MeasureError: they do.
+    """
+    parts = _split(text, ",")
+    if len(parts) > 1:
+        raise MeasureError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")
+    name, _, cutoff = text.rpartition("_")
+    is_cut = cutoff.isascii() and cutoff.isdecimal()
+    known = _OF_TREC_EVAL.get(name if is_cut else text)
+    if known is not None:
+        raise MeasureError(f"{text} is trec_eval's name; here it is {known}{f'@{cutoff}' if is_cut else ''}")
+
+
+def _split(text: str, also: str = " ") -> list[str]:
+    """Splits at blanks (and at `also`), but not inside parentheses: `NuggetV(rel=4, strict=True) nDCG@10` is two."""
     parts, depth, current = [], 0, ""
     for char in text:
         depth += (char == "(") - (char == ")")
-        if char.isspace() and depth <= 0:
+        if (char.isspace() or char == also) and depth <= 0:
             parts.append(current)
             current = ""
         elif not char.isspace():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rubric_measures.base.errors import UnknownNameError
-from rubric_measures.measures.scoring import column_named, columns_named
+from rubric_measures.base.errors import MeasureError, UnknownNameError
+from rubric_measures.measures.scoring import column_named, columns_named, parse_measures
 
 COLUMNS = [
     "RubricCover(rel=4)@20",
@@ -49,3 +49,22 @@ def test_another_measure_is_not_found(name: str) -> None:
     assert columns_named(name, COLUMNS) == []
     with pytest.raises(UnknownNameError):
         column_named(name, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nDCG@10,P@5", "nDCG@10,P@5: part measures with blanks, not with commas: nDCG@10 P@5"),
+        ("NuggetV(rel=4,strict=True),AP", "not with commas: NuggetV(rel=4,strict=True) AP"),
+        ("ndcg_cut_10", "ndcg_cut_10 is trec_eval's name; here it is nDCG@10"),
+        ("map", "map is trec_eval's name; here it is AP"),
+        ("P_5", "here it is P@5"),
+        ("recall_1000", "here it is R@1000"),
+    ],
+)
+def test_other_spellings_are_refused_with_ours(text: str, said: str) -> None:
+    with pytest.raises(MeasureError) as caught:
+        parse_measures(text)
+    assert said in str(caught.value)
+    # What is proposed can be read.
+    parse_measures(str(caught.value).rpartition("commas: ")[2].rpartition("here it is ")[2])
