@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 from pathlib import Path
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -14,8 +15,10 @@ HELP = "run the main job on the example collection"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument("--output", "-o", metavar="FOLDER", default="example-output", help="default: example-output")
-    parser.epilog = """example:
+    parser.add_argument("--copy", metavar="FOLDER", help="put the collection there first, and use it from there")
+    parser.epilog = """examples:
   rubric_measures example --output /tmp/example
+  rubric_measures example --copy example   (all files at hand, in commands that can be copied)
 
 Passages are pooled from seven rankings and three generated-answer runs, graded against a bank of questions and a bank
 of nuggets by the embedded lexical grader, and scored; then the answers by what they cite. No key, no GPU, no network;
@@ -43,6 +46,19 @@ def _steps(source: Path, folder: Path) -> list[list[str]]:
     ]
 
 
+def _copied(source: Path, target: Path) -> Path:
+    """The collection, copied into a folder that is new or empty."""
+    from rubric_measures.base.errors import InputError
+
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise InputError(f"{target}: is there already; name a folder that is new or empty")
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be made ({error.strerror or error})") from None
+    return target
+
+
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.base.errors import InputError
@@ -56,8 +72,9 @@ def run(options: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror or error})") from None
+    source = example_folder() if options.copy is None else _copied(example_folder(), Path(options.copy))
     status = 0
-    for step in _steps(example_folder(), folder):
+    for step in _steps(source, folder):
         print(f"\n$ rubric_measures {shlex.join(step)}", flush=True)
         status = max(status, run_command(step))
     print(f"\ngraded records: {folder / 'graded.jsonl.gz'}")

@@ -59,3 +59,15 @@ def test_an_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "file").write_text("")
     assert main(["example", "--output", str(tmp_path / "file")]) == 2
     assert "cannot be made" in capsys.readouterr().err
+
+
+def test_the_collection_is_copied_and_used_from_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["example", "--copy", "mine"]) == 0
+    assert "$ rubric_measures pool --collection mine -o example-output/passages.jsonl.gz" in capsys.readouterr().out
+    assert (tmp_path / "mine" / "docs.jsonl").read_bytes() == (example_folder() / "docs.jsonl").read_bytes()
+    # What is there is never replaced.
+    assert main(["example", "--copy", "mine"]) == 2
+    assert capsys.readouterr().err == "rubric_measures: mine: is there already; name a folder that is new or empty\n"
