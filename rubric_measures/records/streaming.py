@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import iter_copy_lines, iter_lines, open_binary, path_name, paused_collector
 from rubric_measures.records._lines import SortedLines, in_other_shape, pieces_of, query_id_of, sort_lines
-from rubric_measures.records.distributions import details_of, distributions_of
+from rubric_measures.records.distributions import distributions_of
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -413,7 +413,7 @@ def _check_details(passage: GradedPassage, name: str, line: int) -> None:
     }
     for kind, entries in kinds.items():
         for index, entry in enumerate(entries):
-            if not details_of(entry):
+            if not (entry.model_extra and entry.model_extra.get("details")):
                 continue
             try:
                 distributions_of(entry)

@@ -43,6 +43,8 @@ def test_the_main_job_needs_no_network(tmp_path: Path) -> None:
     closed(tmp_path, "verify", "graded.jsonl.gz", "--bank", bank, "-o", "html", "--output", "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<html" in page
+    # Links to the review page of this machine are no requests.
+    page = page.replace('href="http://127.0.0.1:', "")
     assert not [mark for mark in ('src="http', 'href="http', "@import", "url(http") if mark in page]
 
 

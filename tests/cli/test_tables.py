@@ -30,9 +30,11 @@ REPORTS = (
     ["--per-facet"],
     ["--per-facet", "--summary"],
     ["--facets", "--intervals", "--baseline", "x|y"],
+    ["--intervals", "--summary"],
+    ["--baseline", "x|y", "--length"],
 )
 # Whatever the form.
-REFUSED = (["--intervals", "--summary"], ["--baseline", "x|y", "--length"], ["--per-facet", "--checks"])
+REFUSED = (["--per-facet", "--checks"],)
 
 
 @pytest.fixture

@@ -73,7 +73,8 @@ def test_the_examples_run(page: str) -> None:
 
 def test_names_are_functions_after_all_modules_were_imported() -> None:
     for module in pkgutil.walk_packages(rubric_measures.__path__, "rubric_measures."):
-        if not module.name.endswith("__main__"):
+        # PyTerrier finds its door by an entry point; nobody else opens it.
+        if not module.name.endswith(("__main__", "integrations.pyterrier")):
             importlib.import_module(module.name)
     for name in FUNCTIONS:
         assert callable(getattr(rubric_measures, name)), name
