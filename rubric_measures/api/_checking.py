@@ -170,9 +170,16 @@ def _scores(runs: object, name: str) -> dict[str, dict[str, dict[str, float | No
     try:
         return {
             row["run_id"]: {
-                measure: {**cell["per_query"], "": cell["mean"]} for measure, cell in row["measures"].items()
+                measure: {query: _score(value) for query, value in [*cell["per_query"].items(), ("", cell["mean"])]}
+                for measure, cell in row["measures"].items()
             }
             for row in runs  # type: ignore[attr-defined]
         }
     except (AttributeError, KeyError, TypeError):
         raise FormatError("has a run without scores", path=name, field="runs") from None
+
+
+def _score(value: object) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise TypeError
+    return value
