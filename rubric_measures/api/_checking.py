@@ -175,11 +175,11 @@ def _scores(runs: object, name: str) -> dict[str, dict[str, dict[str, float | No
             }
             for row in runs  # type: ignore[attr-defined]
         }
-    except (AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, OverflowError, TypeError):
         raise FormatError("has a run without scores", path=name, field="runs") from None
 
 
 def _score(value: object) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise TypeError
-    return value
+    return None if value is None else float(value)

@@ -91,8 +91,14 @@ def form_of_text(text: str, name: str) -> Form | None:
 
 
 def cells_of(line: str) -> list[str]:
-    """The cells of a line of a wide table: cut at tabs, or at commas where there is no tab."""
-    cells = line.split("\t") if "\t" in line else next(csv.reader([line], skipinitialspace=True), [])
+    """The cells of a line of a wide table: cut at tabs, or at commas where there is no tab.
+
+    A line that is longer than any table's is one cell.
+    """
+    try:
+        cells = line.split("\t") if "\t" in line else next(csv.reader([line], skipinitialspace=True), [])
+    except csv.Error:
+        cells = [line]
     return [cell.strip() for cell in cells]
 
 
@@ -112,10 +118,7 @@ def id_columns(header: Sequence[str]) -> tuple[int, int | None] | None:
 
 def form_of_header(line: str) -> Form | None:
     """The form of a table with this header; None where it is no header of a leaderboard, or a long one."""
-    try:
-        header = cells_of(line)
-    except csv.Error:
-        return None
+    header = cells_of(line)
     if long_header(header) is not None:
         return None
     if "+/-" in header:

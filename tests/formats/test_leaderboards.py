@@ -272,3 +272,9 @@ def test_real_files() -> None:
     assert ranks.column("rank")["sys00"] == 1
     cover = read_leaderboard(data / "workbench-golden" / "cover-tau4.tsv")
     assert len(cover.run_ids) == len(cover.errors("ExamCover")) == 61
+
+
+def test_a_line_that_is_longer_than_any_table_is_said(tmp_path: Path) -> None:
+    (tmp_path / "board.txt").write_text("run_id\tAP\na\t0.5\n" + "x" * 140_000 + "\n")
+    with pytest.raises(FormatError, match=r"board.txt:3: has 1 cells, the header 2"):
+        read_leaderboard(tmp_path / "board.txt")
