@@ -50,7 +50,8 @@ def test_failed_grades_and_documents_without_a_run_are_rows(tmp_path: Path) -> N
 
 
 def test_parquet(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
+    # Newer versions of pyarrow refuse the oldest numpy that we take.
+    parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
     from rubric_measures.corpora.collections import example_folder
 
     records = str(example_folder() / "graded.jsonl.gz")
