@@ -44,7 +44,7 @@ def time() -> None:
             paths[-1].write_text(
                 "".join(f"q{q} 0 d{q}-{i} {label}\n" for q, row in enumerate(source) for i, label in enumerate(row))
             )
-        command = [sys.executable, "-m", "rubric_measures", "agreement", *map(str, paths), "-o", "tsv"]
+        command = [sys.executable, "-m", "rubric_measures", "agreement", *map(str, paths), "--format", "tsv"]
         before = os.times()
         subprocess.run(command, check=True, capture_output=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
         after = os.times()

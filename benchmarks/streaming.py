@@ -65,7 +65,7 @@ def commands(folder: Path, output: Path) -> dict[str, list[str]]:
             *[*program, "leaderboard", graded, *runs, *of_bank, "-m", *COVER],
         ],
         "leaderboard, the same of 60 run files with --checks": [
-            *[*program, "leaderboard", graded, *runs, *of_bank, "--checks", "-o", "json", "-m", *COVER],
+            *[*program, "leaderboard", graded, *runs, *of_bank, "--checks", "--format", "json", "-m", *COVER],
         ],
         **{
             name: [*program, "verify", graded, *of_bank, "--output", str(output), *options]

@@ -183,6 +183,9 @@ def run_command(arguments: Sequence[str]) -> int:
     _OPTIONS.clear()
     _OPTIONS.update({action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings})
     options = parser.parse_intermixed_args(arguments[1:])
+    for action in parser._actions:
+        # What depends on other options, as the form of the output on its name.
+        getattr(action, "settle", lambda _: None)(options)
     most = vars(options).pop("max_size")
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.

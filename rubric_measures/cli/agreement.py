@@ -8,10 +8,11 @@ import logging
 from rubric_measures import api
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import TABLE_FORMS, Report, render
+from rubric_measures.base.tables import Report, render
 from rubric_measures.cli.correlate import add_bootstrap_options
 from rubric_measures.cli.inputs import (
     add_grade_options,
+    add_output_options,
     add_places_option,
     add_plot_option,
     grade_choices,
@@ -70,15 +71,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_plot_option(parser, "the labels of the first two sources", ("bland-altman", "confusion"))
     add_bootstrap_options(parser)
-    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
-    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_output_options(parser)
     add_places_option(parser)
     add_grade_options(parser, scores=False)
     parser.epilog = """examples:
   rubric_measures agreement assessors.qrels model.qrels --cutoff 2 2
   rubric_measures agreement assessors.qrels judges/*.qrels --runs runs/*.run --clamp
   rubric_measures agreement graded.jsonl.gz --cutoff 4 2        (labels against the judgments inside)
-  rubric_measures agreement graded.jsonl.gz --tables -o latex
+  rubric_measures agreement graded.jsonl.gz --tables --format latex
   rubric_measures agreement graded.jsonl.gz graded.jsonl.gz --items --prompt-class A --prompt-class-b B"""
 
 

@@ -17,7 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the folder to make")
     parser.add_argument("graded", metavar="GRADED", help="as for `leaderboard`")
     parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
-    parser.add_argument("--board", metavar="BOARD.json", required=True, help="as written by `leaderboard -o json`")
+    parser.add_argument(
+        "--board", metavar="BOARD.json", required=True, help="as written by `leaderboard --format json`"
+    )
     parser.add_argument("--qrels", metavar="QRELS", help="as for `leaderboard`")
     parser.add_argument(
         "--also", metavar="FILE", nargs="+", default=[], help="also put in: prompts, a ledger, other boards"
@@ -28,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_grade_options(parser)
     parser.epilog = """example:
-  rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o json --output board.json
+  rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o board.json
   rubric_measures bundle evaluation graded.jsonl.gz bm25.run --board board.json --bank questions.jsonl
   rubric_measures check evaluation              (anywhere: recomputes every number)
   rubric_measures check evaluation later        (two bundles: what changed)"""

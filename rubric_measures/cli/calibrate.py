@@ -6,9 +6,9 @@ import argparse
 
 from rubric_measures import api
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import TABLE_FORMS, render
+from rubric_measures.base.tables import render
 from rubric_measures.cli.correlate import add_bootstrap_options
-from rubric_measures.cli.inputs import add_grade_options, add_places_option, grade_choices
+from rubric_measures.cli.inputs import add_grade_options, add_output_options, add_places_option, grade_choices
 from rubric_measures.corpora.overwriting import keep_inputs
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -38,8 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--smallest", metavar="D", type=float, default=0.1, help="the smallest bias that matters (default 0.1 grades)"
     )
     add_bootstrap_options(parser)
-    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
-    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_output_options(parser)
     add_places_option(parser)
     add_grade_options(parser, scores=False)
     parser.epilog = """examples:

@@ -17,7 +17,7 @@ HELP = "check what a leaderboard file was made from, or a bundle"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument(
-        "board", metavar="BOARD.json", help="a leaderboard as written by `leaderboard -o json`; or a bundle"
+        "board", metavar="BOARD.json", help="a leaderboard as written by `leaderboard --format json`; or a bundle"
     )
     parser.add_argument(
         "graded", metavar="GRADED", nargs="?", help="as for `leaderboard`; of a bundle another one to compare it with"
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_grade_options(parser)
     add_label_option(parser)
     parser.epilog = """example:
-  rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o json --output board.json
+  rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o board.json
   rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl
 
 Prints each input, setting and number that differs, and exits with 1 where one does. A bundle holds all of it:

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--official-measure", metavar="MEASURE", help="its column, where it has several")
     add("--runs", metavar="RUN", nargs="+", help="the runs of leaderboards (default: the rankings in the records)")
     add("-m", "--measure", metavar="MEASURE", help="of leaderboards (default RubricCover@20; of labels nDCG@10)")
-    add("--output-format", choices=TABLE_FORMS, default="text", help="of the report (default text)")
+    add("--format", dest="output_format", choices=TABLE_FORMS, default="text", help="of the report (default text)")
     add_places_option(parser)
     add_grade_options(parser, scores=False, several=True)
     parser.epilog = """examples:

@@ -6,8 +6,9 @@ import argparse
 
 from rubric_measures import api
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import TABLE_FORMS, render
+from rubric_measures.base.tables import render
 from rubric_measures.cli.inputs import (
+    add_output_options,
     add_places_option,
     add_plot_option,
     add_test_options,
@@ -36,12 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", metavar="RUN", help="compare every run with this one (default: all pairs)")
     add_test_options(parser)
     add_plot_option(parser, "the ranking with its groups")
-    parser.add_argument("--form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
-    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
-    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    parser.add_argument("--board-form", dest="form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
+    add_output_options(parser)
     add_places_option(parser)
     parser.epilog = """example:
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run -o json > scores.json
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --format json > scores.json
   rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --baseline bm25 --correction holm
   rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --verdicts --smallest 0.03"""
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from rubric_measures import api
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import TABLE_FORMS, render
+from rubric_measures.base.tables import render
 from rubric_measures.cli.inputs import (
     add_grade_options,
+    add_output_options,
     add_places_option,
     add_plot_option,
     grade_choices,
@@ -49,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(COEFFICIENTS)}; @k for the official top k (kendall@15). default: "
         f"{' '.join(DEFAULT_COEFFICIENTS)}",
     )  # fmt: skip
-    parser.add_argument("--form", choices=FORMS, help="the form of LEADERBOARD, where it cannot be seen")
+    parser.add_argument(
+        "--board-form", dest="form", choices=FORMS, help="the form of LEADERBOARD, where it cannot be seen"
+    )
     parser.add_argument("--official-form", choices=FORMS, help="the form of OFFICIAL, where it cannot be seen")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--official-ranks", action="store_true", default=None, help="OFFICIAL holds ranks, 1 best")
@@ -72,8 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --groups: only runs of a group; group!=NAME: only others",
     )  # fmt: skip
     add_bootstrap_options(parser)
-    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
-    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_output_options(parser)
     add_places_option(parser)
     add_grade_options(parser)
     parser.epilog = """examples:

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 def _print(metrics: Iterable[Metric], means: Mapping[Measure, float], options: argparse.Namespace) -> None:
     """Prints as ir_measures prints, byte for byte."""
     if options.output_format == "jsonl" and options.places != 4:
-        sys.stderr.write("--places is ignored when using --output jsonl\n")
+        sys.stderr.write("--places is ignored when using -o jsonl\n")
     number = "" if options.places == -1 else f".{options.places}f"
 
     def line(metric: Metric) -> str:

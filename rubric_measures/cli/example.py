@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", "-o", metavar="FOLDER", default="example-output", help="default: example-output")
     parser.add_argument("--copy", metavar="FOLDER", help="put the collection there first, and use it from there")
     parser.epilog = """examples:
-  rubric_measures example --output /tmp/example
+  rubric_measures example -o /tmp/example
   rubric_measures example --copy example   (all files at hand, in commands that can be copied)
 
 Passages are pooled from seven rankings and three generated-answer runs, graded against a bank of questions and a bank
@@ -38,11 +38,11 @@ def _steps(source: Path, folder: Path) -> list[list[str]]:
         ["grade", passages, "--bank", questions, "--model", "lexical", *cache, "-o", graded],
         ["grade", graded, "--bank", nuggets, "--model", "lexical", *cache, "-o", graded],
         ["qrels", graded, "--bank", questions, "-o", str(folder / "rubric.qrels")],
-        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "-o", "text"],
-        ["leaderboard", graded, "--bank", nuggets, "-m", *by_nugget, "-o", "text"],
+        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "--format", "text"],
+        ["leaderboard", graded, "--bank", nuggets, "-m", *by_nugget, "--format", "text"],
         ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "--output", str(folder / "leaderboard.tsv")],
         ["grade", "--support", *answers, "--collection", str(source), "--model", "lexical", *cache, "-o", support],
-        ["leaderboard", support, "-o", "text"],
+        ["leaderboard", support, "--format", "text"],
     ]
 
 

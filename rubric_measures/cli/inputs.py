@@ -8,12 +8,14 @@ import logging
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rubric_measures import api
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import parse_scale
+from rubric_measures.base.tables import TABLE_FORMS
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats.leaderboard_forms import FORMS
 from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
@@ -29,6 +31,7 @@ __all__ = [
     "add_gate_options",
     "add_grade_options",
     "add_label_option",
+    "add_output_options",
     "add_places_option",
     "add_plot_option",
     "add_report_options",
@@ -124,6 +127,52 @@ def _on_failed(text: str) -> OnFailed:
         raise argparse.ArgumentTypeError(str(error).partition("; ")[2]) from None
 
 
+# Ending of a file -> the form that is written there, where --format does not say it.
+_FORM_OF_ENDING = {
+    ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".tex": "latex", ".html": "html",
+    ".csv": "CSV", ".parquet": "parquet",
+}  # fmt: skip
+
+
+class _Form(argparse.Action):
+    """The form of the output: what --format says, else what the file's ending says, else the command's own."""
+
+    usual = "text"
+
+    def __call__(self, parser: object, options: argparse.Namespace, value: object, option: str | None = None) -> None:
+        setattr(options, self.dest, value)
+
+    def settle(self, options: argparse.Namespace) -> None:
+        """Chooses the form, once all arguments are known.
+
+        Raises:
+            InputError: the file is called as a form is, or its ending says a form that the command does not write.
+        """
+        if options.output in (self.choices or ()):
+            raise InputError(
+                f"-o {options.output}: -o names the file to write; the form is chosen by --format {options.output}"
+            )
+        if getattr(options, self.dest) is not None:
+            return
+        forms = tuple(self.choices or ())
+        ending = PurePath(options.output.removesuffix(".gz")).suffix
+        form = _FORM_OF_ENDING.get(ending, self.usual)
+        if form not in forms:
+            raise InputError(f"-o {options.output}: {form} is not written here, but {', '.join(forms)}; see --format")
+        setattr(options, self.dest, form)
+
+
+def add_output_options(
+    parser: argparse.ArgumentParser, forms: Sequence[str] = TABLE_FORMS, usual: str = "text", text: str = ""
+) -> None:
+    """Adds -o for the file that is written, and --format for its form; `usual` is that of standard output."""
+    parser.add_argument("-o", "--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    text = text or f"default: as the ending of FILE says, else {usual}"
+    action = parser.add_argument("--format", dest="output_format", action=_Form, choices=tuple(forms), help=text)
+    assert isinstance(action, _Form)
+    action.usual = usual
+
+
 class _Places(argparse.Action):
     def __call__(self, parser: object, options: argparse.Namespace, value: object, option: str | None = None) -> None:
         if not isinstance(value, int) or not -1 <= value <= 100:
@@ -148,7 +197,7 @@ def chosen_places(options: argparse.Namespace) -> int:
 
 
 def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
-    """`keep_inputs` for --output and --plot, which must not be one file either.
+    """`keep_inputs` for -o and --plot, which must not be one file either.
 
     Raises:
         InputError: an input would be replaced, or one output by the other.

@@ -15,6 +15,7 @@ from rubric_measures.cli.inputs import (
     add_gate_options,
     add_grade_options,
     add_label_option,
+    add_output_options,
     add_places_option,
     add_report_options,
     chosen_places,
@@ -59,8 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="official judgments, for official measures beside ours: nDCG@10 reads them, and "
         "RubricQrels(measure='nDCG@10') the grades",
     )
-    parser.add_argument("-o", "--output-format", choices=list(FORMS), default="tsv", help="default: tsv")
-    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_output_options(parser, list(FORMS), "tsv")
     parser.add_argument(
         "--report",
         metavar="FILE.html",
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     units.add_argument(
         "--per-facet",
         action="store_true",
-        help="score the items of each facet apart (rows query/facet with -o trec_eval or json); means are over facets",
+        help="score the items of each facet apart (rows query/facet in trec_eval and json); means are over facets",
     )
     parser.add_argument(
         "--compat",
@@ -103,8 +103,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_grade_options(parser)
     add_label_option(parser)
     parser.epilog = """examples:
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' -o text
-  rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 -o text
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' --format text
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 --format text
   rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length --summary
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --qrels official.qrels -m 'RubricCover(rel=4)@20' nDCG@10"""
 

@@ -6,8 +6,8 @@ import argparse
 
 from rubric_measures import api
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.inputs import add_places_option
+from rubric_measures.base.tables import render
+from rubric_measures.cli.inputs import add_output_options, add_places_option
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.leaderboards import FORMS
 
@@ -35,9 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--splits", type=int, default=1000, help="splits of the queries, for swaps (default 1000)")
     parser.add_argument("--seed", type=int, default=42, help="seed of the splits (default 42)")
-    parser.add_argument("--form", choices=FORMS, help="the form of BOARD, where it cannot be seen")
-    parser.add_argument("-o", "--output-format", choices=TABLE_FORMS, default="text", help="default: text")
-    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    parser.add_argument("--board-form", dest="form", choices=FORMS, help="the form of BOARD, where it cannot be seen")
+    add_output_options(parser)
     add_places_option(parser)
     parser.epilog = """example:
   rubric_measures power --delta 0.05 --from board.json"""

@@ -8,7 +8,14 @@ import logging
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
-from rubric_measures.cli.inputs import NamedValue, add_places_option, add_plot_option, ids, is_watched
+from rubric_measures.cli.inputs import (
+    NamedValue,
+    add_output_options,
+    add_places_option,
+    add_plot_option,
+    ids,
+    is_watched,
+)
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 
 __all__ = ["HELP", "add_arguments", "run"]
@@ -19,13 +26,13 @@ _EXAMPLE = """examples:
   rubric_measures tournament games.jsonl
   rubric_measures tournament --answers a.jsonl b.jsonl c.jsonl --queries queries.tsv --model openai:gpt-4o \\
       --save games.jsonl
-  rubric_measures tournament games.jsonl --assessor-games verdicts.jsonl --compat ragelo -o json > tournament.json
+  rubric_measures tournament games.jsonl --assessor-games verdicts.jsonl --compat ragelo --format json > tournament.json
 
 Games are JSON lines {query_id, agent_a, agent_b, verdict: a, b, tie, both_bad or null}, RAGElo's CSV, or battles of
 RAGDoll. A game without a verdict counts for nobody. With --model, games are played through the reply cache
 (SAVE.cache.sqlite unless --cache names one) and kept in SAVE; run the same command again to go on, or with more
 answers to add an agent: only new games are played.
-The output is a leaderboard: `correlate` compares -o tsv and -o json with any other."""
+The output is a leaderboard: `correlate` compares --format tsv and --format json with any other."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--assessor-games", metavar="FILE", action="append", default=[],
         help="games judged by assessors; mixed in and marked")  # fmt: skip
     add("--agents", type=ids, metavar="ID,ID,…", help="the agents that play (default: all)")
-    add("-o", "--output-format", default="text", choices=list(FORMS),
-        help="a table with intervals (default), or a leaderboard; json has everything")  # fmt: skip
-    add("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_output_options(
+        parser, list(FORMS), "text",
+        "a table with intervals (default), or a leaderboard, also by the ending of FILE; json has everything",
+    )  # fmt: skip
     add_plot_option(parser, "ratings, groups and the win matrix")
     add_places_option(parser, None, " of ratings", "1; tsv, json, jsonl and trec_eval: all digits")
 

@@ -16,6 +16,7 @@ from rubric_measures.base.tables import TABLE_FORMS, render
 from rubric_measures.cli.inputs import (
     NamedValue,
     add_grade_options,
+    add_output_options,
     add_plot_option,
     bank_of,
     ids,
@@ -111,14 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
     parser.add_argument("--min-rating", type=int, help="the least grade that covers an item (default: the scale's)")
     parser.add_argument("--queries", type=ids, metavar="ID,ID,…", help="only these queries")
-    parser.add_argument(
-        "-o",
-        "--output-format",
-        choices=[*TABLE_FORMS, "html"],
-        default="text",
-        help="default: text",
-    )
-    parser.add_argument("--output", metavar="FILE", default="-", help="write there (default: standard output)")
+    add_output_options(parser, [*TABLE_FORMS, "html"])
     add_canary_options(parser)
     add_grade_options(parser, scores=False)
     parser.epilog = """example:
@@ -129,7 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --bank-report --suggest
   rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical
   rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model openai:gpt-4o --dry-run
-  rubric_measures verify graded.jsonl.gz --bank questions.jsonl -o html --output report.html"""
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl -o report.html"""
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from rubric_measures.cli import main
 from tests.api.test_checking import folder  # noqa: F401 - a fixture
 
 Captured = pytest.CaptureFixture[str]
-MEASURES = ("-m", "RubricCover(rel=4)@20", "nDCG@10", "-o", "json", "--output")
+MEASURES = ("-m", "RubricCover(rel=4)@20", "nDCG@10", "--format", "json", "--output")
 
 
 def call(capsys: Captured, *arguments: object) -> tuple[int, str, str]:

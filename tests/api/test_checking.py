@@ -154,7 +154,16 @@ def check(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple
 def test_check_says_what_differs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bank = ["--bank", str(folder / "bank.jsonl")]
     runs = [str(folder / "bm25.run"), str(folder / "fusion.run")]
-    board = [str(folder / "graded.jsonl"), *runs, *bank, *BOARD, "-o", "json", "--output", str(folder / "board.json")]
+    board = [
+        str(folder / "graded.jsonl"),
+        *runs,
+        *bank,
+        *BOARD,
+        "--format",
+        "json",
+        "--output",
+        str(folder / "board.json"),
+    ]
     assert main(["leaderboard", *board, "--on-failed", "zero", "--places", "2"]) == 0
     kept = json.loads((folder / "board.json").read_text(encoding="utf-8"))
     assert check(folder, capsys, *runs, *bank) == (0, [f"the same: signature {kept['signature_hash']}"])
@@ -191,7 +200,16 @@ def test_check_of_rankings_inside_records(
     folder: Path, capsys: pytest.CaptureFixture[str], compat: str | None, measures: list[str]
 ) -> None:
     more = [] if compat is None else ["--compat", compat]
-    board = [str(folder / "graded.jsonl"), "-m", *measures, *more, "-o", "json", "--output", str(folder / "board.json")]
+    board = [
+        str(folder / "graded.jsonl"),
+        "-m",
+        *measures,
+        *more,
+        "--format",
+        "json",
+        "--output",
+        str(folder / "board.json"),
+    ]
     assert main(["leaderboard", *board]) == 0
     assert check(folder, capsys)[0] == 0
     rewrite(folder / "graded.jsonl", invert)

@@ -288,5 +288,5 @@ def test_a_second_model_judges_what_the_first_one_leaves_in_doubt(
     measure = "SupportPrecision(citations='all')"
     # First sentence: (1 + 0) / 2; second: 1/2 by the lexical grader, 0 by the cascade.
     for llm, precision in (("lexical:1", 0.5), ("panel:cascade", 0.25)):
-        assert main(["leaderboard", out, "--llm", llm, "-m", measure, "--no-overall", "-o", "tsv"]) == 0
+        assert main(["leaderboard", out, "--llm", llm, "-m", measure, "--no-overall", "--format", "tsv"]) == 0
         assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["one", f"{precision:.4f}"]

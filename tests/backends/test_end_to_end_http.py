@@ -162,7 +162,7 @@ def test_from_queries_to_a_leaderboard(tmp_path: Path, capsys: pytest.CaptureFix
     assert calls == 2 + 6
     runs = [str(tmp_path / "one.run"), str(tmp_path / "two.run")]
     capsys.readouterr()
-    assert main(["leaderboard", out, *runs, "--bank", bank, "-m", "RubricCover(rel=4)@20", "-o", "json"]) == 0
+    assert main(["leaderboard", out, *runs, "--bank", bank, "-m", "RubricCover(rel=4)@20", "--format", "json"]) == 0
     rows = {row["run_id"]: row["measures"] for row in json.loads(capsys.readouterr().out)["runs"]}
     # one: q1 covers "How long?" of two, q2 "Which force?" of two; two: q1 covers "Who rules?", q2 is not answered.
     means = {run: rows[run]["RubricCover(rel=4)@20"]["mean"] for run in ("one", "two")}

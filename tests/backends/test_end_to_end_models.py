@@ -56,7 +56,10 @@ def test_a_model_makes_a_bank_and_grades_with_it(tmp_path: Path, capsys: pytest.
     assert grades(out) == {doc: {ids[item]: int(rates[doc, item]) for item in ids} for doc in texts}
     capsys.readouterr()
     measure = "RubricCover(rel=4)@20"
-    assert main(["leaderboard", str(out), str(tmp_path / "one.run"), "--bank", bank, "-m", measure, "-o", "json"]) == 0
+    assert (
+        main(["leaderboard", str(out), str(tmp_path / "one.run"), "--bank", bank, "-m", measure, "--format", "json"])
+        == 0
+    )
     rows = {row["run_id"]: row["measures"] for row in json.loads(capsys.readouterr().out)["runs"]}
     assert rows["one"][measure]["mean"] == 0.5
 

@@ -73,29 +73,40 @@ def test_correlate_text_and_missing_runs(boards, capsys) -> None:
 
 def test_correlate_formats(boards, capsys) -> None:
     official, scores, wide = boards
-    _, out, _ = call(capsys, "correlate", official, scores, wide, "-o", "tsv", "--rounds", 20, "-c", "kendall@3")
+    _, out, _ = call(capsys, "correlate", official, scores, wide, "--format", "tsv", "--rounds", 20, "-c", "kendall@3")
     header, *rows = [line.split("\t") for line in out.splitlines()]
     assert header == ["leaderboard", "measure", "runs", "kendall@3", "low:kendall@3", "high:kendall@3", "p:kendall@3"]
     assert {len(row) for row in rows} == {7}
-    _, out, _ = call(capsys, "correlate", official, scores, "-o", "latex", "--rounds", 0)
+    _, out, _ = call(capsys, "correlate", official, scores, "--format", "latex", "--rounds", 0)
     assert out.startswith("\\begin{tabular}") and "tau\\_ap\\_b" in out
-    _, out, _ = call(capsys, "correlate", official, scores, "-m", "cover", "-o", "json", "--rounds", 50)
+    _, out, _ = call(capsys, "correlate", official, scores, "-m", "cover", "--format", "json", "--rounds", 50)
     content = checked("correlate", out)
     (board,) = content["leaderboards"]
     assert (board["measure"], board["missing"], content["official"]["ranks"]) == ("cover", ["lost"], True)
     assert {one["resampled"] for one in board["coefficients"]} == {"query"}
     status, out, _ = call(
-        capsys, "correlate", scores, scores, "--official-measure", "cover", "-m", "nugget", "-o", "json", "--rounds", 50
+        capsys,
+        "correlate",
+        scores,
+        scores,
+        "--official-measure",
+        "cover",
+        "-m",
+        "nugget",
+        "--format",
+        "json",
+        "--rounds",
+        50,
     )
     (board,) = checked("correlate", out)["leaderboards"]
     assert (status, board["query_kendall"]["queries"], board["pooled_kendall"]["queries"]) == (0, 8, 8)
     assert board["significant_pairs"]["reference_significant"] >= 0
     both = ("correlate", scores, scores, "--official-measure", "cover", "-m", "cover", "-c", "kendall", "--rounds", 50)
-    header, row = (line.split("\t") for line in call(capsys, *both, "-o", "tsv")[1].splitlines())
+    header, row = (line.split("\t") for line in call(capsys, *both, "--format", "tsv")[1].splitlines())
     found = dict(zip(header, row, strict=True))
     assert (found["query_kendall"], found["low:query_kendall"], found["high:pooled_kendall"]) == ("1.0000",) * 3
     assert found["pairs:official"] == found["pairs:found"] != "0" and found["pairs:agreement of both"] == "1.0000"
-    assert "significantly different pairs & official & found" in call(capsys, *both, "-o", "latex")[1]
+    assert "significantly different pairs & official & found" in call(capsys, *both, "--format", "latex")[1]
 
 
 def test_correlate_refuses(boards, capsys) -> None:
@@ -143,7 +154,9 @@ def test_all_tied_is_said(tmp_path, capsys) -> None:
     assert "kendall undefined: all runs are tied in the second leaderboard" in err
     # A leaderboard without an order drops nobody: nothing is named in the place of the undefined drop.
     assert "rank drop" not in err
-    status, out, err = call(capsys, "correlate", tmp_path / "x", tmp_path / "y", "-c", "max_rank_drop", "-o", "json")
+    status, out, err = call(
+        capsys, "correlate", tmp_path / "x", tmp_path / "y", "-c", "max_rank_drop", "--format", "json"
+    )
     (board,) = checked("correlate", out)["leaderboards"]
     assert (board["worst_run"], board["worst_drop"], board["coefficients"][0]["value"]) == (None, None, None)
 
@@ -234,7 +247,7 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
     official.write_text(json.dumps({"s1": 0.3, "s2": 0.9, "s3": 0.5}))
     status, out, _ = call(
         capsys, "correlate", official, records, "-m", "RubricCover@1", "NuggetV", "-c", "kendall", "--rel", 1, 3,
-        "-o", "json", "--rounds", 20,
+        "--format", "json", "--rounds", 20,
     )  # fmt: skip
     grid = checked("correlate", out)["grid"]
     assert [(cell["prompt_class"], cell["measure"]) for cell in grid] == [
@@ -265,17 +278,17 @@ def test_agreement_of_qrels(tmp_path, capsys) -> None:
     assert re.search(r">= 2 / >= 2 +4 +0 +0 +4 +1\.0000 +1\.0000 +1\.0000 +1\.0000", out)
     # What is least among queries is no end of an interval.
     assert re.search(r"kappa per query: least +0\.3333 +- +-\n", out)
-    status, out, _ = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "-o", "json", "--rounds", 50)
+    status, out, _ = call(capsys, "agreement", first, second, "--cutoff", 2, 2, "--format", "json", "--rounds", 50)
     content = checked("agreement", out)
     assert content["agreement"]["pairs"] == 8
     assert content["only_in"] == [1, 0]
     assert len(content["all_cutoffs"]) == 6
     third = tmp_path / "third.qrels"
     third.write_text("q0 0 d0 0\nq0 0 d3 3\n")
-    status, out, _ = call(capsys, "agreement", first, second, third, "-o", "text", "--rounds", 0)
+    status, out, _ = call(capsys, "agreement", first, second, third, "--format", "text", "--rounds", 0)
     assert "alpha of all 3 sources" in out
     for style in ("tsv", "latex"):
-        assert call(capsys, "agreement", first, second, "-o", style, "--rounds", 0)[0] == 0
+        assert call(capsys, "agreement", first, second, "--format", style, "--rounds", 0)[0] == 0
 
 
 @pytest.fixture
@@ -304,25 +317,25 @@ def test_a_leaderboard_of_judges(judged, capsys) -> None:
     assert "wide.qrels: 12 labels are outside the truth's scale (0 to 3)" in err and "--clamp" in err
     _, _, err = call(capsys, "agreement", *labels, "--rounds", 0, "--clamp")
     assert "wide.qrels: 12 labels outside the truth's scale (0 to 3) are brought to its nearest end" in err
-    lines = call(capsys, "agreement", *labels, "--rounds", 50, "--clamp", "-o", "tsv")[1].splitlines()
+    lines = call(capsys, "agreement", *labels, "--rounds", 50, "--clamp", "--format", "tsv")[1].splitlines()
     assert len(lines) == 3
     row = dict(zip(*(line.split("\t") for line in lines[:2]), strict=True))
     assert (row["judge"], row["documents"], row["kappa"], row["outside"]) == ("good.qrels", "36", "0.7778", "0")
     # From 1 on the truth has 24 positives, and the judge these and 6 of the 12 others.
     assert (row["tpr>=1/1"], row["tnr>=1/1"], row["f1>=1/1"]) == ("1.0000", "0.5000", f"{48 / 54:.4f}")
     assert float(row["low:kappa"]) <= 0.7778 <= float(row["high:kappa"])
-    assert r"\begin{tabular}" in call(capsys, "agreement", *labels, "--rounds", 50, "-o", "latex")[1]
-    content = checked("agreement", call(capsys, "agreement", *labels, "--rounds", 50, "-o", "json")[1])
+    assert r"\begin{tabular}" in call(capsys, "agreement", *labels, "--rounds", 50, "--format", "latex")[1]
+    content = checked("agreement", call(capsys, "agreement", *labels, "--rounds", 50, "--format", "json")[1])
     assert [row["source"] for row in content["judges"]] == ["good.qrels", "wide.qrels"]
 
 
 def test_leaderboards_that_judges_make(judged, capsys) -> None:
     labels, runs = judged
     arguments = ("agreement", *labels, "--clamp", "--rounds", 50, "--runs", *runs, "-m", "nDCG@3")
-    content = checked("agreement", call(capsys, *arguments, "-o", "json")[1])
+    content = checked("agreement", call(capsys, *arguments, "--format", "json")[1])
     boards = {}
     for path in labels:
-        out = call(capsys, "leaderboard", path, *runs, "-m", "nDCG@3", "-o", "tsv")[1].splitlines()
+        out = call(capsys, "leaderboard", path, *runs, "-m", "nDCG@3", "--format", "tsv")[1].splitlines()
         boards[path.name] = {line.split("\t")[0]: float(line.split("\t")[1]) for line in out[1:]}
         del boards[path.name]["_overall_"]
     # That of a judge whose labels need no clamping is the one that the command `leaderboard` makes.
@@ -335,7 +348,7 @@ def test_leaderboards_that_judges_make(judged, capsys) -> None:
         assert one["value"] == pytest.approx(correlate(first, second, one["name"]).value)
     out = call(capsys, *arguments)[1]
     assert re.search(r"leaderboard by nDCG@3 +runs +kendall +tau_ap +spearman +max_rank_drop +run that drops most", out)
-    header = call(capsys, *arguments, "-o", "tsv")[1].splitlines()[0].split("\t")
+    header = call(capsys, *arguments, "--format", "tsv")[1].splitlines()[0].split("\t")
     assert header[-1] == "worst_run" and "low:kendall" in header
     status, _, err = call(capsys, "agreement", *labels, "--items", "--runs", *runs)
     assert (status, "leave the runs out (--runs)" in err) == (2, True)
@@ -344,16 +357,27 @@ def test_leaderboards_that_judges_make(judged, capsys) -> None:
 def test_agreement_of_records(tmp_path, capsys) -> None:
     records = tmp_path / "graded.jsonl"
     write_records(records)
-    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--cutoff", 4, 2, "-o", "json")
+    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--cutoff", 4, 2, "--format", "json")
     content = checked("agreement", out)
     assert status == 0
     # Labels are 1 2 3 4 against judgments 0 1 2 3 on both queries.
     assert content["agreement"]["mean_difference"] == 1.0
     assert content["cutoffs"][0]["both"] == 2
-    arguments = ("agreement", records, records, "--prompt-class", "A", "--prompt-class-b", "B", "--items", "-o", "json")
+    arguments = (
+        "agreement",
+        records,
+        records,
+        "--prompt-class",
+        "A",
+        "--prompt-class-b",
+        "B",
+        "--items",
+        "--format",
+        "json",
+    )
     content = checked("agreement", call(capsys, *arguments)[1])
     assert content["agreement"]["pairs"] == 16
-    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "-o", "json")
+    status, out, _ = call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "--format", "json")
     tables = checked("agreement-tables", out)["tables"]
     assert (len(tables), tables[0]["totals"]) == (12, [0, 2, 2, 2, 2, 0])
     columns = []
@@ -362,7 +386,7 @@ def test_agreement_of_records(tmp_path, capsys) -> None:
         columns.append({line.split()[1] for line in out.splitlines() if "STRICT" in line})
     assert columns == [{"1+2+3"}, {"2+3"}]
     for style in ("text", "tsv", "latex"):
-        assert call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "-o", style)[0] == 0
+        assert call(capsys, "agreement", records, "--prompt-class", "A", "--tables", "--format", style)[0] == 0
     bare = tmp_path / "bare.jsonl"
     write_records(bare, judged=False)
     status, _, err = call(capsys, "agreement", bare, "--prompt-class", "A")
@@ -396,10 +420,10 @@ def test_compare(boards, tmp_path, capsys) -> None:
     assert out.endswith("interval: 95 % for all pairs at once (Bonferroni, as wide as Holm's first step)\n")
     out = call(capsys, "compare", scores, "-m", "cover", "--correction", "bh", "--alpha", 0.1)[1]
     assert "interval: 90 % for each pair by itself; not corrected" in out
-    status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--baseline", "d", "-o", "json")
+    status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--baseline", "d", "--format", "json")
     comparison = checked("compare", out)["comparison"]
     assert [(pair["first"], pair["second"]) for pair in comparison["pairs"]] == [("a", "d"), ("b", "d"), ("c", "d")]
-    status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--runs", "a", "b", "-o", "tsv")
+    status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--runs", "a", "b", "--format", "tsv")
     header, row = [line.split("\t") for line in out.splitlines()]
     assert len(header) == len(row) == 10
     for procedure in ("bh", "none", "tukey", "randomised-tukey", "max-t"):
@@ -470,7 +494,7 @@ def scored(tmp_path):
 
 def test_json_of_a_leaderboard_has_all_digits_unless_told(scored, capsys) -> None:
     qrels, runs = scored
-    command = ("leaderboard", qrels, *runs, "-m", "ERR_IA(rel=4)@3", "-o", "json")
+    command = ("leaderboard", qrels, *runs, "-m", "ERR_IA(rel=4)@3", "--format", "json")
     means = []
     for places in ((), ("-p", "2")):
         content = json.loads(call(capsys, *command, *places)[1])
@@ -498,17 +522,17 @@ def test_leaderboard_is_unchanged_without_options_and_extended_with_them(scored,
     assert cells["mixed"]["difference:RubricCover(rel=4)@2"] == "-0.5000"
     assert "1 of 3 runs have tied scores" in err
     _, out, _ = call(
-        capsys, "leaderboard", qrels, *runs, *measures, "--groups", "--checks", "-o", "text", "--rounds", 9
+        capsys, "leaderboard", qrels, *runs, *measures, "--groups", "--checks", "--format", "text", "--rounds", 9
     )
     assert "judged@2" in out
     for style in ("markdown", "latex", "trec_eval"):
-        assert call(capsys, "leaderboard", qrels, *runs, *measures, "--intervals", "-o", style, "--rounds", 9)[1]
+        assert call(capsys, "leaderboard", qrels, *runs, *measures, "--intervals", "--format", style, "--rounds", 9)[1]
 
 
 def test_leaderboard_json_and_reading_it_back(scored, tmp_path, capsys) -> None:
     qrels, runs = scored
     arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--intervals", "--checks", "--rounds", 99)
-    _, out, _ = call(capsys, *arguments, "-o", "json")
+    _, out, _ = call(capsys, *arguments, "--format", "json")
     content = checked("leaderboard", out)
     cells = {run["run_id"]: run["measures"]["RubricCover(rel=4)@1"] for run in content["runs"]}
     assert cells["good"]["interval"]["low"] == cells["good"]["mean"] == 0.5
@@ -531,7 +555,7 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
     records = tmp_path / "graded.jsonl"
     write_records(records)
     measures = ("-m", "RubricCover(rel=3)@2", "--prompt-class", "A")
-    _, out, _ = call(capsys, "leaderboard", records, *measures, "--checks", "-o", "json")
+    _, out, _ = call(capsys, "leaderboard", records, *measures, "--checks", "--format", "json")
     content = checked("leaderboard", out)
     assert [(run["run_id"], run["judged"], run["tied"]) for run in content["checks"]["runs"]] == [
         ("s1", 1.0, 0.0),
@@ -557,11 +581,11 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
     # The model scores `good` 0.5 on all four queries; assessors 0.5 and 0.25 on two of them.
     assessed.write_text("good q0 cover 0.5\ngood q1 cover 0.25\ngood all cover 0.375\n")
     arguments = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--assessor-scores", assessed)
-    content = checked("leaderboard", call(capsys, *arguments, "-o", "json")[1])
+    content = checked("leaderboard", call(capsys, *arguments, "--format", "json")[1])
     one = content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]
     # A model that always says the same has no power: the estimate is the assessors' mean.
     assert (one["power"], one["mean"], one["naive_mean"], one["labelled"], one["unlabelled"]) == (0, 0.375, 0.5, 2, 2)
-    assert "model as truth" in call(capsys, *arguments, "-o", "text")[1]
+    assert "model as truth" in call(capsys, *arguments, "--format", "text")[1]
     header, *rows = [line.split("\t") for line in call(capsys, *arguments)[1].splitlines()]
     good = next(dict(zip(header, row, strict=True)) for row in rows if row[0] == "good")
     shown = [
@@ -583,7 +607,7 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
                 for run, query, value in [*known, ("good", "q9", 1), ("elsewhere", "q7", 1)]
             )
         )
-        _, out, err = call(capsys, *arguments, "-o", "json")
+        _, out, err = call(capsys, *arguments, "--format", "json")
         content = checked("leaderboard", out)
         assert content["prediction_powered"]["good"]["RubricCover(rel=4)@1"]["mean"] == 0.375
         assert "1 runs with scores by assessors are not on the leaderboard and left out (elsewhere)" in err
@@ -633,12 +657,12 @@ def test_grid_with_a_bank(tmp_path, capsys) -> None:
     bank.write_text("".join(json.dumps({"query_id": query, "items": some}) + "\n" for query, some in items.items()))
     official.write_text(json.dumps({"s1": 0.3, "s2": 0.9, "s3": 0.5}))
     arguments = ("correlate", official, records, "-m", "RubricCover@2", "--rel", 3, "-c", "kendall", "--rounds", 0)
-    _, out, err = call(capsys, *arguments, "--bank", bank, "-o", "json")
+    _, out, err = call(capsys, *arguments, "--bank", bank, "--format", "json")
     assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels"]
     assert "1 grade sets have no grade of an item in the bank and were left out" in err
     assert "prompt_class=Z" in err and "Extract" not in err
     status, _, err = call(capsys, *arguments, "--bank", bank, "--prompt-class", "Z")
     assert (status, len(err.splitlines())) == (2, 1)
     assert "no grade set has grades of items in the bank: llm=toy prompt_class=Z" in err
-    _, out, err = call(capsys, *arguments, "-o", "json")
+    _, out, err = call(capsys, *arguments, "--format", "json")
     assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels", "Z"]

@@ -34,7 +34,7 @@ def test_held_to_assessors(tmp_path, capsys) -> None:
     status, out, _ = call(capsys, "calibrate", graded, "--rounds", 300)
     assert status == 0
     assert re.search(r"run +raw +calibrated +low +high\ngood +0\.\d+ +0\.\d+", out)
-    content = checked("calibrate", call(capsys, "calibrate", graded, "--rounds", 300, "-o", "json")[1])
+    content = checked("calibrate", call(capsys, "calibrate", graded, "--rounds", 300, "--format", "json")[1])
     assert (content["against"], content["rel"], content["method"]) == ("assessors", 4, "confusion")
     whole = content["bias"][0]
     assert (whole["kind"], whole["grade"], whole["anchors"], whole["queries"]) == ("", None, 48, 12)
@@ -48,11 +48,11 @@ def test_held_to_assessors(tmp_path, capsys) -> None:
 def test_held_to_an_older_grader_and_to_itself(tmp_path, capsys) -> None:
     old = records(tmp_path / "old.jsonl", assessors=False, llm="old", flipped=0.0)
     new = records(tmp_path / "new.jsonl", assessors=False, llm="new", flipped=0.2)
-    out = call(capsys, "calibrate", new, "--anchors", old, "--against", "old", "--rounds", 300, "-o", "json")[1]
+    out = call(capsys, "calibrate", new, "--anchors", old, "--against", "old", "--rounds", 300, "--format", "json")[1]
     content = checked("calibrate", out)
     assert content["bias"][0]["anchors"] == 144
     # The same grader again: nothing changed, and that is shown.
-    again = call(capsys, "calibrate", old, "--against", "old", "--rounds", 0, "-o", "json")[1]
+    again = call(capsys, "calibrate", old, "--against", "old", "--rounds", 0, "--format", "json")[1]
     assert checked("calibrate", again)["bias"][0]["drift"] == "none that matters"
     shifted = records(tmp_path / "shifted.jsonl", assessors=False, llm="old", flipped=0.45, seed=4)
     rows = call(capsys, "calibrate", shifted, "--anchors", old, "--against", "old", "--rounds", 0)[1]

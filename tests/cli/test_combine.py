@@ -163,7 +163,7 @@ def test_the_report_of_a_panel(records: str, tmp_path: Path, capsys: pytest.Capt
     board = tmp_path / "official.tsv"
     board.write_text("run\tscore\none\t0.9\ntwo\t0.5\nthree\t0.1\n")
     command = ("combine", records, *PANEL, "--official", board, "-m", "RubricCover@1")
-    code, out, _ = out_of(capsys, *command, "--output-format", "json")
+    code, out, _ = out_of(capsys, *command, "--format", "json")
     assert code == 0
     found = json.loads(out)
     # A against the lower of B and C, where both have a grade: 5/1, 2/4, 0/0, 3/3, 1/0, 0/1.
@@ -184,7 +184,7 @@ def test_the_report_of_a_panel(records: str, tmp_path: Path, capsys: pytest.Capt
 def test_a_cascade_is_replayed_over_a_grid(records: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = str(tmp_path / "cascade.jsonl")
     command = ["combine", records, "--by", "cascade", "--first", "A", "--then", "B", "--if", "between=1:3"]
-    command += ["--cost", "A=1", "--cost", "B=10", "-o", output, "-m", "RubricCover@1", "--output-format", "json"]
+    command += ["--cost", "A=1", "--cost", "B=10", "-o", output, "-m", "RubricCover@1", "--format", "json"]
     code, out, _ = out_of(capsys, *command)
     assert code == 0
     # B is asked about A's 2, 3 and 1, and about what A could not read.
@@ -215,7 +215,7 @@ def test_draws_say_how_sure_a_grade_is(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / "graded.jsonl"
     write_graded(path, [QueryPassages("q1", [passage("d1", [first, graded(1, "B", GRADES["d1"])], judged=False)])])
     command = ["combine", path, "--by", "cascade", "--first", "A", "--then", "B", "--if", "uncertain=0.6"]
-    code, out, _ = out_of(capsys, *command, "--output-format", "json")
+    code, out, _ = out_of(capsys, *command, "--format", "json")
     assert code == 0
     found = json.loads(out)
     asked = {step["when"]: step["asked"] for step in found["steps"]}

@@ -44,11 +44,11 @@ def test_verdicts(boards, capsys) -> None:
     for options in (("--smallest", 0.3), ("--smallest", 0.3, "--verdicts"), ("--verdicts", "--smallest", 0.3)):
         _, out, _ = call(capsys, "compare", boards, "-m", "cover", *options)
         assert "better, by too little to matter" in out and "below 0.3" in out
-    _, out, _ = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "-o", "json")
+    _, out, _ = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "--format", "json")
     comparison = checked("compare", out)["comparison"]
     assert comparison["outlook"]["smallest"] == 0.02
     assert {pair["verdict"]["conclusion"] for pair in comparison["pairs"]} == {"better", "same", "undecided"}
-    header, *rows = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "-o", "tsv")[1].splitlines()
+    header, *rows = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "--format", "tsv")[1].splitlines()
     assert header.endswith("verdict\tp_same\tmore queries\tat most") and len(rows) == 6
     error = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "--correction", "tukey")[2]
     assert "pair by pair" in error and "(--correction)" in error
@@ -63,12 +63,12 @@ def test_verdicts_beside_a_leaderboard(tmp_path, capsys) -> None:
         (tmp_path / f"{name}.run").write_text("".join(rows))
     runs = [tmp_path / f"{name}.run" for name in ("one", "two", "same")]
     start = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--scale", "0-5", "--verdicts")
-    out = call(capsys, *start, "-o", "text")[1]
+    out = call(capsys, *start, "--format", "text")[1]
     assert re.search(r"one +same .* same +", out) and "12 queries separate" in out
-    header, *rows = call(capsys, *start, "-o", "tsv", "--no-overall")[1].splitlines()
+    header, *rows = call(capsys, *start, "--format", "tsv", "--no-overall")[1].splitlines()
     found = {row.split("\t")[0]: dict(zip(header.split("\t"), row.split("\t"), strict=True)) for row in rows}
     assert found["one"]["same:RubricCover(rel=4)@1"] == "1"
-    content = checked("leaderboard", call(capsys, *start, "-o", "json")[1])
+    content = checked("leaderboard", call(capsys, *start, "--format", "json")[1])
     assert content["comparisons"]["RubricCover(rel=4)@1"]["outlook"]["pairs"] == 3
 
 
@@ -76,10 +76,10 @@ def test_power(boards, capsys) -> None:
     status, out, _ = call(capsys, "power", "--delta", 0.05, "--from", boards)
     assert status == 0
     assert re.search(r"measure +deviation +one pair +all pairs +anova +interval\ncover +0\.\d+ +\d+", out)
-    content = checked("power", call(capsys, "power", "--delta", 0.05, "--from", boards, "-o", "json")[1])
+    content = checked("power", call(capsys, "power", "--delta", 0.05, "--from", boards, "--format", "json")[1])
     assert [one["measure"] for one in content["measures"]] == ["cover", "nugget"]
     assert (content["runs"], content["measures"][0]["swaps"]["queries"]) == (4, 20)
-    more = ("power", "--delta", 0.05, "--from", boards, "-m", "cover", "--run-count", 30, "-o", "tsv")
+    more = ("power", "--delta", 0.05, "--from", boards, "-m", "cover", "--run-count", 30, "--format", "tsv")
     header, row = (line.split("\t") for line in call(capsys, *more)[1].splitlines())
     found = dict(zip(header, row, strict=True))
     assert int(found["all pairs"]) > content["measures"][0]["all_pairs"]
@@ -107,14 +107,14 @@ def test_correlations_without_noise(boards, tmp_path, capsys) -> None:
     six = tmp_path / "six.txt"
     six.write_text("\n".join(lines) + "\n")
     options = ("--official-measure", "cover", "-m", "nugget", "-c", "kendall", "--rounds", 500)
-    more = ("--form", "ir_measures", "--official-form", "ir_measures")
+    more = ("--board-form", "ir_measures", "--official-form", "ir_measures")
     both = ("correlate", six, six, *options, *more)
     assert call(capsys, *both)[1].splitlines()[0].endswith("kendall_noise_free")
-    (board,) = checked("correlate", call(capsys, *both, "-o", "json")[1])["leaderboards"]
+    (board,) = checked("correlate", call(capsys, *both, "--format", "json")[1])["leaderboards"]
     free = board["noise_free"]
     assert free["observed"] == board["coefficients"][0]["value"]
     assert free["low"] <= free["expected"] <= free["high"] and (free["runs"], free["queries"]) == (6, 40)
-    header = call(capsys, *both, "-o", "tsv")[1].splitlines()[0].split("\t")
+    header = call(capsys, *both, "--format", "tsv")[1].splitlines()[0].split("\t")
     assert "low:kendall_noise_free" in header
     err = call(capsys, "correlate", boards, boards, *options)[2]
     assert "nugget: no tau without noise: the runs do not differ beyond the noise of the queries" in err
@@ -144,13 +144,13 @@ def test_groups_of_runs(tmp_path, capsys) -> None:
         "--rounds",
         200,
     )
-    forms = ("--form", "ir_measures", "--official-form", "ir_measures", "--groups", groups)
+    forms = ("--board-form", "ir_measures", "--official-form", "ir_measures", "--groups", groups)
     assert "above 0 the group stands higher" in call(capsys, *start, *forms)[1]
-    (found,) = checked("correlate", call(capsys, *start, *forms, "-o", "json")[1])["leaderboards"]
+    (found,) = checked("correlate", call(capsys, *start, *forms, "--format", "json")[1])["leaderboards"]
     first, second = found["groups"]
     assert (first["group"], first["runs"], second["group"], second["runs"]) == ("llm", 2, "other", 4)
     assert first["shift"]["low"] > 0 > second["shift"]["high"]
-    some = call(capsys, *start, *forms, "--where", "group!=llm", "-o", "json")[1]
+    some = call(capsys, *start, *forms, "--where", "group!=llm", "--format", "json")[1]
     assert checked("correlate", some)["leaderboards"][0]["runs"] == ["r2", "r3", "r4", "r5"]
     assert "(--where" in call(capsys, *start, *forms[:4], "--where", "group=llm")[2]
     assert "no run is of that group" in call(capsys, *start, *forms, "--where", "group=gpt")[2]

@@ -48,7 +48,7 @@ WAYS = [["assigned.jsonl"], ["records.jsonl.gz", "--bank", "bank.jsonl"]]
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("way", WAYS)
 def test_coverage_facet_by_facet(way: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["leaderboard", *way, *MEASURES, "-o", "trec_eval", "--no-overall", "--per-facet"]
+    command = ["leaderboard", *way, *MEASURES, "--format", "trec_eval", "--no-overall", "--per-facet"]
     assert main(command) == 0
     Path("board.txt").write_text(capsys.readouterr().out)
     table = read_leaderboard("board.txt")
@@ -73,7 +73,7 @@ def test_run_files_are_scored_facet_by_facet(capsys: pytest.CaptureFixture[str])
         for facet, numbers in (("causes", (1, 2)), ("effects", (3,)))
     ]
     Path("by_id.jsonl").write_text("".join(json.dumps(row) + "\n" for row in bank))
-    command = ["leaderboard", "items.qrels", "a.run", "--bank", "by_id.jsonl", *MEASURES, "-o", "trec_eval"]
+    command = ["leaderboard", "items.qrels", "a.run", "--bank", "by_id.jsonl", *MEASURES, "--format", "trec_eval"]
     assert main([*command, "--no-overall", "--per-facet"]) == 2
     assert "the scale of the grades is not known" in capsys.readouterr().err
     assert main([*command, "--no-overall", "--per-facet", "--scale", "0-2:2:1"]) == 0
@@ -86,7 +86,7 @@ def test_run_files_are_scored_facet_by_facet(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("way", WAYS)
 def test_facets_in_the_place_of_items(way: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     measures = ["-m", "NuggetA", "StRecall(rel=2)@5", "ERR_IA(rel=2)@5"]
-    assert main(["leaderboard", *way, *measures, "-o", "trec_eval", "--no-overall", "--facets"]) == 0
+    assert main(["leaderboard", *way, *measures, "--format", "trec_eval", "--no-overall", "--facets"]) == 0
     Path("board.txt").write_text(capsys.readouterr().out)
     table = read_leaderboard("board.txt")
     # Each answer reaches one of two facets in full.
@@ -121,7 +121,7 @@ def test_checks_beside_run_files_are_the_same_in_a_stream(
         "NuggetA",
         "RubricCover(rel=1)@1",
     ]
-    command += ["--checks", "-o", "json", *unit]
+    command += ["--checks", "--format", "json", *unit]
     found = []
     for large in (10**9, 0):
         monkeypatch.setattr("rubric_measures.api._loading.LARGE", large)
@@ -146,7 +146,7 @@ def test_item_ids_name_the_facets_where_there_is_no_bank(unit: str, capsys: pyte
     assert main(["qrels", "records.jsonl.gz", "--per", "item", "-o", "items.qrels"]) == 0
     expected = ""
     for graded in (["records.jsonl.gz", "--bank", "bank.jsonl"], ["records.jsonl.gz"], ["items.qrels"]):
-        measures = ["-m", "RubricCover(rel=2)", "nRubricCover", "-o", "trec_eval"]
+        measures = ["-m", "RubricCover(rel=2)", "nRubricCover", "--format", "trec_eval"]
         assert main(["leaderboard", graded[0], *runs, *graded[1:], *measures, unit]) == 0
         out = capsys.readouterr().out
         expected = expected or out

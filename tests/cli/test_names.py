@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_standard_measures_over_qrels_keep_their_names(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["nDCG@10", "RR", "P(rel=2)@1"]
     board = ["leaderboard", "q.txt", "near.run", "other.run", "-m", *asked]
-    assert main([*board, "-o", "json", "--output", "board.json"]) == 0
+    assert main([*board, "--format", "json", "--output", "board.json"]) == 0
     assert json.loads(Path("board.json").read_text())["measures"] == asked
     assert "labels that the grades imply" not in capsys.readouterr().err
     assert main(["compare", "board.json", "-m", "nDCG@10"]) == 0
@@ -86,7 +86,9 @@ WITH_PERL = ["ERR@1", "nDCG(dcg='exp-log2')@1"] if shutil.which("perl") else []
 
 def test_one_measure_gives_one_value_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
     names = [*MEASURES, *WITH_PERL]
-    assert main(["leaderboard", "q.txt", "near.run", "-m", *names, "-o", "trec_eval", "-p-1", "--no-overall"]) == 0
+    assert (
+        main(["leaderboard", "q.txt", "near.run", "-m", *names, "--format", "trec_eval", "-p-1", "--no-overall"]) == 0
+    )
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     board = {(name, query): float(value) for _, name, query, value in lines if query != "all"}
     assert main(["evaluate", "q.txt", "near.run", *names, "-q", "-n", "-p-1"]) == 0
@@ -104,14 +106,14 @@ def test_rubric_cover_looks_at_the_passage_that_trec_eval_puts_first(capsys: pyt
     Path("one.txt").write_text("1 0 a 1\n1 0 b 0\n")
     assert main(["evaluate", "one.txt", "near.run", "P@1"]) == 0
     first_is_a = capsys.readouterr().out == "P@1\t1.0000\n"
-    for command in (["leaderboard", "-o", "trec_eval", "-m"], ["evaluate"]):
+    for command in (["leaderboard", "--format", "trec_eval", "-m"], ["evaluate"]):
         assert main([command[0], "items.txt", "near.run", *command[1:], "RubricCover(rel=4)@1"]) == 0
         value = "0.5000" if first_is_a else "0.0000"
         assert f"\t{value}\n" in capsys.readouterr().out
 
 
 def test_checks_name_the_runs_whose_order_hangs_on_ties_or_precision(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["leaderboard", "q.txt", "near.run", "other.run", "-m", "nDCG@10", "P@1", "--checks", "-o", "json"]
+    command = ["leaderboard", "q.txt", "near.run", "other.run", "-m", "nDCG@10", "P@1", "--checks", "--format", "json"]
     assert main(command) == 0
     out, err = capsys.readouterr()
     checks = {run["run_id"]: run for run in json.loads(out)["checks"]["runs"]}

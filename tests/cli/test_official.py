@@ -23,7 +23,7 @@ OURS, LABELS = "RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"
 def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("board") / "board.json"
     asked = ("--qrels", EXAMPLE / "qrels.txt", "-m", OURS, "nDCG@10", 'RubricQrels(measure="nDCG@10")')
-    assert main(list(map(str, ("leaderboard", *INPUTS, *asked, "-o", "json", "--output", path)))) == 0
+    assert main(list(map(str, ("leaderboard", *INPUTS, *asked, "--format", "json", "--output", path)))) == 0
     return path
 
 
@@ -56,7 +56,7 @@ def test_other_queries_are_said(tmp_path: Path, capsys) -> None:
     kept = [line for line in (EXAMPLE / "qrels.txt").read_text(encoding="utf-8").splitlines() if line[:3] != "q01"]
     (tmp_path / "few.txt").write_text("\n".join([*kept, "q99 0 d1 1", ""]), encoding="utf-8")
     status, out, err = call(
-        capsys, "leaderboard", *INPUTS, "--qrels", tmp_path / "few.txt", "-m", OURS, "P@5", "-o", "json"
+        capsys, "leaderboard", *INPUTS, "--qrels", tmp_path / "few.txt", "-m", OURS, "P@5", "--format", "json"
     )
     assert status == 0
     assert "8 are graded and judged, 1 only graded (such as q01), 1 only judged (such as q99)" in err
@@ -65,7 +65,7 @@ def test_other_queries_are_said(tmp_path: Path, capsys) -> None:
 
 def test_tests_checks_and_intervals_are_of_all_columns(capsys) -> None:
     asked = ("--qrels", EXAMPLE / "qrels.txt", "-m", OURS, "nDCG@10", "--baseline", "random", "--checks", "--rounds", 9)
-    status, out, _ = call(capsys, "leaderboard", *INPUTS, *asked, "--intervals", "-o", "text")
+    status, out, _ = call(capsys, "leaderboard", *INPUTS, *asked, "--intervals", "--format", "text")
     assert status == 0
     # A table of tests a measure, and the checks of what the grades can tell.
     assert out.count("w/t/l") == 2 and "judged@20" in out
@@ -88,7 +88,7 @@ def test_refusals(arguments: tuple[object, ...], said: str, capsys) -> None:
 
 
 def test_correlate_takes_such_a_board_alone(board: Path, capsys) -> None:
-    status, out, _ = call(capsys, "correlate", board, "--rounds", 0, "-o", "json")
+    status, out, _ = call(capsys, "correlate", board, "--rounds", 0, "--format", "json")
     content = checked("correlate", out)
     assert status == 0
     assert [(one["official"], one["measure"]) for one in content["leaderboards"]] == [
@@ -131,7 +131,7 @@ def test_summary_and_lengths_stand_beside_intervals_and_are_no_runs(tmp_path: Pa
     worse = [(first, "not_support") for first, _ in pairs]
     path.write_text("".join(line("a", *one) for one in pairs) + "".join(line("b", *one) for one in worse))
     asked = ("leaderboard", path, "-m", "NuggetA", "--intervals", "--length", "--summary", "--groups", "--rounds", 50)
-    status, out, _ = call(capsys, *asked, "-o", "json")
+    status, out, _ = call(capsys, *asked, "--format", "json")
     content = checked("leaderboard", out)
     assert status == 0 and content["measures"] == ["NuggetA(rel=2,partial_rel=1)", "L"]
     rows = {run["run_id"]: run["measures"]["NuggetA(rel=2,partial_rel=1)"] for run in content["runs"]}
@@ -142,4 +142,4 @@ def test_summary_and_lengths_stand_beside_intervals_and_are_no_runs(tmp_path: Pa
     board.write_text(out)
     assert len(rubric_measures.compare(board, measures="NuggetA")["NuggetA(rel=2,partial_rel=1)"].pairs) == 1
     assert rubric_measures.correlate(board, board, measures="NuggetA", rounds=0).found[0].runs == ("a", "b")
-    assert call(capsys, *asked, "-o", "tsv")[0] == 0
+    assert call(capsys, *asked, "--format", "tsv")[0] == 0

@@ -72,12 +72,21 @@ RECORDS_OF_MODEL = ("graded.jsonl", "--llm", "model", "--bank", "bank.jsonl")
 
 def test_scores_are_those_of_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
     name = f"RubricCover(rel={scale.covers})@20"
-    board = json.loads(call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-o", "json"))
+    board = json.loads(call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "--format", "json"))
     means = {row["run_id"]: row["measures"][name]["mean"] for row in board["runs"]}
     # Of the four items of the bank; three ranks a passage that covers none.
     assert means | {"_overall_": 0.5} == {"one": 0.5, "two": 0.5, "three": 0.0, "_overall_": 0.5}
     runs = ("one.run", "two.run")
-    command = ("leaderboard", RECORDS_OF_MODEL[0], *runs, *RECORDS_OF_MODEL[1:], "-m", "RubricCover@20", "-o", "json")
+    command = (
+        "leaderboard",
+        RECORDS_OF_MODEL[0],
+        *runs,
+        *RECORDS_OF_MODEL[1:],
+        "-m",
+        "RubricCover@20",
+        "--format",
+        "json",
+    )
     rows = json.loads(call(capsys, *command))["runs"]
     assert {row["run_id"]: row["measures"][name]["mean"] for row in rows} | {"_overall_": 0.5} == {
         "one": 0.25,
@@ -98,7 +107,7 @@ def test_item_qrels_carry_the_scale_on(scale: Scale, capsys: pytest.CaptureFixtu
 def test_reports_take_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
     out = call(capsys, "verify", *RECORDS_OF_MODEL, "--uncovered-passages", "--bad-question", "--item-statistics")
     assert f"no item graded {scale.covers} or better" in out and f"covered from grade {scale.covers}," in out
-    lines = call(capsys, "verify", *RECORDS_OF_MODEL, "--item-statistics", "--uncovered-passages", "-o", "jsonl")
+    lines = call(capsys, "verify", *RECORDS_OF_MODEL, "--item-statistics", "--uncovered-passages", "--format", "jsonl")
     rows = [json.loads(line) for line in lines.splitlines()]
     covering = {row["item_id"]: row["covering"] for row in rows if row["report"] == "items"}
     assert covering == {"q1/a": 1, "q1/b": 1, "q1/c": 0, "q1/d": 0}
@@ -191,7 +200,7 @@ def test_labels_that_count_items_take_the_scales_level(scale: Scale, capsys: pyt
     labels = [int(line.split()[-1]) for line in Path("most.qrels").read_text().splitlines()]
     assert labels == [scale.covers, scale.highest, scale.covers - 1]
     counted = json.loads(
-        call(capsys, "agreement", "out.qrels", "graded.jsonl", "--llm", "model", "--label", "count", "-o", "json")
+        call(capsys, "agreement", "out.qrels", "graded.jsonl", "--llm", "model", "--label", "count", "--format", "json")
     )
     assert (counted["agreement"]["labels"], counted["agreement"]["confusion"]) == ([0, 1], [[1, 0], [0, 2]])
     error = call(capsys, "qrels", "items.qrels", "--label", "count", code=2)
@@ -211,14 +220,25 @@ def test_boards_over_labels_are_compared_by_either_name(
         ranked = [(f"q{query}", f"d{(query * place + rank) % 9}", rank) for query in range(9) for rank in range(4)]
         (tmp_path / f"{run}.run").write_text("".join(f"{q} Q0 {doc} 1 {-rank} {run}\n" for q, doc, rank in ranked))
     call(
-        capsys, "leaderboard", "qrels.txt", "a.run", "b.run", "-m", "nDCG@10", "P@5", "-o", "json", "--output", "b.json"
+        capsys,
+        "leaderboard",
+        "qrels.txt",
+        "a.run",
+        "b.run",
+        "-m",
+        "nDCG@10",
+        "P@5",
+        "--format",
+        "json",
+        "--output",
+        "b.json",
     )
     for asked, name in (
         ("nDCG@10", "nDCG@10"),
         ('RubricQrels(measure="nDCG@10")', "nDCG@10"),
         ("RubricQrels(measure='P',rel=1)@5", "P@5"),
     ):
-        found = json.loads(call(capsys, "compare", "b.json", "-m", asked, "-o", "json"))["comparison"]
+        found = json.loads(call(capsys, "compare", "b.json", "-m", asked, "--format", "json"))["comparison"]
         assert found["measure"] == name
     # Labels that count items, or are cut off, are others.
     for other in ("RubricQrels(measure='nDCG@10',label='count')", "RubricQrels(measure='nDCG@10',rel=2)"):
@@ -228,11 +248,11 @@ def test_boards_over_labels_are_compared_by_either_name(
 def test_runs_are_compared_by_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
     name = f"RubricCover(rel={scale.covers})@20"
     Path("board.json").write_text(
-        call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-o", "json", "--no-overall")
+        call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "--format", "json", "--no-overall")
     )
     for asked in ("RubricCover@20", name):
         # One query has no p-value, which the exit code says.
-        assert main(["compare", "board.json", "-m", asked, "--baseline", "three", "-o", "json"]) == 1
+        assert main(["compare", "board.json", "-m", asked, "--baseline", "three", "--format", "json"]) == 1
         found = json.loads(capsys.readouterr().out)["comparison"]
         assert (found["measure"], found["means"]) == (name, {"one": 0.5, "two": 0.5, "three": 0.0})
     assert "NuggetA@20" in call(capsys, "compare", "board.json", "-m", "NuggetA@20", code=2)
@@ -242,14 +262,14 @@ def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.
     name = f"RubricCover(rel={scale.covers})@20"
     Path("official.tsv").write_text("one all gain 3\ntwo all gain 3\nthree all gain 1\n")
     Path("board.json").write_text(
-        call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-o", "json", "--no-overall")
+        call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "--format", "json", "--no-overall")
     )
-    command = ("correlate", "official.tsv", "board.json", "-c", "kendall", "--rounds", "0", "-o", "tsv")
+    command = ("correlate", "official.tsv", "board.json", "-c", "kendall", "--rounds", "0", "--format", "tsv")
     rows = call(capsys, *command, "-m", "RubricCover@20").splitlines()
     assert rows[1].split("\t")[:3] == [name, "3", "1.0000"]
     # A grid has the levels of the scale.
     grid = ("correlate", "official.tsv", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-c", "kendall", "--rounds", "0")
-    rows = [line.split("\t") for line in call(capsys, *grid, "-o", "tsv").splitlines()]
+    rows = [line.split("\t") for line in call(capsys, *grid, "--format", "tsv").splitlines()]
     place = rows[0].index("kendall")
     assert [row[0] for row in rows[1:]] == [f"RubricCover(rel={level})@20" for level in range(1, scale.highest + 1)]
     assert {row[0]: row[place] for row in rows[1:]}[name].rstrip("*") == "1.0000"
@@ -263,7 +283,7 @@ def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.
             entry["prompt_info"] = {"prompt_class": "Theirs"}
     write_lines(Path("theirs.jsonl"), [records])
     capsys.readouterr()
-    assert main([grid[0], grid[1], "theirs.jsonl", *grid[3:], "-o", "tsv"]) == 0
+    assert main([grid[0], grid[1], "theirs.jsonl", *grid[3:], "--format", "tsv"]) == 0
     out, err = capsys.readouterr()
     occurring = sorted({scale.covers - 1, scale.covers, scale.highest} - {0})
     assert [line.split("\t")[0] for line in out.splitlines()[1:]] == [
@@ -275,7 +295,7 @@ def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.
 def test_graders_agree_by_grades_of_the_scale(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
     two = ("graded.jsonl", "graded.jsonl", "--llm", "model", "--llm-b", "other", "--items", "--rounds", "0")
     at, below = scale.covers, scale.covers - 1
-    found = json.loads(call(capsys, "agreement", *two, "-o", "json", "--cutoff", str(at), str(at)))
+    found = json.loads(call(capsys, "agreement", *two, "--format", "json", "--cutoff", str(at), str(at)))
     # The other's grades are those of the model for the other passage: only item c is graded alike, twice.
     pairs = [(at, 0), (0, at), (below, scale.highest), (scale.highest, below), (0, 0), (0, 0)]
     labels = sorted({grade for pair in pairs for grade in pair})
@@ -296,7 +316,17 @@ def test_measures_that_nobody_named_fit_the_items(scale: Scale, kind: str, capsy
         elif kind == "criteria":
             item["weight"] = 1.0 if importance == "vital" else 0.5
     write_lines(Path("own.jsonl"), [bank])
-    command = ("leaderboard", "graded.jsonl", "--llm", "model", "--bank", "own.jsonl", "-o", "json", "--no-overall")
+    command = (
+        "leaderboard",
+        "graded.jsonl",
+        "--llm",
+        "model",
+        "--bank",
+        "own.jsonl",
+        "--format",
+        "json",
+        "--no-overall",
+    )
     rows = json.loads(call(capsys, *command))["runs"]
     at, partial = scale.covers, scale.covers if scale.partial is None else scale.partial
     half = 0.0 if scale.partial is None else 0.5
@@ -335,7 +365,9 @@ def test_measures_that_nobody_named_fit_answers_and_labels(
         (("assigned.jsonl",), "NuggetA(rel=2,partial_rel=1)", 0.75),
         (("qrels.txt", "one.run"), "nDCG@10", 1 / math.log2(3)),
     ):
-        row = json.loads(call(capsys, "leaderboard", *sources, "-o", "json", "--no-overall"))["runs"][0]["measures"]
+        row = json.loads(call(capsys, "leaderboard", *sources, "--format", "json", "--no-overall"))["runs"][0][
+            "measures"
+        ]
         assert {key: cell["mean"] for key, cell in row.items()} == {name: pytest.approx(mean)}
 
 
@@ -368,7 +400,7 @@ def test_verify_asks_for_a_scale_that_is_not_known(
     call(capsys, "verify", "direct.jsonl", "--verify-grading", "--grid-display", "--grader-statistics")
     # And what fits labels by a grader are the measures over labels.
     capsys.readouterr()
-    assert main(["leaderboard", "direct.jsonl", "-o", "json", "--no-overall"]) == 0
+    assert main(["leaderboard", "direct.jsonl", "--format", "json", "--no-overall"]) == 0
     out, err = capsys.readouterr()
     (row,) = json.loads(out)["runs"]
     assert list(row["measures"]) == ["RubricQrels(measure='nDCG@10')"]
@@ -432,7 +464,7 @@ def scores(folder: Path, grades: str) -> object:
     measures = ["RubricCover@2", "nRubricCover", "NuggetA@1", "NuggetV(strict=True)", "NuggetW", "WeightedCover"]
     out, board = str(folder / f"{grades}.json"), Path(folder, f"{grades}.json")
     command = ["leaderboard", str(folder / grades), str(folder / "one.run"), "--bank", str(folder / "bank.jsonl")]
-    code = main([*command, "-m", *measures, "--on-failed", "expected", "-o", "json", "--output", out])
+    code = main([*command, "-m", *measures, "--on-failed", "expected", "--format", "json", "--output", out])
     if not board.exists():
         return code
     rows = json.loads(board.read_text())["runs"]

@@ -138,7 +138,7 @@ def test_leaderboard_over_runs_and_inside_records(folder: Path) -> None:
     assert [line.split("\t")[0] for line in over_runs.stdout.splitlines()] == ["run_id", "_overall_", "alpha", "beta"]
     assert "run beta does not rank 1 queries (such as q2); they score 0" in over_runs.stderr
     assert "signature" in over_runs.stderr
-    inside = run(folder, "leaderboard", "graded.jsonl.gz", "--output", "board.md", "-o", "markdown")
+    inside = run(folder, "leaderboard", "graded.jsonl.gz", "--output", "board.md", "--format", "markdown")
     assert inside.returncode == 0
     assert "| one " in (folder / "board.md").read_text()
 
@@ -147,7 +147,7 @@ def test_the_same_bytes_whatever_the_hash_seed(folder: Path) -> None:
     arguments = [
         "leaderboard",
         "graded.jsonl.gz",
-        "-o",
+        "--format",
         "json",
         "--bank",
         "bank.jsonl",
@@ -267,11 +267,11 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     bank, alpha, beta = (str(folder / name) for name in ("bank.jsonl", "alpha.run", "beta.run"))
     return {
         "evaluate": [alpha, "RubricCover(rel=4)@20", "nDCG@10", "-q", "--bank", bank],
-        "leaderboard": ["-o", "json", "--bank", bank],
-        "leaderboard ": [alpha, beta, "-o", "trec_eval"],
+        "leaderboard": ["--format", "json", "--bank", bank],
+        "leaderboard ": [alpha, beta, "--format", "trec_eval"],
         "qrels": ["--rel", "2"],
         "qrels ": ["--per", "item", "--bank", bank],
-        "verify": ["--item-statistics", "--grader-statistics", "-o", "jsonl", "--bank", bank],
+        "verify": ["--item-statistics", "--grader-statistics", "--format", "jsonl", "--bank", bank],
     }
 
 
@@ -331,7 +331,7 @@ def test_records_from_standard_input_in_any_order(folder: Path) -> None:
     (q1, (first, second)), q2 = RECORDS
     write_lines(folder / "mixed.jsonl", [[q1, first], q2, [q1, second]])
     content = gzip.compress((folder / "mixed.jsonl").read_bytes())
-    for arguments in (["qrels"], ["leaderboard", "-o", "text"], ["verify"]):
+    for arguments in (["qrels"], ["leaderboard", "--format", "text"], ["verify"]):
         command, *more = arguments
         piped = run(folder, command, "-", *more, stdin=content)
         assert piped.stdout == run(folder, command, "mixed.jsonl", *more).stdout != ""

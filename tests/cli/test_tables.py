@@ -72,7 +72,7 @@ FEWER = ["leaderboard", "graded.jsonl", "-m", "RubricCover(rel=4)@1", "--rounds"
 @pytest.mark.parametrize("report", [*REPORTS, *REFUSED], ids=" ".join)
 def test_every_form_works_beside_every_report(form: str, report: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     board = FEWER if "--assessor-scores" in report else BOARD
-    status, out, err = call(capsys, *board, *report, "-o", form)
+    status, out, err = call(capsys, *board, *report, "--format", form)
     if report in REFUSED:
         assert (status, out, len(err.splitlines())) == (2, "", 1)
         return
@@ -103,7 +103,7 @@ def test_what_is_read_as_text_is_read_as_markdown_and_latex_too(
     report: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Markdown and LaTeX had no place for checks, comparisons and assessors' scores, and left them out in silence."""
-    tables = [call(capsys, *FEWER, *report, "-o", form)[1] for form in ("text", "markdown", "latex")]
+    tables = [call(capsys, *FEWER, *report, "--format", form)[1] for form in ("text", "markdown", "latex")]
     # The text has a note below its first table, too, and one below its comparisons.
     notes = 3 if "--baseline" in report else 2
     assert [tables[0].count("\n\n"), tables[1].count("\n| --"), tables[2].count("toprule")] == [notes, 2, 2]
@@ -119,7 +119,7 @@ def test_every_command_has_every_form(command: str) -> None:
 @pytest.mark.usefixtures("folder")
 def test_names_never_make_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
     """A tab in a run's name, a document's or an item's gave its row one cell more than its header."""
-    assert main([*FEWER, "-o", "json", "--output", "scores.json"]) == 0
+    assert main([*FEWER, "--format", "json", "--output", "scores.json"]) == 0
     capsys.readouterr()
     for arguments in (
         ["compare", "scores.json", "--rounds", "20"],
@@ -130,7 +130,7 @@ def test_names_never_make_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
         ["verify", "graded.jsonl", "--verify-grading", "--item-statistics", "--bad-question", "--min-rating", "1"],
     ):
         for form in TABLE_FORMS:
-            status, out, err = call(capsys, *arguments, "-o", form)
+            status, out, err = call(capsys, *arguments, "--format", form)
             assert status in (0, 1) and out, (arguments, form, err)
             if form == "tsv":
                 for block in out.split("\n\n"):

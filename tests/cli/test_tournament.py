@@ -47,9 +47,9 @@ def test_games_to_ratings(games: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_formats_are_read_back(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--rounds", 50, "--replays", 10]
-    _, out, _ = run(capsys, games, "-o", "json", "-p", -1, *small)
+    _, out, _ = run(capsys, games, "--format", "json", "-p", -1, *small)
     (tmp_path / "board.json").write_text(out)
-    _, out, _ = run(capsys, games, "-o", "tsv", "-p", -1, *small)
+    _, out, _ = run(capsys, games, "--format", "tsv", "-p", -1, *small)
     (tmp_path / "board.tsv").write_text(out)
     both = [read_leaderboard(tmp_path / f"board.{name}").column("Elo") for name in ("json", "tsv")]
     assert both[0] == both[1]
@@ -65,7 +65,7 @@ def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.Captu
     apart = [Preference("q1", "v", "w", "a"), Preference("q1", "w", "v", None, "failed")]
     write_preferences(tmp_path / "apart.jsonl", [*CYCLE, *apart])
     for path in (games, tmp_path / "apart.jsonl"):
-        content = json.loads(run(capsys, path, "-o", "json", "--rounds", 20, "--replays", 5)[1])
+        content = json.loads(run(capsys, path, "--format", "json", "--rounds", 20, "--replays", 5)[1])
         for name in ("leaderboard", "tournament"):
             jsonschema.Draft202012Validator(json.loads(schemas[name])).validate(content)
 
@@ -93,7 +93,7 @@ def test_assessors_judge_agents_that_are_there(games: Path, tmp_path: Path, caps
 
 
 def test_compat_and_agents(games: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = run(capsys, games, "--agents", "x,y", "--compat", "ragelo", "-o", "json")
+    status, out, err = run(capsys, games, "--agents", "x,y", "--compat", "ragelo", "--format", "json")
     assert status == 0
     assert "48 of 72 games left out: of other agents" in err
     content = json.loads(out)

@@ -151,7 +151,7 @@ def test_marks_that_turn_the_direction_are_shown_escaped(tmp_path: Path, capsys:
     path = tmp_path / "board.json"
     path.write_text(json.dumps({"a\x1b[2Jb": 0.1, "c\u202ed": 0.2, "e\u200ef\u061c": 0.3, "g\th\ni": 0.4}))
     for form in ("text", "tsv", "markdown", "latex"):
-        assert main(["correlate", str(path), str(path), "--output-format", form]) in (0, 2)
+        assert main(["correlate", str(path), str(path), "--format", form]) in (0, 2)
         assert not set(capsys.readouterr().out) & set("\x1b\u202e\u200e\u061c")
     qrels = tmp_path / "q"
     qrels.write_text("q\u200e\x1b[1m 0 d 1\n")

@@ -17,7 +17,7 @@ from tests.support_data import line
 NUGGETS = [{"text": f"nugget {number}", "importance": "vital"} for number in range(2)]
 ASSIGNED = [one | {"assignment": "support"} for one in NUGGETS]
 FILES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
-    "labels": ([line("one"), line("two")], ["leaderboard", "-o", "tsv", "-p", "6"]),
+    "labels": ([line("one"), line("two")], ["leaderboard", "--format", "tsv", "-p", "6"]),
     "graded": ([graded("x", "q1", PART, FULL, NOT, NOT), graded("y", "q1", FULL, NOT, NOT, FULL)], ["leaderboard"]),
     "assignments": (
         [{"qid": query, "run_id": "x", "nuggets": ASSIGNED} for query in ("q1", "q2")],
@@ -26,7 +26,7 @@ FILES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "nuggets": ([{"qid": query, "query": "text", "nuggets": NUGGETS} for query in ("q1", "q2")], ["convert", "bank"]),
     "battles": (
         [battle("q1", "A"), battle("q2", "B"), battle("q3", "A")],
-        ["tournament", "--rounds", "9", "-o", "tsv"],
+        ["tournament", "--rounds", "9", "--format", "tsv"],
     ),
     "bank": (
         [{"query_id": query, "items": [{"question_id": "i", "question_text": "Why?"}]} for query in ("q1", "q2")],

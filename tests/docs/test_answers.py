@@ -76,7 +76,7 @@ def test_from_answers_to_scores(
     # "Boil water. Pour it over the leaves." has seven words.
     assert "run a has 7 of 6 words for query tea" in said
     assert main(grade) == 0
-    assert main([*leaderboard[:-2], "-o", "trec_eval", "--no-overall"]) == 0
+    assert main([*leaderboard[:-2], "--format", "trec_eval", "--no-overall"]) == 0
     Path("board.txt").write_text(capsys.readouterr().out, encoding="utf-8")
     table = read_leaderboard("board.txt")
     # a: tea: vital 1, okay 0.5; frost: vital 1. V = 1; W = ((1 + 0.25) / 1.5 + 1) / 2; A = (1.5 / 2 + 1) / 2.
@@ -111,7 +111,7 @@ def test_a_run_of_empty_answers_has_its_row(
     # The scripted model has a reply for every passage with words; nobody asks it about the empty one.
     assert main(grade) == 0
     capsys.readouterr()
-    assert main([*leaderboard[:-2], "-o", "json", "--no-overall"]) == 0
+    assert main([*leaderboard[:-2], "--format", "json", "--no-overall"]) == 0
     board = json.loads(capsys.readouterr().out)
     (row,) = [run["measures"] for run in board["runs"] if run["run_id"] == "silent"]
     levels = "(rel=2,partial_rel=1)"
@@ -156,12 +156,12 @@ def test_assignments_need_no_grading(
     _lines(Path("assignments.jsonl"), [{"qid": "q", "run_id": "a", "answer_text": "w w", "nuggets": nuggets}])
     (command,) = _commands(2)
     # The only vital grade failed: nobody gets scores of it who did not ask for it.
-    assert main([*command, "-o", "trec_eval", "--no-overall"]) == 2
+    assert main([*command, "--format", "trec_eval", "--no-overall"]) == 2
     assert "100 % of the grades that NuggetV" in capsys.readouterr().err
     # V: its only nugget failed, so it cannot be scored; the command says so.
-    assert main([*command, "-o", "trec_eval", "--no-overall", "--on-failed", "expected"]) == 1
+    assert main([*command, "--format", "trec_eval", "--no-overall", "--on-failed", "expected"]) == 1
     assert "NuggetV(rel=2,partial_rel=1)\t" not in capsys.readouterr().out
-    assert main([*command, "-o", "trec_eval", "--no-overall", "--on-failed", "zero"]) in (0, 1)
+    assert main([*command, "--format", "trec_eval", "--no-overall", "--on-failed", "zero"]) in (0, 1)
     Path("board.txt").write_text(capsys.readouterr().out, encoding="utf-8")
     assert read_leaderboard("board.txt").column("NuggetV(rel=2,partial_rel=1)") == {"a": 0.0}
     assert read_leaderboard("board.txt").column("NuggetA(rel=2,partial_rel=1)") == {"a": 0.5}

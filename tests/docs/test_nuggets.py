@@ -54,7 +54,7 @@ def test_the_five_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     for command in commands[:4]:
         assert main([part.replace("$MODEL", "scripted:model.jsonl") for part in command[1:]]) == 0
     capsys.readouterr()
-    assert main([*commands[4][1:], "-o", "tsv", "--no-overall"]) == 0
+    assert main([*commands[4][1:], "--format", "tsv", "--no-overall"]) == 0
     table = [line.split("\t") for line in capsys.readouterr().out.strip().split("\n")]
     scores = {row[0]: dict(zip(table[0][1:], row[1:], strict=True)) for row in table[1:]}
     # bm25: q1 boil water (vital) 1, pour over leaves (okay) 0.5; q2 ice crystals (vital) 1.

@@ -136,7 +136,9 @@ def test_every_section_is_shorter_than_thirty_lines() -> None:
 
 
 def test_a_measure_of_a_package(run: Run, ours: Path) -> None:
-    done = run("leaderboard", "graded.jsonl.gz", "-m", "FirstCover(rel=4)@5 RubricCover", "-o", "tsv", beside=(ours,))
+    done = run(
+        "leaderboard", "graded.jsonl.gz", "-m", "FirstCover(rel=4)@5 RubricCover", "--format", "tsv", beside=(ours,)
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].split("\t")[1] == "FirstCover(rel=4)@5"
     done = run("evaluate", "graded.jsonl.gz", "alpha.run", "FirstCover@5", "-q", beside=(ours,))
@@ -168,7 +170,7 @@ def test_judgments_and_runs_of_a_package_are_scored(run: Run, tmp_path: Path) ->
     (tmp_path / "judgments").write_text("j|q1|d1|a|4\nj|q1|d2|b|4\n")
     (tmp_path / "run").write_text("r|q1|d1|2\nr|q1|d2|1\n")
     measures = "RubricCover(rel=4)@1 RubricCover(rel=4)"
-    done = run("leaderboard", "judgments", "run", "-m", measures, "-o", "tsv", "--no-overall", beside=(target,))
+    done = run("leaderboard", "judgments", "run", "-m", measures, "--format", "tsv", "--no-overall", beside=(target,))
     assert done.returncode == 0, done.stderr
     header, row = (line.split("\t") for line in done.stdout.splitlines()[:2])
     scores = dict(zip(header, row, strict=True))

@@ -82,7 +82,7 @@ def test_convert_keeps_both_ties_and_says_what_it_loses(
 def test_ratings_without_a_prior(battles: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # y has 2 wins and two ties, x one win and two ties: 3 to 2 points, so 400 · log10(1.5) points lie between them.
     apart = 400 * math.log10(1.5)
-    assert main(["tournament", str(battles), "--compat", "ragdoll", "--rounds", "5", "-o", "json"]) == 1
+    assert main(["tournament", str(battles), "--compat", "ragdoll", "--rounds", "5", "--format", "json"]) == 1
     captured = capsys.readouterr()
     content = json.loads(captured.out)["tournament"]
     assert [one["rating"] for one in content["ratings"]] == pytest.approx([1000 + apart / 2, 1000 - apart / 2])
@@ -95,7 +95,7 @@ def test_ratings_without_a_prior(battles: Path, capsys: pytest.CaptureFixture[st
 def test_files_for_programs_have_all_digits(battles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("tsv", "json", "trec_eval"):
         path = tmp_path / f"board.{form}"
-        assert main(["tournament", str(battles), "--rounds", "5", "-o", form, "--output", str(path)]) == 1
+        assert main(["tournament", str(battles), "--rounds", "5", "--format", form, "--output", str(path)]) == 1
         # Five games, all of other queries: 1, 1, 0, ½, ½ points for y.
         assert read_leaderboard(path).column("WinRate")["y"] == pytest.approx(0.6, abs=1e-15)
     capsys.readouterr()

@@ -66,7 +66,7 @@ def answers(tmp_path: Path) -> Path:
 
 
 def scores(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[dict[str, tuple[str, ...]], str]:
-    measures = ["-m", "WeightedCover", "WeightedCover(strict=True)", "--no-overall", "-o", "json"]
+    measures = ["-m", "WeightedCover", "WeightedCover(strict=True)", "--no-overall", "--format", "json"]
     assert main(["leaderboard", *map(str, arguments), *measures]) in (0, 1)
     captured = capsys.readouterr()
     runs = json.loads(captured.out)["runs"]

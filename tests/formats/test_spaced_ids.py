@@ -158,7 +158,7 @@ def test_agreement_of_qrels_and_records(folder: Path, capsys: pytest.CaptureFixt
         printed(where, capsys, "qrels", "graded.jsonl.gz", "-o", str(where / "labels.qrels"))
         printed(where, capsys, "qrels", "graded.jsonl.gz", "--per", "item", "-o", str(where / "items.qrels"))
         tables = [
-            printed(where, capsys, "agreement", *sources, "-o", "tsv")
+            printed(where, capsys, "agreement", *sources, "--format", "tsv")
             for sources in (
                 ("assessors.qrels", "graded.jsonl.gz"),
                 ("graded.jsonl.gz", "assessors.qrels"),
@@ -172,7 +172,7 @@ def test_agreement_of_qrels_and_records(folder: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("bank", [[], ["--bank", "bank.jsonl"]])
 def test_checks_of_a_leaderboard(folder: Path, bank: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["leaderboard", "graded.jsonl.gz", "alpha.run", "beta.run", *bank, "--checks", "-o", "json", "-m"]
+    command = ["leaderboard", "graded.jsonl.gz", "alpha.run", "beta.run", *bank, "--checks", "--format", "json", "-m"]
     found = []
     for where in (folder, folder / "plain"):
         found.append(json.loads(printed(where, capsys, *command, MEASURES[0]))["checks"])

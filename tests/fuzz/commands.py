@@ -123,15 +123,15 @@ evaluate {{graded.jsonl.gz}} {{bm25.run.gz}} RubricCover(rel=4)@5 -q
 evaluate {{items.qrels}} {{bm25.run}} RubricCover(rel=4)@5 -q
 evaluate {{qrels.txt}} {{bm25.run}} nDCG@10 AP -q
 leaderboard {{graded.jsonl}} {_RUNS} --bank {{questions.jsonl}} -m RubricCover(rel=4)@5
-leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 -o json --checks --groups --intervals {_QUICK}
+leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --format json --checks --groups --intervals {_QUICK}
 leaderboard {{items.qrels}} {_RUNS} -m RubricCover(rel=4)@5 nDCG@5
-leaderboard {{qrels.txt}} {_RUNS} -m nDCG@5 AP -o text
+leaderboard {{qrels.txt}} {_RUNS} -m nDCG@5 AP --format text
 leaderboard {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} -m NuggetV NuggetA --length --summary
 leaderboard {{assignments.jsonl}} -m NuggetV(strict=True) NuggetV NuggetA --length --summary
 leaderboard {{assignments.jsonl}} -m NuggetV NuggetA --compat nuggetizer
 leaderboard {{graded.jsonl}} -m RubricCover(rel=4)@20 --compat workbench
 leaderboard {{ragdoll-graded.jsonl}} --on-failed exclude
-leaderboard {{ragdoll-graded.jsonl}} --compat ragdoll -o json
+leaderboard {{ragdoll-graded.jsonl}} --compat ragdoll --format json
 leaderboard {{argue.jsonl}} --argue --bank {{nuggets-argue.jsonl}}
 leaderboard {{support.jsonl}} -m SupportPrecision SupportRecall(strict=True) SupportRate
 leaderboard {{labels.jsonl}} -m SupportPrecision CitationCoverage
@@ -147,7 +147,7 @@ correlate {{one.json}} {{graded.jsonl}} --bank {{questions.jsonl}} {_QUICK}
 correlate {{board-dict.json}} {{board-wide.txt}} {_QUICK}
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4
 agreement {{graded.jsonl}} {_QUICK}
-agreement {{graded.jsonl}} --tables -o latex
+agreement {{graded.jsonl}} --tables --format latex
 agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --llm-b human:bob {_QUICK}
 agreement {{exported/graded.jsonl.gz}} --assessors override {_QUICK}
 combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob
@@ -156,7 +156,7 @@ combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob --official 
  --official-measure RubricCover(rel=4)@5 --runs {{bm25.run}} {{fusion.run}}
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4 --runs {_RUNS}
 compare {{board.json}} -m RubricCover(rel=4)@5 --baseline bm25 {_QUICK}
-compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction max-t {_QUICK} -o json
+compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction max-t {_QUICK} --format json
 compare {{board-trec_eval.txt}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 {_QUICK}
 pool {_RUNS} -c {{collection/}} --queries {{queries.tsv}} --judgments {{qrels.txt}} -k 5 -o out/p
 pool {{concise.jsonl}} {{thorough.jsonl}} --queries {{queries.tsv}} -o out/p
@@ -196,16 +196,16 @@ cache export {{+cache3.sqlite}} -o out/r
 cache merge {{+cache.sqlite}} {{+cache2.sqlite}} {{+cache3.sqlite}}
 cache prune {{+cache.sqlite}} --all
 tournament {{games.jsonl}} {_QUICK} --replays 20
-tournament {{ragdoll-battles.jsonl}} {_QUICK} --replays 20 -o json
+tournament {{ragdoll-battles.jsonl}} {_QUICK} --replays 20 --format json
 tournament {{games.jsonl}} --assessor-games {{assessor-games.jsonl}} \
- {_QUICK} --replays 20 -o json
-tournament {{ragelo-games.csv}} --compat ragelo -o trec_eval {_QUICK} --replays 20
+ {_QUICK} --replays 20 --format json
+tournament {{ragelo-games.csv}} --compat ragelo --format trec_eval {_QUICK} --replays 20
 tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --queries {{queries.tsv}} \
  --model scripted:{{verdicts.jsonl}} \
  --save out/g {_QUICK} --replays 20
 verify {{graded.jsonl}} --bank {{questions.jsonl}} --run {_RUNS} --item-statistics --grader-statistics
 verify {{graded.jsonl}} --verify-grading --grid-display --uncovered-passages --bad-question
-verify {{graded.jsonl}} -o html --output out/v.html
+verify {{graded.jsonl}} -o out/v.html
 verify {{drawn.jsonl}} --verify-grading --order uncertainty
 verify {{graded.jsonl}} --bank {{questions.jsonl}} --canary --model lexical --dry-run
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e

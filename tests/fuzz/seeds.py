@@ -345,12 +345,12 @@ def make_seeds(folder: Path) -> None:
     (folder / "bm25.run.gz").write_bytes(gzip.compress((folder / "bm25.run").read_bytes(), mtime=0))
     _call("convert", "graded.jsonl", "--to", "item-qrels", "-o", "items.qrels")
     measures = ["RubricCover(rel=4)@5", "RubricQrels(measure='nDCG@5')", "AP"]
-    _call("leaderboard", "graded.jsonl", *runs, "-m", *measures, "-o", "json", "--output", "board.json")
+    _call("leaderboard", "graded.jsonl", *runs, "-m", *measures, "--format", "json", "--output", "board.json")
     for form in ("ir_measures", "tot", "rag4reports", "jsonl"):
         suffix = "jsonl" if form == "jsonl" else "txt"
         _call("convert", "board.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",
               "-o", f"board-{form}.{suffix}")  # fmt: skip
-    _call("leaderboard", "graded.jsonl", *runs, "-m", measures[0], "-o", "json", "--output", "one.json")
+    _call("leaderboard", "graded.jsonl", *runs, "-m", measures[0], "--format", "json", "--output", "one.json")
     for form in ("ranking", "wide", "workbench", "dict"):
         suffix = "json" if form == "dict" else "txt"
         _call("convert", "one.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",

@@ -150,7 +150,7 @@ def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(["qrels", str(path), "--output", str(tmp_path / "q.qrels"), *common]) == 0
     assert {row[:2]: row.relevance for row in read_qrels(tmp_path / "q.qrels")} == {("q1", "d1"): 4, ("q1", "d2"): 4}
     capsys.readouterr()
-    assert main(["verify", str(path), "--verify-grading", "-o", "jsonl", *common]) == 0
+    assert main(["verify", str(path), "--verify-grading", "--format", "jsonl", *common]) == 0
     out = capsys.readouterr()
     rows = [json.loads(line) for line in out.out.splitlines()]
     (row,) = [row for row in rows if row["doc_id"] == "d2" and row["title"].endswith("(q1/a)")]
@@ -371,7 +371,10 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
         runs.append(tmp_path / f"{name}.run")
         runs[-1].write_text("".join(f"{one.replace(' ', ' Q0 ')} 1 1 {name}\n" for one in ids))
     for files in ([], [str(run) for run in runs]):
-        assert main(["leaderboard", *common[:1], *files, *common[1:], "-m", *names, "-o", "json", "--no-overall"]) == 0
+        assert (
+            main(["leaderboard", *common[:1], *files, *common[1:], "-m", *names, "--format", "json", "--no-overall"])
+            == 0
+        )
         out = capsys.readouterr()
         rows = {row["run_id"]: row["measures"] for row in json.loads(out.out)["runs"]}
         assert [{run: rows[run][name]["mean"] for run in rows} for name in names] == expected
@@ -383,12 +386,12 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
         assert {line[0] for line in lines} == {"q1", "all"}
         assert [float(line[2]) for line in lines if line[0] == "all"] == values
         assert out.err.count(said) == 1 and "not graded" not in out.err
-    assert main(["verify", *common, "--item-statistics", "-o", "jsonl"]) == 0
+    assert main(["verify", *common, "--item-statistics", "--format", "jsonl"]) == 0
     out = capsys.readouterr()
     assert out.err.count(said) == 1
     # Counts are sums there, too.
     (counted,) = impact_of(Scores(material, [RubricQrels(measure="NumRel", rel=1)]), open_counts)
-    assert main(["leaderboard", str(graded), "--bank", str(bank), "-m", counted.measure, "-o", "json"]) == 0
+    assert main(["leaderboard", str(graded), "--bank", str(bank), "-m", counted.measure, "--format", "json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]
     assert {row.run_id: row.before for row in counted.rows} == {"one": 2.0, "two": 1.0}
     means = {row["run_id"]: row["measures"][counted.measure]["mean"] for row in listed}
@@ -564,7 +567,7 @@ def test_a_grid_of_correlations_with_assessors_in_the_graders_place(
     path, replaced = _three(tmp_path, "graded.jsonl"), _three(tmp_path, "replaced.jsonl", replaced=True)
     official = tmp_path / "official.json"
     official.write_text('{"r1": 0.9, "r2": 0.5, "r3": 0.1}')
-    asked = ["-m", "RubricQrels(measure='nDCG@1')", "--rel", "1", "-c", "kendall", "--rounds", "0", "-o", "json"]
+    asked = ["-m", "RubricQrels(measure='nDCG@1')", "--rel", "1", "-c", "kendall", "--rounds", "0", "--format", "json"]
     found = {}
     for name, command in {
         "grader": [path, "--llm", "model"],
@@ -592,7 +595,7 @@ def test_a_grid_of_correlations_with_assessors_in_the_graders_place(
 def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("scipy")
     path, replaced = _three(tmp_path, "graded.jsonl"), _three(tmp_path, "replaced.jsonl", replaced=True)
-    asked = ["--cutoff", "3", "2", "--rounds", "0", "-o", "json"]
+    asked = ["--cutoff", "3", "2", "--rounds", "0", "--format", "json"]
     found = {}
     for name, command in {
         "grader": [path, "--llm", "model"],
@@ -616,7 +619,7 @@ def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: p
     assert {**assessors, "source": None} == {**rated, "source": None}
     tables = []
     for command in ([path, "--assessors", "override"], [replaced]):
-        assert main(["agreement", *command, "--tables", "-o", "json"]) == 0
+        assert main(["agreement", *command, "--tables", "--format", "json"]) == 0
         tables.append(json.loads(capsys.readouterr().out))
     assert tables[0] == tables[1]
     # An assessor against the grader, item by item: 1 against 5, 5 against 1.

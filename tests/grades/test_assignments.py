@@ -101,7 +101,7 @@ def test_labels_that_nobody_defined(
         "-p",
         "2",
         "--no-overall",
-        "-o",
+        "--format",
         "trec_eval",
         "--on-failed",
         "expected",
@@ -242,7 +242,9 @@ def test_nuggetizer_computes_the_same(tmp_path: Path, seed: int) -> None:
 
 def test_the_command_line_reads_assignments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = _write(tmp_path, [_line("q", "a", [("x", "vital", "support"), ("y", "vital", "partial_support")])])
-    code = main(["leaderboard", str(path), "-m", "NuggetV", "NuggetV(strict=True)", "-o", "trec_eval", "--no-overall"])
+    code = main(
+        ["leaderboard", str(path), "-m", "NuggetV", "NuggetV(strict=True)", "--format", "trec_eval", "--no-overall"]
+    )
     assert code == 0
     (tmp_path / "board.txt").write_text(capsys.readouterr().out)
     table = read_leaderboard(tmp_path / "board.txt")

@@ -131,7 +131,7 @@ def test_one_way_to_count_in_every_command(
     Path("s.run").write_text("q1 Q0 d2 1 2 s\nq1 Q0 d1 2 1 s\n")
     for runs in ([], ["s.run"]):
         # A grade that was needed failed, however it counts.
-        assert main(["leaderboard", graded, *runs, "-m", *ASKED, "-o", "json", "--on-failed", way]) == 1
+        assert main(["leaderboard", graded, *runs, "-m", *ASKED, "--format", "json", "--on-failed", way]) == 1
         board = json.loads(capsys.readouterr().out)
         row = next(run for run in board["runs"] if run["run_id"] == "s")
         assert [row["measures"][name]["mean"] for name in ASKED] == pytest.approx(EXPECTED[way])

@@ -132,7 +132,7 @@ def test_agreement_compares_two_settings_of_one_prompt(graded: Path, capsys: pyt
     default, exampp = hashes(graded)
     command = ["agreement", str(graded), str(graded), "--items", "--grade-set", default, "--grade-set-b", exampp]
     # Item b has 4 in both, item a has no grade in one of them: one pair, and no kappa.
-    assert main([*command, "-o", "json"]) == 1
+    assert main([*command, "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out)["agreement"]["pairs"] == 1
 
 
@@ -238,7 +238,7 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
 def test_verify_names_settings_only_where_names_are_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for sets, cells in (([HIGH, LOW], {f"{PROMPT} [aaaa0000]", f"{PROMPT} [bbbb0000]"}), ([HIGH], {PROMPT})):
         path = records(tmp_path, *sets)
-        assert main(["verify", str(path), "--grader-statistics", "-o", "jsonl"]) == 0
+        assert main(["verify", str(path), "--grader-statistics", "--format", "jsonl"]) == 0
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert {row["prompt_class"] for row in rows if "prompt_class" in row} == cells
 
@@ -248,7 +248,17 @@ def test_a_grid_has_a_row_for_each_setting(tmp_path: Path, capsys: pytest.Captur
     path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
     official = tmp_path / "official.json"
     official.write_text('{"rund1": 1, "rund2": 2}')
-    command = ["correlate", str(official), str(path), "-m", "RubricCover(rel=4)@20", "--rounds", "0", "-o", "json"]
+    command = [
+        "correlate",
+        str(official),
+        str(path),
+        "-m",
+        "RubricCover(rel=4)@20",
+        "--rounds",
+        "0",
+        "--format",
+        "json",
+    ]
     assert main(command) in (0, 1)
     cells = json.loads(capsys.readouterr().out)["grid"]
     assert [cell["prompt_class"] for cell in cells] == [f"{PROMPT} [aaaa0000]", f"{PROMPT} [bbbb0000]"]

@@ -97,7 +97,7 @@ def test_answers_to_a_leaderboard_of_aspects(tmp_path: Path, capsys: pytest.Capt
     assert main(["grade", str(tmp_path / "answers.jsonl.gz"), *arguments, f"scripted:{replies}", "--prompt", PROMPT,
                  "--prompt-field", "domain=everyday questions", "-o", graded]) == 0  # fmt: skip
     capsys.readouterr()
-    assert main(["leaderboard", graded, "-m", "RubricCover(rel=2)@20", "-o", "tsv"]) == 0
+    assert main(["leaderboard", graded, "-m", "RubricCover(rel=2)@20", "--format", "tsv"]) == 0
     rows = dict(line.split("\t")[:2] for line in capsys.readouterr().out.splitlines())
     # thorough: two of four aspects have a 2, for each query; fluent-but-empty: none in q01, nothing at all in q08.
     assert rows["thorough"] == "0.5000"

@@ -113,7 +113,17 @@ def test_scores_of_runs_from_file_to_file(tmp_path: Path, capsys: pytest.Capture
     bank = _write(tmp_path / "banks.jsonl", BANKS)
     assert detect_format(judgments) == "argue"
     scores = tmp_path / "scores.tsv"
-    arguments = ["leaderboard", str(judgments), "--argue", "--bank", str(bank), "--scores", str(scores), "-o", "json"]
+    arguments = [
+        "leaderboard",
+        str(judgments),
+        "--argue",
+        "--bank",
+        str(bank),
+        "--scores",
+        str(scores),
+        "--format",
+        "json",
+    ]
     assert main(arguments) == 0
     shown = {run["run_id"]: run["measures"] for run in json.loads(capsys.readouterr().out)["runs"]}
     assert scores.read_text().splitlines()[0] == "run_id\trequest_id\tmetric\tvalue"

@@ -113,7 +113,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["leaderboard", path, "-m", "NuggetV"]) == 2
     assert "or assignments by the rules of nuggetizer's program (--bank, --compat)" in capsys.readouterr().err
     command = ["leaderboard", path, "-m", "NuggetV", "NuggetA", "--compat", "nuggetizer"]
-    assert main([*command, "-o", "trec_eval"]) == 0
+    assert main([*command, "--format", "trec_eval"]) == 0
     assert "a\tNuggetV\tall\t0.5000\n" in capsys.readouterr().out
     for more in (["--bank", path], ["--facets"], ["--length"]):
         assert main([*command, *more]) == 2

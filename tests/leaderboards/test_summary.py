@@ -74,12 +74,14 @@ def test_the_command_line_adds_both(tmp_path: Path, capsys: pytest.CaptureFixtur
     ]
     path = tmp_path / "assigned.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code = main(["leaderboard", str(path), "-m", "NuggetV", "--length", "--summary", "-o", "trec_eval", "--no-overall"])
+    code = main(
+        ["leaderboard", str(path), "-m", "NuggetV", "--length", "--summary", "--format", "trec_eval", "--no-overall"]
+    )
     assert code == 0
     (tmp_path / "board").write_text(capsys.readouterr().out)
     table = read_leaderboard(tmp_path / "board")
     assert table.column("L") == {"a": 3.0, "b": 5.0, "_max_": 5.0, "_median_": 4.0, "_min_": 3.0}
-    assert main(["leaderboard", str(path), "-m", "NuggetV", "--length", "-o", "text"]) == 0
+    assert main(["leaderboard", str(path), "-m", "NuggetV", "--length", "--format", "text"]) == 0
     assert main(["leaderboard", str(path), str(path), "-m", "NuggetV", "--length"]) == 2
 
 
@@ -90,14 +92,14 @@ def test_the_best_score_is_no_run(
     monkeypatch.chdir(write_all(tmp_path))
     score = ("leaderboard", "graded.jsonl.gz", "alpha.run", "beta.run", "--bank", "bank.jsonl", "-m")
     measures = ("RubricCover(rel=4)@2", "RubricQrels(measure='nDCG@10')")
-    assert main([*score, *measures, "-o", "text"]) == 0
+    assert main([*score, *measures, "--format", "text"]) == 0
     assert (
         "_overall_ is no run: all graded passages together by RubricCover(rel=4)@2; "
         "the best reachable by RubricQrels(measure='nDCG@10')\n"
     ) in capsys.readouterr().out
-    assert main([*score, *measures, "-o", "trec_eval"]) == 0
+    assert main([*score, *measures, "--format", "trec_eval"]) == 0
     assert "_overall_" not in capsys.readouterr().out
-    assert main([*score, measures[0], "-o", "json", "--output", "board.json"]) == 0
+    assert main([*score, measures[0], "--format", "json", "--output", "board.json"]) == 0
     assert main(["convert", "board.json", "--to", "leaderboard", "-o", "here.txt"]) == 0
     held = {}
     for form in ("ir_measures", "tot", "rag4reports", "ranking", "jsonl", "dict", "wide", "workbench", "json"):

@@ -64,7 +64,7 @@ def test_a_measure_of_a_user_works_everywhere(
     assert board.values["one"]["FirstCover(rel=3)"] == {"q1": 1.0, "q2": 0.5, "q3": 0.0}
     folder = write_all(tmp_path)
     graded, run = str(folder / "graded.jsonl.gz"), str(folder / "alpha.run")
-    assert main(["leaderboard", graded, run, "-m", "FirstCover(rel=4)", "-o", "tsv"]) == 0
+    assert main(["leaderboard", graded, run, "-m", "FirstCover(rel=4)", "--format", "tsv"]) == 0
     assert "FirstCover(rel=4)" in capsys.readouterr().out
     assert main(["evaluate", graded, run, "FirstCover(rel=1)@1", "-q"]) == 0
     assert "q1\tFirstCover(rel=1)@1\t1.0000" in capsys.readouterr().out

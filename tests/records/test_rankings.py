@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
 def values_of(folder: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, float]]:
     """run -> measure -> mean, of a leaderboard."""
     capsys.readouterr()
-    command = ["leaderboard", str(folder / "graded.jsonl.gz"), *arguments, "-o", "json", "--no-overall"]
+    command = ["leaderboard", str(folder / "graded.jsonl.gz"), *arguments, "--format", "json", "--no-overall"]
     assert main([*command, "-m", *MEASURES]) == 0
     board = json.loads(capsys.readouterr().out)
     return {row["run_id"]: {name: cell["mean"] for name, cell in row["measures"].items()} for row in board["runs"]}
@@ -147,7 +147,7 @@ def test_pooling_the_runs_of_records_again_gives_the_same_places(folder: Path) -
 def test_checks_count_documents_without_a_record_as_unjudged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def checked(*runs: str) -> object:
         capsys.readouterr()
-        command = ["leaderboard", str(folder / "graded.jsonl.gz"), *runs, "--checks", "-o", "json"]
+        command = ["leaderboard", str(folder / "graded.jsonl.gz"), *runs, "--checks", "--format", "json"]
         assert main([*command, "-m", "RubricCover(rel=3)@5"]) == 0
         return json.loads(capsys.readouterr().out)["checks"]
 

@@ -100,7 +100,7 @@ def test_agreement_on_the_page_is_that_of_the_export(
                 other = ["--prompt-class-b", "QuestionSelfRatedUnanswerablePromptWithChoices", "--llm-b", "model"]
             else:
                 other = ["--prompt-class-b", "HumanReviewBlind", "--llm-b", f"human:{row.second}"]
-            command = ["agreement", str(graded), str(graded), "--items", *blind, *other, "-o", "json"]
+            command = ["agreement", str(graded), str(graded), "--items", *blind, *other, "--format", "json"]
             capsys.readouterr()
             assert main(command) in (0, 1)
             whole = json.loads(capsys.readouterr().out)

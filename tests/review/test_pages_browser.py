@@ -48,7 +48,7 @@ def test_a_saved_queue_is_readable_zoomable_and_labelled(browser: Browser, tmp_p
 def test_the_report_is_readable_zoomable_and_labelled(browser: Browser, tmp_path: Path) -> None:
     graded, bank = write_lines(tmp_path / "graded.jsonl", RECORDS), write_lines(tmp_path / "bank.jsonl", BANK)
     page = tmp_path / "report.html"
-    assert main(["verify", str(graded), "--bank", str(bank), "-o", "html", "--output", str(page)]) == 0
+    assert main(["verify", str(graded), "--bank", str(bank), "--format", "html", "--output", str(page)]) == 0
 
     def act() -> None:
         opened = "document.querySelectorAll('details').forEach(one => { one.open = true; }); "

@@ -199,13 +199,13 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "Would a new system be judged fairly?" in out and "left out with its team" in out
     assert "effects of groups need 12 runs" in out
-    assert main([*start, "-o", "jsonl"]) == 0
+    assert main([*start, "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     found = {row["what"]: row["value"] for row in rows if row["report"] == "bank"}
     assert (found["runs"], found["items at the floor"], found["items at the ceiling"]) == (3, 1, 0)
     (advice,) = (row for row in rows if row["report"] == "bank-suggestions")
     assert (advice["action"], advice["item_id"]) == ("check", "q1/d")
-    assert main([*start, "-o", "html", "--output", str(tmp_path / "report.html")]) == 0
+    assert main([*start, "--format", "html", "--output", str(tmp_path / "report.html")]) == 0
     assert "Reusability: runs left out" in (tmp_path / "report.html").read_text()
     assert main(["verify", str(records), "--item-statistics", "--suggest"]) == 2
     assert "ask for it" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def test_ranges_by_hand() -> None:
 
 def test_confidence_against_assessors(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figure = tmp_path / "calibration.svg"
-    argv = ["verify", str(path), "--calibration", "-o", "jsonl"]
+    argv = ["verify", str(path), "--calibration", "--format", "jsonl"]
     assert main(argv) == 0
     low, high = map(json.loads, capsys.readouterr().out.splitlines())
     # d3 in the first range, d1 (right) and d2 (wrong) in the second; nobody checked d4.
@@ -78,7 +78,7 @@ def test_calibration_of_grades_without_distributions_is_refused(
 
 
 def test_the_least_certain_grades_come_first(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["verify", str(path), "--verify-grading", "--llm", "model", "-o", "jsonl"]
+    argv = ["verify", str(path), "--verify-grading", "--llm", "model", "--format", "jsonl"]
     orders = {}
     for order in ("grade", "uncertainty"):
         assert main([*argv, "--order", order]) == 0

@@ -104,7 +104,7 @@ def test_what_counts_as_fooled() -> None:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[dict[str, object]]:
-    assert main(["verify", *arguments, "--canary", "-o", "jsonl"]) == code
+    assert main(["verify", *arguments, "--canary", "--format", "jsonl"]) == code
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -161,7 +161,7 @@ def test_a_dry_run_counts_and_asks_nothing(
     # Each reply may be cut, and is asked for once more then.
     assert float(row["cost_at_most"]) == 2 * int(row["prompt_tokens"]) > 0
     assert not cache.exists()
-    assert main([*common, "-o", "jsonl"]) == 0
+    assert main([*common, "--format", "jsonl"]) == 0
     said = capsys.readouterr().err
     assert "canary suite: 33 grades" in said
     assert main([*common, "--dry-run"]) == 0
@@ -176,7 +176,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
     passages, bank = map(str, files)
     model = scripted.says({"reply": "0", "prompt_tokens": 1})
     prices = scripted.prices(model, 1, 1)
-    common = ["verify", passages, "--bank", bank, "--canary", "--model", model, "-o", "jsonl"]
+    common = ["verify", passages, "--bank", bank, "--canary", "--model", model, "--format", "jsonl"]
     output, cache = tmp_path / "report.jsonl", ["--cache", str(tmp_path / "cache.sqlite")]
     assert main([*common, "--max-calls", "3", "--output", str(output)]) == 1
     said = capsys.readouterr().err

@@ -91,7 +91,7 @@ def test_ratings_and_verdicts_are_not_compared(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graded = write_lines(tmp_path / "graded.jsonl", LINES)
-    assert main(["verify", str(graded), "--grader-statistics", "-o", "jsonl"]) == 0
+    assert main(["verify", str(graded), "--grader-statistics", "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["report"] for row in rows] == ["graders"] * 2 + ["grader-agreement"] + ["disagreements"] * 2
     assert (rows[0]["grade_5"], rows[0]["refused"], rows[0]["flip_rate"]) == (2, 1, 0.5)

@@ -81,7 +81,7 @@ def test_nothing_is_fetched(tmp_path: Path) -> None:
 def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
     graded, bank = write_lines(tmp_path / "graded.jsonl", list(RECORDS)), write_lines(tmp_path / "bank.jsonl", BANK)
     report = tmp_path / "report.html"
-    command = ["verify", str(graded), "--bank", str(bank), "-o", "html", "--output", str(report)]
+    command = ["verify", str(graded), "--bank", str(bank), "--format", "html", "--output", str(report)]
     assert main(command) == 0
     reader = Reader(report.read_text(encoding="utf-8"))
     assert reader.headings[0] == "What to look at"
@@ -110,7 +110,7 @@ def test_lists_say_the_worst_and_lead_to_it(tmp_path: Path) -> None:
     passages = [passage("q1", doc, [grade_set(grades)], judgment=judged) for doc, (grades, judged) in sets.items()]
     graded = write_lines(tmp_path / "graded.jsonl", [["q1", passages]])
     report = tmp_path / "report.html"
-    assert main(["verify", str(graded), "-o", "html", "--output", str(report)]) == 0
+    assert main(["verify", str(graded), "--format", "html", "--output", str(report)]) == 0
     text = report.read_text(encoding="utf-8")
     reader = Reader(text)
     assert reader.headings[1:6] == [

@@ -169,7 +169,7 @@ def test_near_duplicates(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graded = write_lines(tmp_path / "graded.jsonl", list(RECORDS))
     bank = write_lines(tmp_path / "bank.jsonl", BANK)
-    assert main(["verify", str(graded), "--bank", str(bank), "--item-statistics", "-o", "jsonl"]) == 0
+    assert main(["verify", str(graded), "--bank", str(bank), "--item-statistics", "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     items = {row["item_id"]: row for row in rows if row["report"] == "items"}
     assert items["q1/d"]["r_judgment"] is None
@@ -209,7 +209,7 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "second.run").write_text("q1 Q0 d2 1 1 x\nq2 Q0 d3 1 1 x\n")
     (tmp_path / "idle.run").write_text("q9 Q0 d2 1 1 idle\n")
     runs = [str(tmp_path / f"{name}.run") for name in ("first", "second", "idle")]
-    assert main(["verify", graded, "--item-statistics", "--run", *runs, "-o", "jsonl"]) == 0
+    assert main(["verify", graded, "--item-statistics", "--run", *runs, "--format", "jsonl"]) == 0
     shown = capsys.readouterr()
     rows = {row["item_id"]: row for row in map(json.loads, shown.out.splitlines()) if row["report"] == "items"}
     assert [rows[name]["r_leaderboard"] for name in ("q1/a", "q1/b", "q1/c")] == [

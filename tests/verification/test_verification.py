@@ -112,18 +112,18 @@ def test_every_report_in_every_format(path: Path, capsys: pytest.CaptureFixture[
     text = run(capsys, *base, "--uncovered-passages")
     assert text.splitlines()[0] == "q1: passages judged 1 or better, no item graded 4 or better"
     assert text.splitlines()[2].split() == ["3", "3", "d3", "Text", "of", "d3."]
-    rows = [json.loads(line) for line in run(capsys, *base, "--bad-question", "-o", "jsonl").splitlines()]
+    rows = [json.loads(line) for line in run(capsys, *base, "--bad-question", "--format", "jsonl").splitlines()]
     assert [(row["report"], row["item_id"], row["spurious"]) for row in rows] == [
         ("bad-items", "q1/b", 1),
         ("bad-items", "q1/a", 0),
     ]
-    tsv = [line.split("\t") for line in run(capsys, *base, "--grid-display", "-o", "tsv").splitlines()]
+    tsv = [line.split("\t") for line in run(capsys, *base, "--grid-display", "--format", "tsv").splitlines()]
     assert tsv[0] == ["report", "title", "doc_id", "judgment", "best", "q1/a", "q1/b"]
     assert tsv[1][2:] == ["d1", "2", "5", "5: twelve", "4: a | <b>bold</b> claim"]
     assert tsv[5][2:] == ["d5", "1", "0", "refused", "0"]
-    markdown = run(capsys, *base, "--verify-grading", "-o", "markdown")
+    markdown = run(capsys, *base, "--verify-grading", "--format", "markdown")
     assert r"a \| \<b\>bold\</b\> claim" in markdown
-    everything = [json.loads(line)["report"] for line in run(capsys, *base, "-o", "jsonl").splitlines()]
+    everything = [json.loads(line)["report"] for line in run(capsys, *base, "--format", "jsonl").splitlines()]
     assert set(everything) == {"grading", "grid", "uncovered", "bad-items"}
 
 
@@ -224,7 +224,7 @@ def test_a_real_file_of_the_workbench(
     expected = expected_rows(queries, least)
     flags = ["--verify-grading", "--grid-display", "--uncovered-passages", "--bad-question"]
     levels = ["--min-judgment", str(least), "--min-rating", "4", "--queries", ",".join(queries)]
-    out = run(capsys, str(path), "--prompt-class", prompt, *levels, *flags, "-o", "jsonl")
+    out = run(capsys, str(path), "--prompt-class", prompt, *levels, *flags, "--format", "jsonl")
     rows = [json.loads(line) for line in out.splitlines()]
     assert {row["report"] for row in rows} <= expected.keys()
     for kind, wanted in expected.items():
@@ -248,7 +248,7 @@ def test_the_programs_own_qrels_say_the_same(capsys: pytest.CaptureFixture[str])
         for one in group.passages
         for judgment in one.judgments
     }
-    common = [records, "--bank", bank, "--min-judgment", "2", "-o", "jsonl"]
+    common = [records, "--bank", bank, "--min-judgment", "2", "--format", "jsonl"]
     rows = [json.loads(line) for line in run(capsys, *common, "--uncovered-passages", "--min-rating", "4").splitlines()]
     found = {(row["title"].partition(":")[0], row["doc_id"]): row["best_grade"] for row in rows}
     assert found == {pair: rated.get(pair) for pair, label in judged.items() if label >= 2 and rated.get(pair, 0) < 4}
@@ -287,7 +287,7 @@ def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.Cap
     common = [str(path), "--bank", str(write_lines(tmp_path / "b.jsonl", bank))]
     reports = [*(f"--{name}" for name in ("verify-grading", "grid-display", "bad-question", "grader-statistics"))]
     for form in ("text", "markdown", "tsv", "jsonl", "html"):
-        out = run(capsys, *common, *reports, "-o", form)
+        out = run(capsys, *common, *reports, "--format", form)
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", out), form
         if form == "jsonl":
             assert evil in {json.loads(line).get("text") for line in out.splitlines()}
@@ -300,7 +300,7 @@ def test_control_characters_reach_no_terminal(tmp_path: Path, capsys: pytest.Cap
 def test_json_lines_round_no_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passages = [passage("q1", f"d{n}", [grade_set({"q1/a": 5 if n < 1 else 0})], {"s": n + 1}, 2) for n in range(3)]
     path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
-    out = run(capsys, str(path), "--item-statistics", "-o", "jsonl")
+    out = run(capsys, str(path), "--item-statistics", "--format", "jsonl")
     (row,) = [one for one in map(json.loads, out.splitlines()) if one["report"] == "items"]
     assert row["by_relevant"] == 1 / 3
-    assert "\t0.3333\t" in run(capsys, str(path), "--item-statistics", "-o", "tsv")
+    assert "\t0.3333\t" in run(capsys, str(path), "--item-statistics", "--format", "tsv")
