@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--runs", metavar="RUN", nargs="+",
         help="TREC runs: also correlate the leaderboard that each judge's labels make with the truth's",
     )  # fmt: skip
-    parser.add_argument("-m", "--measure", metavar="MEASURE", help="of --runs (default: nDCG@10)")
+    parser.add_argument("-m", "--measures", dest="measure", metavar="MEASURE", help="of --runs (default: nDCG@10)")
     parser.add_argument("--llm-b", help="the second source's model, where both are records")
     parser.add_argument("--prompt-class-b", help="the second source's prompt")
     parser.add_argument("--grade-set-b", metavar="HASH", help="the second source's settings, see --grade-set")

@@ -39,7 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--official", metavar="BOARD", help="the official leaderboard, for tau")
     add("--official-measure", metavar="MEASURE", help="its column, where it has several")
     add("--runs", metavar="RUN", nargs="+", help="the runs of leaderboards (default: the rankings in the records)")
-    add("-m", "--measure", metavar="MEASURE", help="of leaderboards (default RubricCover@20; of labels nDCG@10)")
+    add(
+        "-m",
+        "--measures",
+        dest="measure",
+        metavar="MEASURE",
+        help="of leaderboards (default RubricCover@20; of labels nDCG@10)",
+    )
     add("--format", dest="output_format", choices=TABLE_FORMS, default="text", help="of the report (default text)")
     add_places_option(parser)
     add_grade_options(parser, scores=False, several=True)

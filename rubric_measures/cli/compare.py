@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leaderboards with per-query scores: our JSON, trec_eval -q lines, …; several files are put together",
     )  # fmt: skip
     parser.add_argument(
-        "-m", "--measure", dest="measures", metavar="MEASURE", help="the measure, where there are several"
+        "-m", "--measures", dest="measures", metavar="MEASURE", help="the measure, where there are several"
     )
     parser.add_argument("--runs", metavar="RUN", nargs="+", help="compare these runs only (default: all)")
     parser.add_argument("--baseline", metavar="RUN", help="compare every run with this one (default: all pairs)")

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the official column, where there are several (default: each measure with the one of its own name)",
     )  # fmt: skip
     parser.add_argument(
-        "-c", "--coefficients", metavar="NAME", nargs="+", action="extend",
+        "--coefficients", metavar="NAME", nargs="+", action="extend",
         help=f"{', '.join(COEFFICIENTS)}; @k for the official top k (kendall@15). default: "
         f"{' '.join(DEFAULT_COEFFICIENTS)}",
     )  # fmt: skip
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_places_option(parser)
     add_grade_options(parser)
     parser.epilog = """examples:
-  rubric_measures correlate official.json leaderboard.tsv -m 'RubricCover(rel=4)@20' -c kendall spearman kendall@15
+  rubric_measures correlate official.json leaderboard.tsv --coefficients kendall spearman kendall@15
   rubric_measures correlate official.json graded.jsonl.gz --bank questions.jsonl   (a grid, best marked *)
   rubric_measures correlate board.json   (a board of `leaderboard --qrels`: ours against the official measure)"""
 

@@ -45,7 +45,7 @@ def _add_document_arguments(parser: argparse.ArgumentParser) -> None:
     add("--from-documents", metavar="PASSAGES", help="passage records (of pool or grade), or nuggetizer's requests")
     add("--by", choices=["judgments", "direct", "all"], default="judgments", help="what makes a passage related")
     add("--qrels", metavar="FILE", help="judgments in place of those in the records")
-    add("--level", type=int, default=1, help="the lowest label that is related (default 1)")
+    add("--min-judgment", dest="level", type=int, default=1, help="the lowest label that is related (default 1)")
     add("--llm", default="", help="with --by direct: the grades of this model")
     add("--prompt-class", default="", help="with --by direct: the grades of this prompt")
     add(

@@ -97,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     spending("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
     spending("--max-cost-per-query", type=float, metavar="COST", help="the same for the calls about each query")
     spending("--queries", type=ids, metavar="ID,ID,…", help="grade only these queries; the others are left out")
-    spending("--limit", type=int, metavar="N", help="grade only the first N passages of each query")
+    spending("--passages-per-query", dest="limit", type=int, metavar="N", help="grade only the first N of each query")
 
     add = parser.add_argument_group("where calls are made").add_argument
     add("--runner", choices=("local", "ray"), default="local", help="this process (default), or actors of Ray")

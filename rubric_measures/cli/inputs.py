@@ -291,7 +291,9 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--intervals", action="store_true", help="bootstrap intervals of the means over queries (BCa)")
     group.add_argument("--level", type=float, default=0.95, help="nominal coverage of intervals (default 0.95)")
     group.add_argument("--baseline", metavar="RUN", help="test every run against this one; † marks differences")
-    group.add_argument("--groups", action="store_true", help="mark runs that cannot be told apart with one letter")
+    group.add_argument(
+        "--letters", dest="groups", action="store_true", help="mark runs that cannot be told apart with one letter"
+    )
     group.add_argument(
         "--checks",
         action="store_true",

@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "repeat it for several files of documents",
     )
     parser.add_argument("--depth", "-k", type=int, default=20, help="documents of each ranking (default 20)")
-    parser.add_argument("--queries", metavar="FILE", help="pool these queries (default: the collection's, else all)")
+    parser.add_argument(
+        "--query-file", dest="queries", metavar="FILE", help="pool these queries (default: the collection's, else all)"
+    )
     parser.add_argument("--judgments", metavar="QRELS", help="what assessors said (default: the collection's)")
     parser.add_argument("--judged", action="store_true", help="add all judged documents to the pool")
     parser.add_argument("--max-words", type=int, default=400, help="longest passage of an answer (default 400)")

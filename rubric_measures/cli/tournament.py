@@ -24,7 +24,7 @@ HELP = "pairwise games to ratings; a model may play them"
 _LOG = logging.getLogger("rubric_measures")
 _EXAMPLE = """examples:
   rubric_measures tournament games.jsonl
-  rubric_measures tournament --answers a.jsonl b.jsonl c.jsonl --queries queries.tsv --model openai:gpt-4o \\
+  rubric_measures tournament --answers a.jsonl b.jsonl c.jsonl --query-file queries.tsv --model openai:gpt-4o \\
       --save games.jsonl
   rubric_measures tournament games.jsonl --assessor-games verdicts.jsonl --compat ragelo --format json > tournament.json
 
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     play = parser.add_argument_group("playing games").add_argument
     play("--answers", metavar="FILE", nargs="+", default=[], help="reports or plain answers; their runs are the agents")
-    play("--queries", metavar="FILE", help="the texts of the queries")
+    play("--query-file", dest="queries", metavar="FILE", help="the texts of the queries")
     play("--model", help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
     play("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
     play("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")

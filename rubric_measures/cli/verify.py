@@ -94,8 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--grader-statistics", action="store_true", help="grades given, failures, disagreement of graders and prompts")
     add("--calibration", action="store_true", help="confidence against agreement with assessors' grades; never in all")
     parser.add_argument(
-        "--run",
-        metavar="FILE",
+        "--runs",
+        metavar="RUN",
         nargs="+",
         action="extend",
         default=[],
@@ -119,7 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --verify-grading --order uncertainty
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg
-  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --run runs/*.run
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --runs runs/*.run
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --bank-report --suggest
   rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical
   rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model openai:gpt-4o --dry-run
@@ -136,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
 
     bank = bank_of(options)
     of_canaries = canary_settings(options)
-    read = (options.graded, options.bank, *options.run, options.groups, options.prices)
+    read = (options.graded, options.bank, *options.runs, options.groups, options.prices)
     keep_inputs_of(options, *read)
     keep_cache(options.cache, options.output, options.plot, *read)
     settings = _settings(options)
@@ -212,7 +212,7 @@ def _settings(options: argparse.Namespace) -> ReportSettings:
         reports,
         wanted_of(options),
         options.queries,
-        options.run,
+        options.runs,
         options.plot,
         options.seed,
         options.min_judgment,

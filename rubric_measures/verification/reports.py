@@ -90,7 +90,7 @@ class ReportSettings:
             return
         if self.run:
             text = "runs are for the item statistics and the bank report; ask for one of them"
-            raise InputError(text, settings=("run", "item_statistics", BANK))
+            raise InputError(text, settings=("runs", "item_statistics", BANK))
 
 
 def chosen_queries(groups: Iterable[PassageGroup], settings: ReportSettings, source: str) -> Iterator[PassageGroup]:

@@ -240,7 +240,7 @@ def test_labelled_answers_are_judged_by_a_model_too(tmp_path: Path, docs: str) -
     ("arguments", "message"),
     [
         (["--bank", "bank.jsonl"], "leave the other setting out (--bank)"),
-        (["--limit", "1"], "leave the other setting out (--limit)"),
+        (["--passages-per-query", "1"], "leave the other setting out (--passages-per-query)"),
         (["--citations", "0"], "expected first, all, or"),
         (["--citations", "some"], "expected first, all, or"),
         (["--prompt", "LexicalCoverage"], "prompt LexicalCoverage does not judge what citations support"),

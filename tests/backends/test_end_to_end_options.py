@@ -234,7 +234,7 @@ def test_costs_are_known_before_and_unknown_ones_said(tmp_path: Path, capsys: py
         most = 3 * int(found["prompt_tokens"]) / 1000 + 2 * (64 + 256 + 256) / 100
         assert float(found["cost_at_most"]) == pytest.approx(most, abs=1e-3)
         assert server.stats()["calls"] == 0
-        assert main([*command, "--limit", "1"]) == 0
+        assert main([*command, "--passages-per-query", "1"]) == 0
         capsys.readouterr()
         assert (planned()["calls"], planned()["cached"]) == ("1", "1")
         assert main([*command, "--max-cost", "1"]) == 2

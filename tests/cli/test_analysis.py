@@ -58,13 +58,15 @@ def boards(tmp_path):
 
 def test_correlate_text_and_missing_runs(boards, capsys) -> None:
     official, scores, wide = boards
-    status, out, err = call(capsys, "correlate", official, scores, "-c", "kendall", "spearman", "--rounds", 100)
+    status, out, err = call(
+        capsys, "correlate", official, scores, "--coefficients", "kendall", "spearman", "--rounds", 100
+    )
     assert status == 1
     assert "1 official runs are missing and left out (lost) (in 2 leaderboards)" in err
     rows = [line.split() for line in out.splitlines()]
     assert rows[0] == ["measure", "runs", "kendall", "spearman"]
     assert [row[:2] for row in rows[1:]] == [["cover", "4"], ["nugget", "4"]]
-    status, out, err = call(capsys, "correlate", official, wide, "-c", "kendall", "--rounds", 0, "-p", -1)
+    status, out, err = call(capsys, "correlate", official, wide, "--coefficients", "kendall", "--rounds", 0, "-p", -1)
     assert status == 0
     assert "1 runs are not in the official leaderboard and left out (extra)" in err
     expected = correlate([-1, -2, -3, -4, -5], [0.8, 0.85, 0.4, 0.4, 0.1], "kendall").value
@@ -73,7 +75,9 @@ def test_correlate_text_and_missing_runs(boards, capsys) -> None:
 
 def test_correlate_formats(boards, capsys) -> None:
     official, scores, wide = boards
-    _, out, _ = call(capsys, "correlate", official, scores, wide, "--format", "tsv", "--rounds", 20, "-c", "kendall@3")
+    _, out, _ = call(
+        capsys, "correlate", official, scores, wide, "--format", "tsv", "--rounds", 20, "--coefficients", "kendall@3"
+    )
     header, *rows = [line.split("\t") for line in out.splitlines()]
     assert header == ["leaderboard", "measure", "runs", "kendall@3", "low:kendall@3", "high:kendall@3", "p:kendall@3"]
     assert {len(row) for row in rows} == {7}
@@ -101,7 +105,19 @@ def test_correlate_formats(boards, capsys) -> None:
     (board,) = checked("correlate", out)["leaderboards"]
     assert (status, board["query_kendall"]["queries"], board["pooled_kendall"]["queries"]) == (0, 8, 8)
     assert board["significant_pairs"]["reference_significant"] >= 0
-    both = ("correlate", scores, scores, "--official-measure", "cover", "-m", "cover", "-c", "kendall", "--rounds", 50)
+    both = (
+        "correlate",
+        scores,
+        scores,
+        "--official-measure",
+        "cover",
+        "-m",
+        "cover",
+        "--coefficients",
+        "kendall",
+        "--rounds",
+        50,
+    )
     header, row = (line.split("\t") for line in call(capsys, *both, "--format", "tsv")[1].splitlines())
     found = dict(zip(header, row, strict=True))
     assert (found["query_kendall"], found["low:query_kendall"], found["high:pooled_kendall"]) == ("1.0000",) * 3
@@ -113,12 +129,12 @@ def test_correlate_refuses(boards, capsys) -> None:
     official, scores, wide = boards
     assert call(capsys, "correlate", scores, wide)[2].count("choose one: cover|nugget (--official-measure)") == 1
     for arguments in (
-        ("correlate", official, wide, "-c", "kendal"),
+        ("correlate", official, wide, "--coefficients", "kendal"),
         ("correlate", official, wide, "-m", "nothing"),
         ("correlate", official, wide, "--rounds", -1),
-        ("correlate", official, wide, "--best-by", "rbo", "-c", "kendall"),
+        ("correlate", official, wide, "--best-by", "rbo", "--coefficients", "kendall"),
         ("correlate", official, scores, "--compat", "workbench"),
-        ("correlate", official, wide, "-c", "kendall@0"),
+        ("correlate", official, wide, "--coefficients", "kendall@0"),
         ("correlate", official, wide, "--seed", -1),
         ("correlate", official, scores, "--level", 95),
         ("compare", scores, "-m", "cover", "--seed", -1, "--test", "permutation", "--correction", "max-t"),
@@ -134,7 +150,7 @@ def test_ranks_or_scores_is_said(tmp_path, capsys) -> None:
     numbers, wide = tmp_path / "official.json", tmp_path / "wide.tsv"
     numbers.write_text('{"a": 3, "b": 2, "c": 1}')
     wide.write_text("run_id\tm\na\t0.9\nb\t0.5\nc\t0.1\n")
-    arguments = ("correlate", numbers, wide, "-c", "kendall", "--rounds", 0)
+    arguments = ("correlate", numbers, wide, "--coefficients", "kendall", "--rounds", 0)
     _, out, err = call(capsys, *arguments)
     assert out.split()[-1] == "-1.0000" and "read as ranks, 1 best (--official-scores reads scores)" in err
     for option, value in (("--official-scores", "1.0000"), ("--official-ranks", "-1.0000")):
@@ -148,14 +164,14 @@ def test_all_tied_is_said(tmp_path, capsys) -> None:
     for name, values in (("x", "3 2 1"), ("y", "5 5 5")):
         rows = "".join(f"{run}\t{value}.0\n" for run, value in zip("abc", values.split(), strict=True))
         (tmp_path / name).write_text(f"run_id\tm\n{rows}")
-    status, out, err = call(capsys, "correlate", tmp_path / "x", tmp_path / "y", "-c", "kendall")
+    status, out, err = call(capsys, "correlate", tmp_path / "x", tmp_path / "y", "--coefficients", "kendall")
     assert status == 1
     assert out.splitlines()[1].split() == ["m", "3", "-"]
     assert "kendall undefined: all runs are tied in the second leaderboard" in err
     # A leaderboard without an order drops nobody: nothing is named in the place of the undefined drop.
     assert "rank drop" not in err
     status, out, err = call(
-        capsys, "correlate", tmp_path / "x", tmp_path / "y", "-c", "max_rank_drop", "--format", "json"
+        capsys, "correlate", tmp_path / "x", tmp_path / "y", "--coefficients", "max_rank_drop", "--format", "json"
     )
     (board,) = checked("correlate", out)["leaderboards"]
     assert (board["worst_run"], board["worst_drop"], board["coefficients"][0]["value"]) == (None, None, None)
@@ -166,13 +182,17 @@ def test_a_missing_interval_is_said(boards, tmp_path, capsys) -> None:
     _, _, wide = boards
     other = tmp_path / "other.tsv"
     other.write_text("run_id\tm\nextra\t0.5\na\t0.8\nb\t0.7\nc\t0.4\nd\t0.3\nlost\t0.1\n")
-    status, out, err = call(capsys, "correlate", other, wide, "-c", "tau_ap", "kendall", "kendall@2", "--rounds", 50)
+    status, out, err = call(
+        capsys, "correlate", other, wide, "--coefficients", "tau_ap", "kendall", "kendall@2", "--rounds", 50
+    )
     assert status == 0
     line = out.splitlines()[1]
     assert re.fullmatch(r"m +6 +0\.\d+ \[no interval\] +0\.\d+ \[.*, .*\] +-?\d\.\d+ \[no interval\]", line)
     assert "tau_ap without an interval: runs drawn twice tie in the official ranking; use tau_ap_b" in err
     assert "kendall@2 without an interval: 2 runs only; an interval needs three" in err
-    assert "no interval" not in "".join(call(capsys, "correlate", other, wide, "-c", "tau_ap", "--rounds", 0)[1:])
+    assert "no interval" not in "".join(
+        call(capsys, "correlate", other, wide, "--coefficients", "tau_ap", "--rounds", 0)[1:]
+    )
 
 
 def test_lines_without_all_are_read_with_the_official_runs(boards, tmp_path, capsys) -> None:
@@ -182,7 +202,7 @@ def test_lines_without_all_are_read_with_the_official_runs(boards, tmp_path, cap
     swapped.write_text(
         "".join(f"{run} {name} {query} {value}\n" for run, query, name, value in lines if query != "all")
     )
-    arguments = ("correlate", official, swapped, "-c", "kendall", "--rounds", 0)
+    arguments = ("correlate", official, swapped, "--coefficients", "kendall", "--rounds", 0)
     assert "name the form or the queries" in call(capsys, *arguments)[2]
     out = call(capsys, *arguments, "-m", "nugget", "cover")[1]
     assert [line.split()[:2] for line in out.splitlines()[1:]] == [["nugget", "4"], ["cover", "4"]]
@@ -246,8 +266,8 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
     write_records(records)
     official.write_text(json.dumps({"s1": 0.3, "s2": 0.9, "s3": 0.5}))
     status, out, _ = call(
-        capsys, "correlate", official, records, "-m", "RubricCover@1", "NuggetV", "-c", "kendall", "--rel", 1, 3,
-        "--format", "json", "--rounds", 20,
+        capsys, "correlate", official, records, "-m", "RubricCover@1", "NuggetV", "--coefficients", "kendall",
+        "--rel", 1, 3, "--format", "json", "--rounds", 20,
     )  # fmt: skip
     grid = checked("correlate", out)["grid"]
     assert [(cell["prompt_class"], cell["measure"]) for cell in grid] == [
@@ -256,9 +276,22 @@ def test_grid_over_grade_sets(tmp_path, capsys) -> None:
         for measure in ("RubricCover(rel=1)@1", "RubricCover(rel=3)@1", *(cell["measure"] for cell in grid[2:4]))
     ]
     assert any(cell["best"] for cell in grid)
-    status, out, _ = call(capsys, "correlate", official, records, "-m", "RubricCover@1", "-c", "kendall", "--rounds", 0)
+    status, out, _ = call(
+        capsys, "correlate", official, records, "-m", "RubricCover@1", "--coefficients", "kendall", "--rounds", 0
+    )
     assert out.count("*") >= 1
-    one = call(capsys, "correlate", official, records, "--prompt-class", "A", "-m", "RubricCover@1", "-c", "kendall")[1]
+    one = call(
+        capsys,
+        "correlate",
+        official,
+        records,
+        "--prompt-class",
+        "A",
+        "-m",
+        "RubricCover@1",
+        "--coefficients",
+        "kendall",
+    )[1]
     assert {line.split()[2] for line in one.splitlines() if line.startswith("RubricCover")} == {"A"}
     assert "by how much the best flatters is not known: fewer than four queries that all cells have" in one
     status, _, err = call(capsys, "correlate", official, records, "--prompt-class", "Z")
@@ -437,7 +470,7 @@ def test_compare(boards, tmp_path, capsys) -> None:
 
 def test_compare_refuses(boards, capsys) -> None:
     _, scores, wide = boards
-    assert "several measures, choose one: cover nugget (--measure)" in call(capsys, "compare", scores)[2]
+    assert "several measures, choose one: cover nugget (--measures)" in call(capsys, "compare", scores)[2]
     assert "no per-query scores" in call(capsys, "compare", wide)[2]
     assert "unknown run" in call(capsys, "compare", scores, "-m", "cover", "--baseline", "zz")[2]
     assert "in another file" in call(capsys, "compare", scores, scores, "-m", "cover")[2]
@@ -522,7 +555,7 @@ def test_leaderboard_is_unchanged_without_options_and_extended_with_them(scored,
     assert cells["mixed"]["difference:RubricCover(rel=4)@2"] == "-0.5000"
     assert "1 of 3 runs have tied scores" in err
     _, out, _ = call(
-        capsys, "leaderboard", qrels, *runs, *measures, "--groups", "--checks", "--format", "text", "--rounds", 9
+        capsys, "leaderboard", qrels, *runs, *measures, "--letters", "--checks", "--format", "text", "--rounds", 9
     )
     assert "judged@2" in out
     for style in ("markdown", "latex", "trec_eval"):
@@ -564,7 +597,7 @@ def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) ->
     ]
     qrels, runs = scored
     command = ("leaderboard", qrels, *runs, "--scale", "0-5:4")
-    assert "choose one" in call(capsys, *command, "--baseline", "good", "--groups")[2]
+    assert "choose one" in call(capsys, *command, "--baseline", "good", "--letters")[2]
     assert "unknown run" in call(capsys, *command, "--baseline", "goood")[2]
     pytest.importorskip("matplotlib")
     assert (
@@ -656,7 +689,19 @@ def test_grid_with_a_bank(tmp_path, capsys) -> None:
     items = {query: [{"question_id": f"{query}/{n}", "question_text": str(n)} for n in range(3)] for query, _ in lines}
     bank.write_text("".join(json.dumps({"query_id": query, "items": some}) + "\n" for query, some in items.items()))
     official.write_text(json.dumps({"s1": 0.3, "s2": 0.9, "s3": 0.5}))
-    arguments = ("correlate", official, records, "-m", "RubricCover@2", "--rel", 3, "-c", "kendall", "--rounds", 0)
+    arguments = (
+        "correlate",
+        official,
+        records,
+        "-m",
+        "RubricCover@2",
+        "--rel",
+        3,
+        "--coefficients",
+        "kendall",
+        "--rounds",
+        0,
+    )
     _, out, err = call(capsys, *arguments, "--bank", bank, "--format", "json")
     assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels"]
     assert "1 grade sets have no grade of an item in the bank and were left out" in err

@@ -106,7 +106,7 @@ def test_correlations_without_noise(boards, tmp_path, capsys) -> None:
             lines += [f"r{place} q{query} {m} {s:.4f}" for m, s in zip(("cover", "nugget"), both, strict=True)]
     six = tmp_path / "six.txt"
     six.write_text("\n".join(lines) + "\n")
-    options = ("--official-measure", "cover", "-m", "nugget", "-c", "kendall", "--rounds", 500)
+    options = ("--official-measure", "cover", "-m", "nugget", "--coefficients", "kendall", "--rounds", 500)
     more = ("--board-form", "ir_measures", "--official-form", "ir_measures")
     both = ("correlate", six, six, *options, *more)
     assert call(capsys, *both)[1].splitlines()[0].endswith("kendall_noise_free")
@@ -139,7 +139,7 @@ def test_groups_of_runs(tmp_path, capsys) -> None:
         "official",
         "-m",
         "judge",
-        "-c",
+        "--coefficients",
         "kendall",
         "--rounds",
         200,

@@ -178,7 +178,7 @@ def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.Cap
     captured = capsys.readouterr()
     assert captured.out.splitlines()[1].split("\t")[1:3] == ["1", "0"]
     assert "importance takes up to 3 calls more" in captured.err
-    assert main([*command, "--level", "3"]) == 2
+    assert main([*command, "--min-judgment", "3"]) == 2
     assert "no query has a passage of level 3 or more" in capsys.readouterr().err
 
 

@@ -262,7 +262,7 @@ def test_dry_run_counts_and_prices_and_writes_nothing(tmp_path: Path, capsys: py
     model = table(tmp_path / "t.jsonl", {"reply": "4", "prompt_tokens": 100, "completion_tokens": 1})
     cache = str(tmp_path / "c")
     more = ["--cache", cache, "--prompt", RATING]
-    assert main(arguments(passages, bank, tmp_path / "o.jsonl", *more, "--limit", "1", model=model)) == 0
+    assert main(arguments(passages, bank, tmp_path / "o.jsonl", *more, "--passages-per-query", "1", model=model)) == 0
     before = sorted(path.name for path in tmp_path.iterdir())
     capsys.readouterr()
     (tmp_path / "p.json").write_text('{"scripted:t.jsonl": {"input": 1000000, "output": 0}}')
@@ -404,8 +404,8 @@ def test_exported_replies_are_replayed(tmp_path: Path) -> None:
     ("more", "expected"),
     [
         (["--queries", "q7"], "unknown query 'q7'"),
-        (["--queries", ","], "name a query at least, and a limit of at least 1 (--queries, --limit)"),
-        (["--limit", "0"], "--limit"),
+        (["--queries", ","], "name a query at least, and a limit of at least 1 (--queries, --passages-per-query)"),
+        (["--passages-per-query", "0"], "--passages-per-query"),
         (["--replicates", "3"], "--temperature"),
         (["--max-cost", "3"], "a limit on the cost needs a price"),
         (["--prices", "nosuch.json"], "rubric_measures: nosuch.json: cannot be read (No such file or directory)\n"),

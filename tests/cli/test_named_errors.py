@@ -57,7 +57,7 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("grade graded.jsonl.gz --bank graded.jsonl.gz --model lexical -o g", "graded.jsonl.gz: is no test bank"),
         ("grade graded.jsonl.gz --model scripted:replies.jsonl --prompt Thomas --query-texts queries.tsv -o g",
          "has no text (--bank, --query-texts)"),
-        ("pool alpha.run -c docs.jsonl --queries other.tsv -o p", "anything for the queries (--queries)"),
+        ("pool alpha.run -c docs.jsonl --query-file other.tsv -o p", "anything for the queries (--query-file)"),
         ("convert graded.jsonl.gz --to item-qrels --bank one.jsonl -o q", "graded.jsonl.gz:2: unknown query 'q2'"),
         ("leaderboard labels.jsonl alpha.run -m RubricCover(rel=4)@5", "nDCG@10 (--measures)"),
         ("check board.json labels.jsonl alpha.run", "labels.jsonl: "),
@@ -67,11 +67,12 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("leaderboard argue.jsonl --argue --bank other.jsonl", "argue.jsonl: unknown query 'q1'"),
         ("qrels support.txt --bank bank.jsonl --per item", "support.txt: holds no grades of items in the bank"),
         ("grade --support labels.txt -o g --model lexical", "labels.txt"),
-        ("tournament --answers answers.tsv answers.tsv --queries queries.json --model scripted:replies.jsonl --save s",
+        ("tournament --answers answers.tsv answers.tsv --query-file queries.json --model scripted:replies.jsonl"
+         " --save s",
          "answers.tsv and 1 more: agent 'x' has two answers to query 'q1'"),
         ("combine graded.jsonl.gz --llm a --llm b --bank one.jsonl", "graded.jsonl.gz:2: unknown query 'q2'"),
         ("tournament games.jsonl", "games.jsonl: no game has a verdict (1 games without)"),
-        ("tournament --answers answers.tsv --queries queries.json --model scripted:replies.jsonl --save s",
+        ("tournament --answers answers.tsv --query-file queries.json --model scripted:replies.jsonl --save s",
          "scripted:replies.jsonl: no game has a verdict (2 games without)"),
     ],
 )  # fmt: skip

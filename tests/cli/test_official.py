@@ -130,7 +130,7 @@ def test_summary_and_lengths_stand_beside_intervals_and_are_no_runs(tmp_path: Pa
     pairs = [("support", "support"), ("not_support", "support"), ("partial_support", "support")]
     worse = [(first, "not_support") for first, _ in pairs]
     path.write_text("".join(line("a", *one) for one in pairs) + "".join(line("b", *one) for one in worse))
-    asked = ("leaderboard", path, "-m", "NuggetA", "--intervals", "--length", "--summary", "--groups", "--rounds", 50)
+    asked = ("leaderboard", path, "-m", "NuggetA", "--intervals", "--length", "--summary", "--letters", "--rounds", 50)
     status, out, _ = call(capsys, *asked, "--format", "json")
     content = checked("leaderboard", out)
     assert status == 0 and content["measures"] == ["NuggetA(rel=2,partial_rel=1)", "L"]

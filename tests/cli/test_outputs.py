@@ -61,3 +61,18 @@ def test_what_is_no_output_file(
     assert main([*BOARD, "-o", file]) == 2
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+# `power --from BOARD` reads as a sentence; answers and tables of answers go into a folder.
+_TWO_MEANINGS = {"-o", "--output", "--from"}
+
+
+def test_an_option_means_one_thing() -> None:
+    """What takes a value in one command is no switch in another, and a short name has one long one."""
+    met: dict[str, dict[tuple[bool, str], str]] = {}
+    for name in COMMANDS:
+        for action in _command_parser(name)[0]._actions:
+            for option in set(action.option_strings) - _TWO_MEANINGS:
+                long = max(action.option_strings, key=len) if len(option) == 2 else ""
+                met.setdefault(option, {})[action.nargs == 0, long] = name
+    assert {option: uses for option, uses in met.items() if len(uses) > 1} == {}

@@ -264,11 +264,31 @@ def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.
     Path("board.json").write_text(
         call(capsys, "leaderboard", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "--format", "json", "--no-overall")
     )
-    command = ("correlate", "official.tsv", "board.json", "-c", "kendall", "--rounds", "0", "--format", "tsv")
+    command = (
+        "correlate",
+        "official.tsv",
+        "board.json",
+        "--coefficients",
+        "kendall",
+        "--rounds",
+        "0",
+        "--format",
+        "tsv",
+    )
     rows = call(capsys, *command, "-m", "RubricCover@20").splitlines()
     assert rows[1].split("\t")[:3] == [name, "3", "1.0000"]
     # A grid has the levels of the scale.
-    grid = ("correlate", "official.tsv", *RECORDS_OF_MODEL, "-m", "RubricCover@20", "-c", "kendall", "--rounds", "0")
+    grid = (
+        "correlate",
+        "official.tsv",
+        *RECORDS_OF_MODEL,
+        "-m",
+        "RubricCover@20",
+        "--coefficients",
+        "kendall",
+        "--rounds",
+        "0",
+    )
     rows = [line.split("\t") for line in call(capsys, *grid, "--format", "tsv").splitlines()]
     place = rows[0].index("kendall")
     assert [row[0] for row in rows[1:]] == [f"RubricCover(rel={level})@20" for level in range(1, scale.highest + 1)]

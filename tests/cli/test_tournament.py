@@ -104,7 +104,7 @@ def test_compat_and_agents(games: Path, capsys: pytest.CaptureFixture[str]) -> N
 def play(tmp_path: Path, *answers: str, more: tuple[object, ...] = ()) -> list[object]:
     paths = [EXAMPLE / "answers" / f"{name}.jsonl" for name in answers]
     small = ["--rounds", 20, "--replays", 5, "--seed", 1]
-    base = ["--answers", *paths, "--queries", EXAMPLE / "queries.tsv", "--save", tmp_path / "games.jsonl", *small]
+    base = ["--answers", *paths, "--query-file", EXAMPLE / "queries.tsv", "--save", tmp_path / "games.jsonl", *small]
     return [*base, *(more or ("--model", "lexical"))]
 
 
@@ -159,7 +159,7 @@ BAD = {
     "nothing": ([], "name the games"),
     "not all": (
         ["--model", "lexical", "--answers", "a.jsonl"],
-        "needs queries, save (--queries, --save)",
+        "needs queries, save (--query-file, --save)",
     ),
     "without effect": (
         ["{games}", "--one-order", "--save", "x"],

@@ -157,7 +157,9 @@ def test_the_command_takes_files(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "pool.jsonl"
     run, answers = folder / "runs" / "bm25.run", folder / "answers" / "gpt.jsonl"
     arguments = ["pool", str(run), str(answers), "-c", str(folder / "docs.jsonl"), "-k", "1", "-o", str(out)]
-    assert main([*arguments, "--judgments", str(folder / "qrels.txt"), "--queries", str(folder / "queries.tsv")]) == 0
+    assert (
+        main([*arguments, "--judgments", str(folder / "qrels.txt"), "--query-file", str(folder / "queries.tsv")]) == 0
+    )
     assert [list(places(group)) for group in load_graded(out)] == [["d1", "gpt/q1/1"], ["d3"]]
     assert main(["pool", str(answers), "-o", str(out)]) == 0
     assert [list(places(group)) for group in load_graded(out)] == [["gpt/q1/1"]]

@@ -111,7 +111,7 @@ def test_a_model_plays_battles_with_bare_verdicts(tmp_path: Path, capsys: pytest
                "What is 2?\", \"reply\": \"It is close: [[A]]", "What is 3?\", \"reply\": \"[[B]]"]  # fmt: skip
     (tmp_path / "r.jsonl").write_text("".join(f'{{"contains": "{reply}"}}\n' for reply in replies))
     command = [
-        "tournament", "--answers", str(tmp_path / "a.jsonl"), "--queries", str(tmp_path / "q.tsv"),
+        "tournament", "--answers", str(tmp_path / "a.jsonl"), "--query-file", str(tmp_path / "q.tsv"),
         "--model", f"scripted:{tmp_path / 'r.jsonl'}", "--prompt", "AnswerBattle", "--save", str(tmp_path / "g.jsonl"),
         "--compat", "ragdoll", "--seed", "13", "--rounds", "5", "--retries", "0", "--prior", "0.1",
     ]  # fmt: skip
@@ -157,7 +157,7 @@ def test_what_battles_cannot_hold_and_what_would_be_lost(
     answers.write_text("".join(f'{{"query_id": "q1", "run_id": "{run}", "text": "{run}"}}\n' for run in "xy"))
     (tmp_path / "q.tsv").write_text("q1\tWhy?\n")
     before = battles.read_bytes()
-    play = ["tournament", "--answers", str(answers), "--queries", str(tmp_path / "q.tsv"), "--model", "lexical"]
+    play = ["tournament", "--answers", str(answers), "--query-file", str(tmp_path / "q.tsv"), "--model", "lexical"]
     assert main([*play, "--save", str(battles)]) == 2
     assert "holds battles of RAGDoll, which would be lost" in capsys.readouterr().err
     assert battles.read_bytes() == before

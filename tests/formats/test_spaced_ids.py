@@ -123,7 +123,7 @@ def test_pooling_finds_documents_queries_and_judgments(folder: Path, capsys: pyt
             "beta.run",
             "-c",
             "docs.jsonl",
-            "--queries",
+            "--query-file",
             "queries.tsv",
             "--judgments",
             "assessors.qrels",

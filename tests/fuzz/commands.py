@@ -123,7 +123,7 @@ evaluate {{graded.jsonl.gz}} {{bm25.run.gz}} RubricCover(rel=4)@5 -q
 evaluate {{items.qrels}} {{bm25.run}} RubricCover(rel=4)@5 -q
 evaluate {{qrels.txt}} {{bm25.run}} nDCG@10 AP -q
 leaderboard {{graded.jsonl}} {_RUNS} --bank {{questions.jsonl}} -m RubricCover(rel=4)@5
-leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --format json --checks --groups --intervals {_QUICK}
+leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --format json --checks --letters --intervals {_QUICK}
 leaderboard {{items.qrels}} {_RUNS} -m RubricCover(rel=4)@5 nDCG@5
 leaderboard {{qrels.txt}} {_RUNS} -m nDCG@5 AP --format text
 leaderboard {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} -m NuggetV NuggetA --length --summary
@@ -142,7 +142,8 @@ check-run {{reports.jsonl}} {{concise.jsonl}} --track ragtime --topics {{topics.
 qrels {{graded.jsonl}} --label max --rel 4
 qrels {{graded.jsonl}} --bank {{questions.jsonl}} --per item
 qrels {{items.qrels}} -o out/q
-correlate {{board.json}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 -c kendall spearman kendall@15 {_QUICK}
+correlate {{board.json}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 \
+ --coefficients kendall spearman kendall@15 {_QUICK}
 correlate {{one.json}} {{graded.jsonl}} --bank {{questions.jsonl}} {_QUICK}
 correlate {{board-dict.json}} {{board-wide.txt}} {_QUICK}
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4
@@ -158,10 +159,10 @@ agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4 --runs {_RUNS}
 compare {{board.json}} -m RubricCover(rel=4)@5 --baseline bm25 {_QUICK}
 compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction max-t {_QUICK} --format json
 compare {{board-trec_eval.txt}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 {_QUICK}
-pool {_RUNS} -c {{collection/}} --queries {{queries.tsv}} --judgments {{qrels.txt}} -k 5 -o out/p
-pool {{concise.jsonl}} {{thorough.jsonl}} --queries {{queries.tsv}} -o out/p
+pool {_RUNS} -c {{collection/}} --query-file {{queries.tsv}} --judgments {{qrels.txt}} -k 5 -o out/p
+pool {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries.tsv}} -o out/p
 pool {{reports.jsonl}} --whole --track rag25 --topics {{topics.jsonl}} -o out/p
-pool {{answers.tsv}} --queries {{queries.json}} -o out/p
+pool {{answers.tsv}} --query-file {{queries.json}} -o out/p
 pool -c {{example/}} -k 3 -o out/p
 grade {{passages.jsonl}} --bank {{questions.jsonl}} --model lexical -o out/g --query-texts {{queries.jsonl}}
 grade {{passages.jsonl}} --bank {{nuggetbank.jsonl}} --model lexical -o out/g --cache {{+cache2.sqlite}}
@@ -179,9 +180,9 @@ grade {{graded.jsonl}} --bank {{questions.jsonl}} --old-bank {{questions2.jsonl}
 grade --support {{reports.jsonl}} --collection {{collection/}} --model lexical -o out/g
 grade --support {{labels.jsonl}} --collection {{collection/}} --model lexical -o out/g
 grade {{passages.jsonl}} --bank {{questions.jsonl}} --first scripted:{{replies.jsonl}} --prompt {{prompt.toml}} \
- --then scripted:{{verdicts.jsonl}} --if between=0:3 --limit 1 -o out/g
+ --then scripted:{{verdicts.jsonl}} --if between=0:3 --passages-per-query 1 -o out/g
 grade {{passages.jsonl}} --bank {{questions.jsonl}} --model scripted:{{replies.jsonl}} --prompt {{prompt.toml}} \
- --items-per-call all -o out/g --limit 1
+ --items-per-call all -o out/g --passages-per-query 1
 generate {{queries.tsv}} \
  --model scripted:{{replies.jsonl}} -o out/b --dry-run --prices {{prices.json}}
 generate {{queries.jsonl}} \
@@ -200,10 +201,10 @@ tournament {{ragdoll-battles.jsonl}} {_QUICK} --replays 20 --format json
 tournament {{games.jsonl}} --assessor-games {{assessor-games.jsonl}} \
  {_QUICK} --replays 20 --format json
 tournament {{ragelo-games.csv}} --compat ragelo --format trec_eval {_QUICK} --replays 20
-tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --queries {{queries.tsv}} \
+tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries.tsv}} \
  --model scripted:{{verdicts.jsonl}} \
  --save out/g {_QUICK} --replays 20
-verify {{graded.jsonl}} --bank {{questions.jsonl}} --run {_RUNS} --item-statistics --grader-statistics
+verify {{graded.jsonl}} --bank {{questions.jsonl}} --runs {_RUNS} --item-statistics --grader-statistics
 verify {{graded.jsonl}} --verify-grading --grid-display --uncovered-passages --bad-question
 verify {{graded.jsonl}} -o out/v.html
 verify {{drawn.jsonl}} --verify-grading --order uncertainty

@@ -340,7 +340,7 @@ def make_seeds(folder: Path) -> None:
     _call("convert", "support.jsonl", "--to", "support-labels", "-o", "labels.jsonl")
     _call("grade", "passages.jsonl", "--bank", "questions.jsonl", "--model", "scripted:replies.jsonl",
           "-o", "drawn.jsonl", "--prompt", "prompt.toml", "--replicates", "2", "--temperature", "1",
-          "--limit", "2")  # fmt: skip
+          "--passages-per-query", "2")  # fmt: skip
     (folder / "graded.jsonl.gz").write_bytes(gzip.compress((folder / "graded.jsonl").read_bytes(), mtime=0))
     (folder / "bm25.run.gz").write_bytes(gzip.compress((folder / "bm25.run").read_bytes(), mtime=0))
     _call("convert", "graded.jsonl", "--to", "item-qrels", "-o", "items.qrels")

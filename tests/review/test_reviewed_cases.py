@@ -171,7 +171,7 @@ def test_a_cache_is_no_other_file_of_the_command(tmp_path: Path, capsys: pytest.
     capsys.readouterr()
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     grade = ["grade", graded, "--bank", bank, "--model", "lexical"]
-    play = ["tournament", "--model", "lexical", "--answers", graded, "--queries", bank, "--save", out]
+    play = ["tournament", "--model", "lexical", "--answers", graded, "--query-file", bank, "--save", out]
     for arguments in (
         [*grade, "-o", cache, "--cache", cache],
         [*grade, "-o", str(folder / "link"), "--cache", cache],

@@ -234,7 +234,7 @@ def test_an_endpoint_that_accepts_no_call_any_more_fails_those_and_ends_no_run(
     write_graded(tmp_path / "passages.jsonl", make_groups(1, 83))
     with serving(accepts_for=9) as server:
         command += ["--prompt", RATING, "--base-url", server.url, "--cache", str(tmp_path / "cache.sqlite")]
-        assert main([*command, "--limit", "3", "-o", str(tmp_path / "first.jsonl")]) == 0
+        assert main([*command, "--passages-per-query", "3", "-o", str(tmp_path / "first.jsonl")]) == 0
         capsys.readouterr()
         command += ["--runner", "ray", "--actors", "1", "--batch-size", "80"]
         assert main([*command, "-o", str(tmp_path / "ray.jsonl")]) == 1

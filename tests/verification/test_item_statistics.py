@@ -209,7 +209,7 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "second.run").write_text("q1 Q0 d2 1 1 x\nq2 Q0 d3 1 1 x\n")
     (tmp_path / "idle.run").write_text("q9 Q0 d2 1 1 idle\n")
     runs = [str(tmp_path / f"{name}.run") for name in ("first", "second", "idle")]
-    assert main(["verify", graded, "--item-statistics", "--run", *runs, "--format", "jsonl"]) == 0
+    assert main(["verify", graded, "--item-statistics", "--runs", *runs, "--format", "jsonl"]) == 0
     shown = capsys.readouterr()
     rows = {row["item_id"]: row for row in map(json.loads, shown.out.splitlines()) if row["report"] == "items"}
     assert [rows[name]["r_leaderboard"] for name in ("q1/a", "q1/b", "q1/c")] == [
@@ -227,10 +227,10 @@ def test_run_files_make_the_leaderboard(tmp_path: Path, capsys: pytest.CaptureFi
         "1 of 4 passages in the first 20 places have no grades",
     ):
         assert note in shown.err
-    assert main(["verify", graded, "--item-statistics", "--run", runs[2]]) == 2
+    assert main(["verify", graded, "--item-statistics", "--runs", runs[2]]) == 2
     assert "none of the 1 runs" in capsys.readouterr().err
-    assert main(["verify", graded, "--run", runs[0]]) == 2
-    assert "(--run, --item-statistics, --bank-report)" in capsys.readouterr().err
+    assert main(["verify", graded, "--runs", runs[0]]) == 2
+    assert "(--runs, --item-statistics, --bank-report)" in capsys.readouterr().err
 
 
 def test_queries_of_the_bank_without_passages_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
