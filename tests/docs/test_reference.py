@@ -29,4 +29,7 @@ def test_every_format_is_described() -> None:
 
 def test_the_site_has_every_page() -> None:
     named = set(re.findall(r": ([\w-]+\.md)$", (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
-    assert named == {path.name for path in DOCS.glob("*.md")}
+    pages = {path.name for path in DOCS.glob("*.md")}
+    assert named == pages
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (DOCS / "index.md").read_text(encoding="utf-8")))
+    assert linked == pages - {"index.md"}

@@ -22,8 +22,8 @@ def test_a_track_with_nuggets_and_assessors(
 ) -> None:
     review = pytest.importorskip("tests.review.test_app", exc_type=ImportError)
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(ROOT / "resources" / "example", "example")
-    Path("official.tsv").write_text("run_id\tscore\nthorough\t.9\nconcise\t.8\nfluent-but-empty\t.1\n")
+    [official] = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    Path("official.csv").write_text(official)
     shown = {}
     for command in map(shlex.split, re.findall(r"^rubric_measures .*$", PAGE, re.MULTILINE)):
         if "--assessor" in command:
@@ -33,6 +33,7 @@ def test_a_track_with_nuggets_and_assessors(
         assert main(files) == 0, (command, capsys.readouterr().err)
         shown[command[1], "--llm-b" in command] = capsys.readouterr().out
     assert "thorough" in shown["leaderboard", False]
+    assert "1.0000 [" in shown["correlate", False]
     # Ada gives 5 and 0, where the grader gave 3 and 5.
     assert re.search(r"^pairs +2 .*^mean difference +-1.5000", shown["agreement", True], re.MULTILINE | re.DOTALL)
 
