@@ -51,7 +51,7 @@ class Browser:
     def open(self, path: str = "") -> None:
         # On a busy machine the driver may come back before the style sheet is applied, or before the old page is gone.
         self.driver.execute_script("window.isOld = true")
-        self.driver.get(self.url + path)
+        self.driver.get(path if "://" in path else self.url + path)
         WebDriverWait(self.driver, 60).until(lambda driver: driver.execute_script(STYLED), f"{path} is not there")
 
     def find(self, selector: str) -> Any:
@@ -77,6 +77,18 @@ class Browser:
 
     def open_details(self, summary: str) -> None:
         self.driver.find_element(By.XPATH, f"//summary[starts-with(normalize-space(), {summary!r})]").click()
+
+    def download(self, selector: str) -> Path:
+        """The file that a click saves; what was saved before goes. A name that is still busy gets a number."""
+        for path in self.downloads.glob("*"):
+            path.unlink()
+        self.find(selector).click()
+
+        def saved(_: Any) -> Path | None:
+            made = list(self.downloads.glob("*"))
+            return made[0] if len(made) == 1 and made[0].suffix == ".jsonl" else None
+
+        return WebDriverWait(self.driver, 60).until(saved, "nothing was saved")
 
     def press_keys(self, *keys: str) -> None:
         """Presses keys one after the other, wherever the focus is."""

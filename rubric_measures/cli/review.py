@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the bank; commas between)",
     )
+    add("--adjudicator", metavar="NAME", default="", help="who decides what assessors differ on; it counts for all")
     server = parser.add_argument_group("server")
     server.add_argument("--port", type=int, default=8642, help="default 8642; 0 takes a free one")
     server.add_argument("--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this machine only")
@@ -112,6 +113,7 @@ def run(options: argparse.Namespace) -> int:
             audit=options.audit,
             guidelines=options.guidelines,
             assign=options.assign,
+            adjudicator=options.adjudicator,
         )
         review.next_command = _regrading
         if not makes_files:

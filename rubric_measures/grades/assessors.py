@@ -13,6 +13,7 @@ from rubric_measures.records.distributions import details_of
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, contents_of, items_of_set, kind_of_set
 
 __all__ = [
+    "ADJUDICATION",
     "BLIND_REVIEW",
     "FINAL_REVIEW",
     "HUMAN",
@@ -21,6 +22,7 @@ __all__ = [
     "grade_of_assessors",
     "grades_by_assessors",
     "held_sets",
+    "is_adjudication",
     "is_blind_set",
     "note_stale",
     "with_assessors",
@@ -30,12 +32,20 @@ HUMAN = "human:"
 # The prompt classes of what a review exports: assessors' final grades, and the first ones, given before the grader's
 # grade was shown. Agreement is computed on the second; only the first are scored.
 FINAL_REVIEW, BLIND_REVIEW = "HumanReview", "HumanReviewBlind"
+# What an adjudicator decided where assessors differ: it counts in the place of all their grades.
+ADJUDICATION = "HumanAdjudication"
 
 
 def is_blind_set(entry: ItemGradeSet) -> bool:
     """Whether a grade set holds an assessor's first, blind grades: they count for agreement, and in no score."""
     made_by = entry.prompt_info.prompt_class if entry.prompt_info is not None else ""
     return made_by == BLIND_REVIEW and entry.llm.startswith(HUMAN)
+
+
+def is_adjudication(entry: ItemGradeSet) -> bool:
+    """Whether a grade set holds what an adjudicator decided where assessors differ."""
+    made_by = entry.prompt_info.prompt_class if entry.prompt_info is not None else ""
+    return made_by == ADJUDICATION and entry.llm.startswith(HUMAN)
 
 
 def grade_of_assessors(grades: Iterable[float]) -> float:
@@ -57,7 +67,8 @@ class AssessorCount:
     Attributes:
         replaced: grades that stand in the grader's place.
         changed: of these, those that differ from the grader's, or where the grader has none.
-        split: of these, those on which assessors differ.
+        split: of these, those on which assessors differ, and nobody decided.
+        settled: of these, those that an adjudicator decided.
         elsewhere: grades of passages that the grader did not grade, which are left out.
         stale: grades that were given before the item's words or gold answers changed; they are left out.
     """
@@ -65,6 +76,7 @@ class AssessorCount:
     replaced: int = 0
     changed: int = 0
     split: int = 0
+    settled: int = 0
     elsewhere: int = 0
     stale: int = 0
 
@@ -89,6 +101,9 @@ class AssessorCount:
         )
         if self.split:
             log.warning("%s: on %d of them assessors differ; the median counts, of two the lower", source, self.split)
+        if self.settled:
+            are = "is an adjudicator's decision" if self.settled == 1 else "are an adjudicator's decisions"
+            log.warning("%s: %d of the grades by assessors %s", source, self.settled, are)
         if self.elsewhere:
             log.warning(
                 "%s: %d grades by assessors left out: the grader graded nothing of their passages",
@@ -114,11 +129,12 @@ class AssessorGrades:
     """What assessors say of one passage.
 
     Attributes:
-        grades: item_id -> the grades, one an assessor.
+        grades: item_id -> the grades that count, one an assessor; of an item that an adjudicator decided, that one.
         reasons: item_id -> what they wrote, joined.
         sets: the grade sets that hold them.
         by_assessor: `human:NAME` -> item_id -> the grade.
         stale: grades that were given before their item changed; they are not among these.
+        settled: item_id -> the grade that an adjudicator decided.
     """
 
     grades: Mapping[str, Collection[float]] = field(default_factory=dict)
@@ -126,12 +142,15 @@ class AssessorGrades:
     sets: Collection[ItemGradeSet] = ()
     by_assessor: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     stale: int = 0
+    settled: Mapping[str, float] = field(default_factory=dict)
 
 
 def grades_by_assessors(
     passage: GradedPassage, kind: str | None, items: Mapping[str, RubricItem] | None
 ) -> AssessorGrades:
     """The grades that assessors gave a passage; where one assessor graded an item twice, the later grade counts.
+
+    What an adjudicator decided binds: it is the one grade of its item, whatever assessors say.
 
     A review writes down what an item said when it was graded. Where the bank's item says something else now, the grade
     is stale and does not count. An earlier grade by the same assessor does not count either, unless it says what the
@@ -150,6 +169,7 @@ def grades_by_assessors(
     stale = _stale(entries, items)
     by_assessor: dict[str, dict[str, float]] = {}
     said: dict[str, dict[str, str]] = {}
+    settled: dict[str, tuple[str, float]] = {}
     sets: list[ItemGradeSet] = []
     for number, entry in enumerate(entries):
         grades, _ = items_of_set(entry)
@@ -161,6 +181,8 @@ def grades_by_assessors(
         if kept:
             sets.append(entry)
             by_assessor.setdefault(entry.llm, {}).update(kept)
+            if is_adjudication(entry):
+                settled.update((item_id, (entry.llm, grade)) for item_id, grade in kept.items())
             for item_id, reason in entry.answers:
                 if item_id in kept:
                     said.setdefault(item_id, {})[entry.llm] = reason
@@ -168,10 +190,14 @@ def grades_by_assessors(
     for grades in by_assessor.values():
         for item_id, grade in grades.items():
             of_items.setdefault(item_id, []).append(grade)
+    for item_id, (name, grade) in settled.items():
+        of_items[item_id] = [grade]
+        said[item_id] = {name: said.get(item_id, {}).get(name, "")}
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
     places = {(entries[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
     left = sum(item_id not in by_assessor.get(assessor, {}) for assessor, item_id in places)
-    return AssessorGrades(of_items, reasons, sets, by_assessor, left)
+    decided = {item_id: grade for item_id, (_, grade) in settled.items()}
+    return AssessorGrades(of_items, reasons, sets, by_assessor, left, decided)
 
 
 def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | None) -> dict[int, set[str]]:
@@ -240,6 +266,7 @@ def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: Assess
     count.replaced += len(theirs)
     count.changed += sum(grades.get(item_id) != grade for item_id, grade in theirs.items())
     count.split += sum(len(set(given)) > 1 for given in assessors.grades.values())
+    count.settled += len(assessors.settled)
     replies = {item_id: reply for item_id, reply in entry.answers if item_id not in theirs}
     replies.update((item_id, reason) for item_id in theirs if (reason := assessors.reasons.get(item_id)))
     made = ItemGradeSet.build(

@@ -7,8 +7,9 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import NamedTuple
 
-from rubric_measures.review._events import CellKey, Snapshot
+from rubric_measures.review._events import ADJUDICATE, CellKey, Snapshot
 from rubric_measures.review._pages import counted
+from rubric_measures.review.queues import waits_for
 from rubric_measures.review.review_data import Material
 from rubric_measures.verification.calibration import wilson_interval
 
@@ -26,6 +27,7 @@ class AssessorRow(NamedTuple):
         open: grades that differ from the grader's and wait for a decision.
         overridden: of these, those where the assessor's grade stands.
         accepted: those where the assessor took the grader's.
+        settled: those that the assessor decided for all, as the adjudicator.
         earlier: grades of the assessor that are in the records, from earlier reviews.
     """
 
@@ -35,6 +37,7 @@ class AssessorRow(NamedTuple):
     open: int
     overridden: int
     accepted: int
+    settled: int = 0
     earlier: int = 0
 
 
@@ -70,19 +73,20 @@ def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]
         earlier: assessor -> the grades that the records have of them.
     """
     before = {assessor: len(cells) for assessor, cells in (earlier or {}).items()}
-    said = [(assessor, one) for assessors in snapshot.grades.values() for assessor, one in assessors.items()]
+    said = [(assessor, one, all_of) for all_of in snapshot.grades.values() for assessor, one in all_of.items()]
     rows = []
-    for assessor in sorted({assessor for assessor, _ in said} | before.keys()):
-        mine = [one for name, one in said if name == assessor]
+    for assessor in sorted({assessor for assessor, *_ in said} | before.keys()):
+        mine = [one for name, one, _ in said if name == assessor]
         undecided = sum(one.grade is None and one.final is None for one in mine)
         rows.append(
             AssessorRow(
                 assessor,
                 len(mine),
                 undecided,
-                sum(one.final is None and one.grade is not None for one in mine),
+                sum(name == assessor and waits_for(all_of, name) for name, _, all_of in said),
                 sum(one.decision == "override" for one in mine),
                 sum(one.decision == "accept" for one in mine),
+                sum(one.decision == ADJUDICATE for one in mine),
                 before.get(assessor, 0),
             )
         )

@@ -14,9 +14,16 @@ from urllib.parse import urlencode
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.review._actions import is_done
-from rubric_measures.review._events import AssessorGrade, CellKey, Snapshot
+from rubric_measures.review._events import ADJUDICATE, AssessorGrade, CellKey, Snapshot
 from rubric_measures.review._highlights import mark_words
-from rubric_measures.review._queue_screen import check_url, choice_fields, choice_of, next_open, progress_of
+from rubric_measures.review._queue_screen import (
+    check_url,
+    choice_fields,
+    choice_of,
+    next_open,
+    progress_of,
+    queue_choice,
+)
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.queues import QueueChoice, waits_for
 from rubric_measures.review.requests import Asked, ScreenAnswer, error_page, page
@@ -48,7 +55,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
     found = review.queue(choice, snapshot)
     cells = _siblings(review, cell)
     deciding = _deciding(snapshot, asked.assessor, cells, cell)
-    rows = [_row(review, asked, snapshot, one, is_in=found.place(one) is not None) for one in cells]
+    rows = [_row(review, asked, snapshot, choice, one) for one in cells]
     current = next(one for one in rows if one["cell"] == cell)
     # Where the page went to a graded item by itself, a digit typed ahead must not change that grade.
     current["takes_keys"] = not (asked.get("auto") and current["said"] is not None)
@@ -88,13 +95,16 @@ def _grade_keys(review: Review) -> dict[int, str]:
     return {grade: str(grade) if grade >= 0 else "-" for grade in review.material.grade_names}
 
 
-def _row(review: Review, asked: Asked, snapshot: Snapshot, cell: CellKey, *, is_in: bool) -> dict[str, Any]:
+def _row(review: Review, asked: Asked, snapshot: Snapshot, choice: QueueChoice, cell: CellKey) -> dict[str, Any]:
     """One item of the screen, as its assessor may see it."""
     query = review.material.queries[cell.query_id]
     row = review.material.grade(cell)
     said = snapshot.grades.get(cell, {}).get(asked.assessor)
+    is_in = review.queue(choice, snapshot).place(cell) is not None
     done = is_done(said)
-    shown = done or not review.blind
+    # Who decides for all has to see what all say.
+    judges = choice.judges and is_in
+    shown = done or judges or not review.blind
     item = review.material.items.get((cell.query_id, cell.item_id))
     others = query.others(cell.doc_id, cell.item_id) if shown else {}
     assessors = snapshot.grades.get(cell, {}) if shown else {}
@@ -108,7 +118,9 @@ def _row(review: Review, asked: Asked, snapshot: Snapshot, cell: CellKey, *, is_
         "before": asked.assessor in review.material.earlier(cell),
         "said": said,
         "done": done,
-        "waits": waits_for(snapshot.grades.get(cell, {}), asked.assessor),
+        "judges": judges,
+        "adjudicated": snapshot.adjudicated(cell) if shown else None,
+        "waits": not judges and waits_for(snapshot.grades.get(cell, {}), asked.assessor),
         "row": row if shown else None,
         "answer": row.answer if shown else query.extracted.get((cell.doc_id, cell.item_id), ""),
         "others": {name: grade for name, grade in others.items() if name != review.material.grader},
@@ -165,7 +177,8 @@ def _onward(review: Review, asked: Asked, choice: QueueChoice, cell: CellKey) ->
     cells = cells[at:] + cells[:at]
     before = review.material.graded_by.get(asked.assessor, frozenset())
     for one in cells:
-        if found.place(one) is not None and asked.assessor not in snapshot.grades.get(one, {}) and one not in before:
+        is_open = asked.assessor not in snapshot.grades.get(one, {}) and one not in before
+        if found.place(one) is not None and (choice.judges or is_open):
             return check_url(review, choice, one)
     for one in cells:
         if waits_for(snapshot.grades.get(one, {}), asked.assessor):
@@ -180,11 +193,8 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
     """Keeps an assessor's own grade; an undecided assessor has seen nothing."""
     choice, cell = choice_of(review, asked), _cell(review, asked)
     row = review.material.grade(cell)
-    text = asked.get("grade")
-    grades = {str(grade): grade for grade in review.material.grade_names}
-    if text != "u" and text not in grades:
-        raise InputError(f"a grade is one of {', '.join(grades)}, or u for undecided, not {text!r}")
-    grade = grades.get(text)
+    grade = _asked_grade(review, asked)
+    differ = queue_choice(review, "differ", asked.assessor)
     seen = review.material.was_shown(asked.assessor, cell) or any(
         event.kind == "grade"
         and event.assessor == asked.assessor
@@ -192,9 +202,19 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
         and _is_about(event.payload, cell)
         for event in review.store.events()
     )
+    # The adjudicator may have looked at what assessors say.
+    seen |= differ.judges and review.queue(differ, review.store.snapshot()).place(cell) is not None
     blind = review.blind and not seen
     review.store.grade(asked.assessor, cell, grade, row.grade, blind=blind, note=asked.get("note"))
     return ScreenAnswer(redirect=_onward(review, asked, choice, cell))
+
+
+def _asked_grade(review: Review, asked: Asked) -> int | None:
+    text = asked.get("grade")
+    grades = {str(grade): grade for grade in review.material.grade_names}
+    if text != "u" and text not in grades:
+        raise InputError(f"a grade is one of {', '.join(grades)}, or u for undecided, not {text!r}")
+    return grades.get(text)
 
 
 def _is_about(payload: Mapping[str, Any], cell: CellKey) -> bool:
@@ -206,9 +226,11 @@ def _said(review: Review, asked: Asked, cell: CellKey) -> AssessorGrade | None:
 
 
 def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
-    """Accepts the grader's grade, or keeps the assessor's."""
+    """Accepts the grader's grade, or keeps the assessor's; of the adjudicator, decides for all."""
     choice, cell = choice_of(review, asked), _cell(review, asked)
     row = review.material.grade(cell)
+    if asked.get("decision") == ADJUDICATE:
+        return _adjudicate(review, asked, choice, cell)
     said = _said(review, asked, cell)
     decision = asked.get("decision")
     grade = row.grade if decision == "accept" else (said.grade if said else None)
@@ -218,6 +240,16 @@ def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
         raise InputError(f"there is nothing to keep: you and the grader both say {grade}")
     reason = asked.get("reason") or (said.reason if said else "")
     review.store.decide(asked.assessor, cell, decision, grade, reason)
+    return ScreenAnswer(redirect=_onward(review, asked, choice, cell))
+
+
+def _adjudicate(review: Review, asked: Asked, choice: QueueChoice, cell: CellKey) -> ScreenAnswer:
+    grade = _asked_grade(review, asked)
+    if not choice.judges:
+        raise InputError("only the adjudicator decides what assessors differ on")
+    if grade is None or review.queue(choice, review.store.snapshot()).place(cell) is None:
+        raise InputError("assessors do not differ there, or it was decided already; the undo takes a decision back")
+    review.store.decide(asked.assessor, cell, ADJUDICATE, grade, asked.get("note"))
     return ScreenAnswer(redirect=_onward(review, asked, choice, cell))
 
 
@@ -237,7 +269,10 @@ def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
     payload, undone = done.event.payload, {"undone": str(done.undo.event_id)}
     if "doc_id" in payload:
         cell = CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
-        return ScreenAnswer(redirect=check_url(review, choice_of(review, asked), cell, **undone))
+        # What was decided for all is open again in the adjudicator's queue alone.
+        was_decided = payload.get("decision") == ADJUDICATE
+        choice = queue_choice(review, "differ", asked.assessor) if was_decided else choice_of(review, asked)
+        return ScreenAnswer(redirect=check_url(review, choice, cell, **undone))
     key = str(payload.get("key") or next(iter(payload.get("keys", [])), ""))
     states = review.store.snapshot().items
     query_id = states[key].item.query_id if key in states else str(payload.get("query_id", ""))

@@ -12,6 +12,8 @@ from rubric_measures.grades.assessors import grade_of_assessors
 EDITS = ("item_add", "item_edit", "item_retire", "item_split", "item_merge")
 # The source of grades that come from a page without a server; their times are the page's.
 PAGE = "static page"
+# The decision of an adjudicator, which binds.
+ADJUDICATE = "adjudicate"
 
 
 class CellKey(NamedTuple):
@@ -53,7 +55,8 @@ class AssessorGrade:
         first: the first grade that the assessor gave; stays when it is changed. None while there was none.
         blind: whether the first grade was given before the grader's grade was shown.
         final: the grade after the decision; None while undecided.
-        decision: `agree`, `accept` (the grader's grade), `override` (the assessor's), or empty while open.
+        decision: `agree`, `accept` (the grader's grade), `override` (the assessor's), `adjudicate` (what assessors
+            differ on was decided), or empty while open.
         reason: what the assessor wrote beside it.
         event_id: the last event about it.
         time: of that event.
@@ -69,6 +72,16 @@ class AssessorGrade:
     event_id: int
     time: str
     first_time: str = ""
+
+
+def adjudicated(said: Mapping[str, AssessorGrade]) -> tuple[str, float] | None:
+    """Who decided a cell, and how: the latest decision of an adjudicator; None where there is none."""
+    decided = [
+        (one.event_id, name, one.final)
+        for name, one in said.items()
+        if one.decision == ADJUDICATE and one.final is not None
+    ]
+    return max(decided)[1:] if decided else None
 
 
 class Version(NamedTuple):
@@ -163,13 +176,23 @@ class Snapshot:
         """(query_id, item_id) -> the items that are in the bank now."""
         return {state.place: state for state in self.items.values() if not state.retired}
 
-    def final(self, cell: CellKey, earlier: Mapping[str, float] | None = None) -> float | None:
+    def adjudicated(self, cell: CellKey) -> tuple[str, float] | None:
+        """Who decided a cell that assessors differ on, and how; None where nobody did."""
+        return adjudicated(self.grades.get(cell, {}))
+
+    def final(
+        self, cell: CellKey, earlier: Mapping[str, float] | None = None, settled: float | None = None
+    ) -> float | None:
         """The grade of a cell by assessors, as `grade_of_assessors`; None where nobody gave a final one.
 
         Args:
             cell: the cell.
             earlier: assessor -> grade in the records; counts until the assessor has a final one in this review.
+            settled: what an adjudicator decided in the records; binds until one decides in this review.
         """
+        decided = self.adjudicated(cell)
+        if decided is not None or settled is not None:
+            return settled if decided is None else decided[1]
         said = dict(earlier or {})
         said.update(
             (assessor, one.final) for assessor, one in self.grades.get(cell, {}).items() if one.final is not None

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.grades.assessors import grade_of_assessors
 from rubric_measures.grades.compiled import Grades, QueryGrades, build_query
 from rubric_measures.leaderboards.runs import score_runs
 from rubric_measures.leaderboards.scoring import Tally, make_cell
@@ -115,10 +114,7 @@ class Scores:
             original.setdefault(query_id, QueryGrades(query_id, items, {}))
         self.before = self._score(original)
         # What assessors said in earlier reviews: (doc_id, item_id) -> grade; in how many they differ from the grader.
-        self._earlier = {
-            query_id: {place: grade_of_assessors(given.values()) for place, given in query.assessors.items()}
-            for query_id, query in material.queries.items()
-        }
+        self._earlier = {query_id: query.earlier_grades for query_id, query in material.queries.items()}
         self._differ = {
             query_id: sum(_differs(material.queries[query_id], place, grade) for place, grade in finals.items())
             for query_id, finals in self._earlier.items()
@@ -172,7 +168,7 @@ class Scores:
         """query_id -> assessors' final grades, and the items in the bank, of the queries that assessors touched."""
         finals: dict[str, dict[tuple[str, str], float]] = {}
         for cell in snapshot.grades:
-            final = snapshot.final(cell, self.material.earlier(cell))
+            final = snapshot.final(cell, self.material.earlier(cell), self.material.settled(cell))
             if final is not None and snapshot.final(cell) is not None:
                 of_query = finals.setdefault(cell.query_id, dict(self._earlier.get(cell.query_id, {})))
                 of_query[cell.doc_id, cell.item_id] = final
@@ -320,9 +316,9 @@ def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey,
     for cell in snapshot.grades:
         if snapshot.final(cell) is None or (cell.query_id, cell.item_id) in left:
             continue
-        earlier = material.earlier(cell)
-        grade = grade_of_assessors(earlier.values()) if earlier else material.grade(cell).grade
-        final = snapshot.final(cell, earlier)
+        before = material.queries[cell.query_id].earlier_grades
+        grade = before.get((cell.doc_id, cell.item_id), material.grade(cell).grade)
+        final = snapshot.final(cell, material.earlier(cell), material.settled(cell))
         if final is not None and final != grade:
             rows.append((cell, grade, final))
     return sorted(rows)

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.review._agreement import audit_estimate, sample_precision
-from rubric_measures.review._events import AssessorGrade, CellKey, Snapshot
+from rubric_measures.review._events import ADJUDICATE, AssessorGrade, CellKey, Snapshot
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.export import static_page
 from rubric_measures.review.queues import CellQueue, Order, QueueChoice, QueueEntry
@@ -33,7 +33,7 @@ _ORDERS: dict[Order, tuple[str, str]] = {
     "disagreement": ("Graders disagree", "Where graders or assessors say different things, so that one is wrong."),
     "differ": (
         "Assessors differ",
-        "To talk over and settle: change your grade, or let the median stand. Who was given no queries adds a grade.",
+        "To settle: change your grade, or let the median stand. What the adjudicator decides here counts for all.",
     ),
     "uncertainty": ("Grader least certain", "Where the grader gave its own grade the least probability."),
     "query": ("All grades, query by query", "To check whole queries, passage by passage."),
@@ -55,15 +55,16 @@ def choice_of(review: Review, asked: Asked, default: Order = "query") -> QueueCh
     if query_id and query_id not in review.material.queries:
         raise InputError(f"the records have no query {query_id!r}")
     size = min(max(asked.number("size", review.audit), 1), 100_000)
-    return _choice(review, order, asked.assessor, query_id, asked.number("seed", 0), size)
+    return queue_choice(review, order, asked.assessor, query_id, asked.number("seed", 0), size)
 
 
-def _choice(
+def queue_choice(
     review: Review, order: Order, assessor: str, query_id: str = "", seed: int = 0, size: int | None = None
 ) -> QueueChoice:
+    """The queue of an order, for an assessor."""
     given = review.assignments.get(assessor, ())
     mine = assessor if order in ("decide", "differ") else ""
-    judges = order == "differ" and bool(review.assignments) and not given
+    judges = order == "differ" and bool(assessor) and assessor == review.adjudicator
     return QueueChoice(order, query_id, seed, review.audit if size is None else size, mine, given, judges)
 
 
@@ -129,7 +130,7 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
     query_id = choice_of(review, asked).query_id
     cards = []
     for order, (name, purpose) in _ORDERS.items():
-        choice = _choice(review, order, asked.assessor, query_id)
+        choice = queue_choice(review, order, asked.assessor, query_id)
         found = review.queue(choice, snapshot)
         first = next_open(review, snapshot, choice, asked.assessor, 0)
         cards.append(
@@ -226,7 +227,7 @@ def state_of_grade(said: AssessorGrade | None, graded_before: bool) -> str:
     if said is None:
         return "graded before" if graded_before else "open"
     if said.final is not None:
-        return {"override": "kept yours", "accept": "accepted"}.get(said.decision, "done")
+        return {"override": "kept yours", "accept": "accepted", ADJUDICATE: "decided"}.get(said.decision, "done")
     return "to decide" if said.grade is not None else "undecided"
 
 

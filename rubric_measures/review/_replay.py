@@ -9,7 +9,17 @@ from typing import NamedTuple
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.review._bank_edits import apply_edit
-from rubric_measures.review._events import EDITS, PAGE, AssessorGrade, CellKey, Event, ItemState, Snapshot, Version
+from rubric_measures.review._events import (
+    ADJUDICATE,
+    EDITS,
+    PAGE,
+    AssessorGrade,
+    CellKey,
+    Event,
+    ItemState,
+    Snapshot,
+    Version,
+)
 
 
 def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str, str]] = frozenset()) -> Snapshot:
@@ -107,6 +117,9 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         mine, first, blind = (before.grade, before.first, before.blind) if before else (None, None, False)
         made = AssessorGrade(mine, first, blind, grade, say["decision"], say["reason"], event.event_id, event.time)
         made = replace(made, first_time=before.first_time if before else "")
+    if before is not None and before.decision == ADJUDICATE != say.get("decision"):
+        # What was decided for all stays, whatever the adjudicator says as an assessor.
+        made = replace(made, final=before.final, decision=ADJUDICATE)
     of_cell[event.assessor] = made
 
 

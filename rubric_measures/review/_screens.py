@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlencode
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.review._actions import about, kind_of
@@ -14,7 +13,15 @@ from rubric_measures.review._check_screen import check, post_decide, post_grade,
 from rubric_measures.review._events import Snapshot
 from rubric_measures.review._queue_screen import queue, queue_file
 from rubric_measures.review.export import Exported, export_review, inside
-from rubric_measures.review.requests import Asked, ScreenAnswer, checked_assessor, error_page, local_path, page
+from rubric_measures.review.requests import (
+    Asked,
+    ScreenAnswer,
+    assessor_link,
+    checked_assessor,
+    error_page,
+    local_path,
+    page,
+)
 from rubric_measures.review.session import Review
 
 __all__ = [
@@ -54,6 +61,7 @@ def progress(review: Review, asked: Asked) -> ScreenAnswer:
         assessors=[(row, _given(review, row.assessor)) for row in _rows(review, snapshot)],
         agreements=review.agreements(snapshot),
         few=FEW,
+        adjudicator=review.adjudicator,
         events=events,
         kinds={event.event_id: kind_of(review, asked.assessor, event) for event in events},
         about={event.event_id: about(review, event) for event in events},
@@ -62,8 +70,8 @@ def progress(review: Review, asked: Asked) -> ScreenAnswer:
 
 
 def _rows(review: Review, snapshot: Snapshot) -> list[AssessorRow]:
-    """What everybody did; who was given queries stands there from the beginning."""
-    rows = {name: AssessorRow(name, 0, 0, 0, 0, 0) for name in review.assignments}
+    """What everybody did; who has a link of their own stands there from the beginning."""
+    rows = {name: AssessorRow(name, 0, 0, 0, 0, 0) for name in review.link_names}
     rows |= {row.assessor: row for row in progress_rows(snapshot, review.material.graded_by)}
     return [rows[name] for name in sorted(rows)]
 
@@ -73,19 +81,19 @@ def _given(review: Review, assessor: str) -> dict[str, object]:
     queries = review.assignments.get(assessor, ())
     ranges = review.material.ranges
     total = sum(len(ranges[one]) for one in queries if one in ranges) if queries else len(review.material.cells)
-    link = "/as?" + urlencode({"name": assessor}) if queries else ""
+    link = assessor_link(assessor, review.token) if assessor in review.link_names else ""
     return {"total": total, "queries": queries, "link": link}
 
 
 def work_as(review: Review, asked: Asked) -> ScreenAnswer:
-    """The link of an assessor who was given queries: this browser is theirs from now on.
+    """The link of an assessor who was given queries, or of the adjudicator: this browser is theirs from now on.
 
     Raises:
-        UnknownNameError: nobody of that name was given any.
+        UnknownNameError: nobody of that name has a link.
     """
     name = checked_assessor(asked.get("name"))
-    if name not in review.assignments:
-        raise UnknownNameError("assessor with queries of their own", name, review.assignments)
+    if name not in review.link_names:
+        raise UnknownNameError("assessor with a link of their own", name, review.link_names)
     return ScreenAnswer(redirect="/", assessor=name)
 
 

@@ -233,12 +233,13 @@ def _finish(answer: ScreenAnswer, visit: _Visit, access: Access) -> Any:
     if answer.file_name:
         headers["content-disposition"] = f'attachment; filename="{answer.file_name}"'
     response = _response(answer.content, 303 if answer.redirect else answer.status, **headers)
+    # Not strict: whoever follows a link in a mail or in a report is who they are. Forms carry a token of their own.
     if visit.is_new:
-        response.set_cookie(_SESSION, visit.session, httponly=True, samesite="strict", path="/")
+        response.set_cookie(_SESSION, visit.session, httponly=True, samesite="lax", path="/")
     if visit.shown_token:
-        response.set_cookie(_PASS, access.pass_of(), httponly=True, samesite="strict", path="/")
+        response.set_cookie(_PASS, access.pass_of(), httponly=True, samesite="lax", path="/")
     if answer.assessor:
         response.set_cookie(
-            _ASSESSOR, quote(answer.assessor, safe=""), httponly=True, samesite="strict", path="/", max_age=31536000
+            _ASSESSOR, quote(answer.assessor, safe=""), httponly=True, samesite="lax", path="/", max_age=31536000
         )
     return response

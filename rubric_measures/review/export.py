@@ -15,9 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from rubric_measures.base.entities import ItemKind, content_hash, item_content
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
-from rubric_measures.base.tables import inert
 from rubric_measures.formats.bank import read_bank, write_bank
-from rubric_measures.grades.assessors import BLIND_REVIEW, FINAL_REVIEW, HUMAN, is_blind_set
+from rubric_measures.grades.assessors import (
+    ADJUDICATION,
+    BLIND_REVIEW,
+    FINAL_REVIEW,
+    HUMAN,
+    is_adjudication,
+    is_blind_set,
+)
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
@@ -31,7 +37,8 @@ from rubric_measures.records.models import (
 from rubric_measures.review._agreement import open_note
 from rubric_measures.review._bank_edits import edited_entries
 from rubric_measures.review._bank_formats import made_banks, write_banks
-from rubric_measures.review._events import PAGE, CellKey, Event, Snapshot
+from rubric_measures.review._events import ADJUDICATE, PAGE, CellKey, Snapshot
+from rubric_measures.review._export_rows import GRADE_COLUMNS, audit_lines, grade_rows
 from rubric_measures.review._importing import PageGrade, TakenIn
 from rubric_measures.review._pages import counted
 from rubric_measures.review._stale_items import left_grades, left_items, left_note, words_of
@@ -45,10 +52,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Exported",
-    "audit_lines",
     "corrected_groups",
     "export_review",
-    "grade_rows",
     "import_grades",
     "inside",
     "static_page",
@@ -58,10 +63,6 @@ __all__ = [
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 NAMES = ("graded.jsonl.gz", "bank.jsonl", "audit.jsonl", "grades.csv")
-_COLUMNS = (
-    *("assessor", "query_id", "doc_id", "item_id", "grader_grade", "first_grade", "first_time", "blind"),
-    *("grade", "decision", "final_grade", "time", "note"),
-)
 
 
 def inside(project: Path, name: str) -> Path:
@@ -139,7 +140,7 @@ def export_review(
             stream.write(line)
     with atomic_writer(paths[3]) as stream:
         rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow(_COLUMNS)
+        rows.writerow(GRADE_COLUMNS)
         rows.writerows(grade_rows(material, snapshot))
     write_graded(paths[0], corrected_groups(material, snapshot))
     write_bank(paths[1], entries)
@@ -151,25 +152,29 @@ def export_review(
     return Exported([str(path) for path in paths], notes, waiting)
 
 
-# Assessor and whether the grades are first, blind ones -> item_id -> grade and reason, in one passage.
-_Said = Mapping[tuple[str, bool], Mapping[str, tuple[float, str]]]
+# Assessor and prompt class (first and blind, final, or decided) -> item_id -> grade and reason, in one passage.
+_Said = Mapping[tuple[str, str], Mapping[str, tuple[float, str]]]
 
 
 def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPassages]:
-    """The records with assessors' grades appended, by `human:NAME`: the final ones, and the first, blind ones.
+    """The records with assessors' grades appended, by `human:NAME`: final ones, first and blind ones, and decided ones.
 
-    Each are a grade set of their own (prompt class `HumanReview`, and `HumanReviewBlind`), one a passage. The second
-    are there also while a grade waits for a decision, so that agreement with the grader is that of all blind grades.
+    Each are a grade set of their own (prompt class `HumanReview`, `HumanReviewBlind`, and `HumanAdjudication` of what
+    an adjudicator decided), one a passage. The blind ones are there also while a grade waits for a decision, so that
+    agreement with the grader is that of all blind grades. Of several adjudicators the latest decision is there.
     What was in the records stays as it was; a grade set that is there already, from an earlier export, is not repeated.
     """
-    by_passage: dict[tuple[str, str], dict[tuple[str, bool], dict[str, tuple[float, str]]]] = {}
+    by_passage: dict[tuple[str, str], dict[tuple[str, str], dict[str, tuple[float, str]]]] = {}
     for cell, assessors in snapshot.grades.items():
+        adjudicator = (snapshot.adjudicated(cell) or ("",))[0]
         for assessor, said in assessors.items():
             of_passage = by_passage.setdefault((cell.query_id, cell.doc_id), {})
-            if said.final is not None:
-                of_passage.setdefault((assessor, False), {})[cell.item_id] = said.final, said.reason
+            is_decision = said.decision == ADJUDICATE
+            if said.final is not None and (not is_decision or assessor == adjudicator):
+                prompt = ADJUDICATION if is_decision else FINAL_REVIEW
+                of_passage.setdefault((assessor, prompt), {})[cell.item_id] = said.final, said.reason
             if said.blind and said.first is not None:
-                of_passage.setdefault((assessor, True), {})[cell.item_id] = said.first, ""
+                of_passage.setdefault((assessor, BLIND_REVIEW), {})[cell.item_id] = said.first, ""
     states = _contents(material, snapshot)
     for group in material.groups:
         contents = states.get(group.query_id, {})
@@ -209,21 +214,25 @@ def _renewed(passage: GradedPassage, made: _Said, contents: Mapping[str, _Conten
     if not corrected:
         return made
     found = {source: dict(grades) for source, grades in made.items()}
-    sources = {(entry.llm, is_blind_set(entry)) for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}
-    for name, is_blind in sources:
-        for item_id, (grade, reason, content) in _said_by(name, is_blind, passage.exam_grades or ()).items():
+    sources = {(entry.llm, _prompt_of(entry)) for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}
+    for name, prompt in sources:
+        for item_id, (grade, reason, content) in _said_by(name, prompt, passage.exam_grades or ()).items():
             if item_id in corrected and content == contents[item_id].before:
-                found.setdefault((name.removeprefix(HUMAN), is_blind), {}).setdefault(item_id, (grade, reason))
+                found.setdefault((name.removeprefix(HUMAN), prompt), {}).setdefault(item_id, (grade, reason))
     return found
+
+
+def _prompt_of(entry: ItemGradeSet) -> str:
+    """Which of the three kinds of an assessor's grades a set holds; what other programs wrote is final."""
+    return BLIND_REVIEW if is_blind_set(entry) else ADJUDICATION if is_adjudication(entry) else FINAL_REVIEW
 
 
 def _with_assessors(
     passage: GradedPassage, made: _Said, material: Material, query_id: str, contents: Mapping[str, _Content]
 ) -> GradedPassage:
     entries = list(passage.exam_grades or ())
-    for (assessor, is_blind), grades in sorted(made.items()):
-        known = _said_by(f"{HUMAN}{assessor}", is_blind, entries)
-        prompt = BLIND_REVIEW if is_blind else FINAL_REVIEW
+    for (assessor, prompt), grades in sorted(made.items()):
+        known = _said_by(f"{HUMAN}{assessor}", prompt, entries)
         kinds: dict[ItemKind, dict[str, tuple[float, str]]] = {}
         for item_id, value in grades.items():
             kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
@@ -243,44 +252,15 @@ def _with_assessors(
     return passage.model_copy(update={"exam_grades": entries})
 
 
-def _said_by(assessor: str, is_blind: bool, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[float, str, str]]:
+def _said_by(assessor: str, prompt: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[float, str, str]]:
     """item_id -> the last grade of an assessor in a passage, its reason, and what the item then said (if known)."""
     found: dict[str, tuple[float, str, str]] = {}
     for entry in entries:
-        if entry.llm == assessor and is_blind_set(entry) == is_blind:
+        if entry.llm == assessor and _prompt_of(entry) == prompt:
             reasons, contents = dict(entry.answers), contents_of(entry)
             for item_id, grade in grade_of_items(entry).items():
                 found[item_id] = grade, reasons.get(item_id, ""), contents.get(item_id, "")
     return found
-
-
-def grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object, ...]]:
-    """Who graded what, when, blind or not, and what came of it: a row a grade of this review, as `_COLUMNS` says.
-
-    `decision` is `agree`, `override` (theirs stands), `accept` (the grader's), `to decide`, or empty while undecided.
-    """
-    for cell, assessors in snapshot.grades.items():
-        grader = material.grade(cell).grade
-        for name, said in sorted(assessors.items()):
-            decision = said.decision or ("to decide" if said.grade is not None and said.final is None else "")
-            first = (grader, said.first, said.first_time, "yes" if said.blind else "no")
-            row = (name, *cell, *first, said.grade, decision, said.final, said.time, said.reason)
-            yield tuple(inert(value) if isinstance(value, str) else value for value in row)
-
-
-def audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
-    """One JSON line an event, oldest first; `undone` says whether it was taken back."""
-    for event in events:
-        line = {
-            "event": event.event_id,
-            "time": event.time,
-            "person": event.assessor,
-            "kind": event.kind,
-            "uid": event.uid,
-            "undone": event.event_id in snapshot.undone,
-            **{"payload": dict(event.payload)},
-        }
-        yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
 def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Material) -> tuple[int, int]:

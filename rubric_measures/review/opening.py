@@ -39,6 +39,7 @@ def open_review(
     audit: int = 100,
     guidelines: str | os.PathLike[str] | None = None,
     assign: Sequence[str] = (),
+    adjudicator: str = "",
 ) -> Review:
     """Opens a review; its store is to be closed.
 
@@ -53,6 +54,7 @@ def open_review(
         audit: how many grades the random audit sample has.
         guidelines: a file of instructions for assessors, in Markdown; None for none.
         assign: `NAME=QUERIES` of each assessor who works on some queries only, see `parse_assignments`.
+        adjudicator: who decides what assessors differ on.
 
     Raises:
         InputError: a file cannot be read, or the state belongs to other records or another bank.
@@ -93,6 +95,7 @@ def open_review(
         audit,
         instructions,
         assignments,
+        checked_assessor(adjudicator) if adjudicator else "",
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.sorting import Gap
 from rubric_measures.grades.assessors import HUMAN
-from rubric_measures.review._events import AssessorGrade, CellKey
+from rubric_measures.review._events import AssessorGrade, CellKey, adjudicated
 from rubric_measures.review.review_data import Material, QueryMaterial
 
 __all__ = [
@@ -53,8 +53,7 @@ class QueueChoice:
         size: of the audit sample.
         assessor: who asks, of the orders `decide` and `differ`; empty in others.
         queries: only these queries, where the assessor was given some; empty takes all.
-        judges: of the order `differ`: the assessor was given no queries where others were, and settles what they
-            differ on.
+        judges: of the order `differ`: the assessor is the adjudicator, who decides what others differ on.
     """
 
     order: Order = "disagreement"
@@ -159,13 +158,15 @@ def make_queue(
 
 
 def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
-    """Whether an assessor's grade of a cell differs from the grader's, and nobody said yet which one stands."""
+    """Whether an assessor's grade of a cell differs from the grader's, and nobody said yet which grade stands."""
     mine = said.get(assessor)
-    return mine is not None and mine.grade is not None and mine.final is None
+    return mine is not None and mine.grade is not None and mine.final is None and adjudicated(said) is None
 
 
 def _is_split(material: Material, cell: CellKey, said: Mapping[str, AssessorGrade], choice: QueueChoice) -> bool:
-    """Whether assessors differ on a cell, and the one who asks has not still to grade it blindly."""
+    """Whether assessors differ on a cell, nobody decided it, and the one who asks has not still to grade it blindly."""
+    if adjudicated(said) is not None or material.settled(cell) is not None:
+        return False
     grades = dict(material.earlier(cell))
     for name, one in said.items():
         if (grade := one.grade if one.final is None else one.final) is not None:

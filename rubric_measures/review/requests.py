@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.grades.assessors import HUMAN
@@ -14,7 +15,7 @@ from rubric_measures.review._pages import render
 from rubric_measures.review.queues import QueueChoice
 from rubric_measures.review.session import Review
 
-__all__ = ["Asked", "ScreenAnswer", "checked_assessor", "error_page", "local_path", "page"]
+__all__ = ["Asked", "ScreenAnswer", "assessor_link", "checked_assessor", "error_page", "local_path", "page"]
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,11 @@ def checked_assessor(name: str) -> str:
     if not name or len(name) > 60 or any(unicodedata.category(char).startswith("C") for char in name):
         raise InputError("a name has 1 to 60 visible characters")
     return name
+
+
+def assessor_link(name: str, token: str | None) -> str:
+    """The path under which a browser becomes an assessor's; with the token, where one is needed."""
+    return "/as?" + urlencode({"name": name, **({"token": token} if token else {})}, quote_via=quote)
 
 
 def local_path(target: str) -> str:

@@ -17,7 +17,7 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.scales import HELD, SELF_RATING, Scale, known_scale
 from rubric_measures.formats.bank import load_bank
-from rubric_measures.grades.assessors import HUMAN, grades_by_assessors, is_blind_set
+from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors, is_blind_set
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, scale_of_set
 from rubric_measures.grades.loading import RecordQuery, select_query
@@ -61,6 +61,7 @@ class QueryMaterial:
         assessors: (doc_id, item_id) -> assessor -> grade, of those grades by assessors.
         graded_once: (doc_id, item_id) -> assessors who graded other words or gold answers of the item, in the records:
             these grades do not count, and their assessors saw the grader's.
+        settled: (doc_id, item_id) -> the grade that an adjudicator decided, in the records.
     """
 
     query_id: str
@@ -71,6 +72,13 @@ class QueryMaterial:
     record: RecordQuery
     assessors: Mapping[tuple[str, str], Mapping[str, float]]
     graded_once: Mapping[tuple[str, str], Collection[str]]
+    settled: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    @cached_property
+    def earlier_grades(self) -> Mapping[tuple[str, str], float]:
+        """(doc_id, item_id) -> the one grade of assessors that the records have."""
+        found = {place: grade_of_assessors(given.values()) for place, given in self.assessors.items()}
+        return found | dict(self.settled)
 
     def others(self, doc_id: str, item_id: str) -> dict[str, float]:
         """grader -> grade of one passage and item, of graders on the main one's scale and assessors (`human:NAME`)."""
@@ -175,6 +183,11 @@ class Material:
         query = self.queries.get(cell.query_id)
         return query.assessors.get((cell.doc_id, cell.item_id), {}) if query is not None else {}
 
+    def settled(self, cell: CellKey) -> float | None:
+        """The grade of a cell that an adjudicator decided, in the records."""
+        query = self.queries.get(cell.query_id)
+        return query.settled.get((cell.doc_id, cell.item_id)) if query is not None else None
+
     def was_shown(self, assessor: str, cell: CellKey) -> bool:
         """Whether an assessor graded a cell in an earlier review, and was shown the grader's grade there."""
         query = self.queries.get(cell.query_id)
@@ -259,7 +272,7 @@ def load_material(
     for group, whole in zip(machine, groups, strict=True):
         query = checked[group.query_id]
         passages = {passage.doc_id: passage for passage in query.passages}
-        assessors, graded_once = _assessors(whole, passages, found.kind, the_bank)
+        assessors, graded_once, settled = _assessors(whole, passages, found.kind, the_bank)
         queries[group.query_id] = QueryMaterial(
             group.query_id,
             query.text,
@@ -269,6 +282,7 @@ def load_material(
             select_query(whole, overriding, the_bank),
             assessors,
             graded_once,
+            settled,
         )
     if overriding.assessor_count.found:
         overriding.assessor_count.note(name)
@@ -355,16 +369,18 @@ def _by_machines(group: QueryPassages) -> QueryPassages:
 
 def _assessors(
     group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
-) -> tuple[dict[tuple[str, str], dict[str, float]], dict[tuple[str, str], set[str]]]:
-    """(doc_id, item_id) -> assessor -> grade: those that count in the place of the grader's; and whose are stale."""
+) -> tuple[dict[tuple[str, str], dict[str, float]], dict[tuple[str, str], set[str]], dict[tuple[str, str], float]]:
+    """(doc_id, item_id) -> assessor -> grade, of those that are not stale; whose are; and what was decided."""
     items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
     found: dict[tuple[str, str], dict[str, float]] = {}
     once: dict[tuple[str, str], set[str]] = {}
+    settled: dict[tuple[str, str], float] = {}
     for passage in group.passages:
         # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
         if not passages[passage.doc_id].grades:
             continue
         assessors = grades_by_assessors(passage, kind, items)
+        settled.update(((passage.doc_id, item_id), grade) for item_id, grade in assessors.settled.items())
         for name, grades in assessors.by_assessor.items():
             for item_id, grade in grades.items():
                 found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade
@@ -372,7 +388,7 @@ def _assessors(
             for name, all_of_them in grades_by_assessors(passage, kind, None).by_assessor.items():
                 for item_id in all_of_them.keys() - assessors.by_assessor.get(name, {}).keys():
                     once.setdefault((passage.doc_id, item_id), set()).add(name.removeprefix(HUMAN))
-    return found, once
+    return found, once, settled
 
 
 def _with_assessors(

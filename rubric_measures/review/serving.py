@@ -6,10 +6,11 @@ import logging
 import secrets
 import socket
 from collections.abc import Iterable, Sequence
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
+from rubric_measures.review.requests import assessor_link
 from rubric_measures.review.safety import ANY_ADDRESS, Access, is_loopback
 from rubric_measures.review.session import Review
 
@@ -44,17 +45,18 @@ def serve(
     from rubric_measures.review.app import make_app
 
     uvicorn = require("uvicorn", "review")
-    token = token or (None if is_loopback(bind) else secrets.token_urlsafe(24))
+    token = review.token = token or (None if is_loopback(bind) else secrets.token_urlsafe(24))
     app = make_app(review, Access(frozenset(hosts), review.store.secret(), token))
     listener = listen(bind, port)
     # All addresses of the machine have no name of their own that a browser elsewhere could open.
     name = host_name[0] if bind in ANY_ADDRESS else bind
     shown = f"[{name}]" if ":" in name else name
-    address = f"http://{shown}:{listener.getsockname()[1]}/" + (f"?token={quote(token)}" if token else "")
-    _LOG.info("review at %s (Ctrl-C stops; everything is kept in %s)", address, review.store.path)
-    for assessor in review.assignments:
-        query = urlencode({"name": assessor, **({"token": token} if token else {})}, quote_via=quote)
-        _LOG.info("%s works at http://%s:%d/as?%s", assessor, shown, listener.getsockname()[1], query)
+    address = f"http://{shown}:{listener.getsockname()[1]}/"
+    start = address + (f"?token={quote(token)}" if token else "")
+    _LOG.info("review at %s (Ctrl-C stops; everything is kept in %s)", start, review.store.path)
+    for name in review.link_names:
+        works = "decides what assessors differ on" if name == review.adjudicator else "works"
+        _LOG.info("%s %s at %s", name, works, address + assessor_link(name, token).removeprefix("/"))
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -54,6 +54,8 @@ class Review:
         audit: how many grades the random audit sample has.
         guidelines: instructions for assessors, as HTML; empty where there are none.
         assignments: assessor -> the queries that they were given; others work on all.
+        adjudicator: who decides what assessors differ on; empty where nobody does.
+        token: what other machines have to show; None where only this machine can connect.
         next_command: (records, bank) -> what to type to grade the items that wait for grades; the command line says it.
     """
 
@@ -67,6 +69,8 @@ class Review:
     audit: int = 100
     guidelines: str = ""
     assignments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    adjudicator: str = ""
+    token: str | None = None
     next_command: Callable[[str, str], str] | None = None
     # Two locks: nobody who wants a queue waits for a leaderboard.
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -80,6 +84,11 @@ class Review:
     _items: ItemScores | None = None
     _impact: tuple[int, list[Impact]] | None = None
     _agreements: tuple[int, list[AgreementRow]] | None = None
+
+    @property
+    def link_names(self) -> list[str]:
+        """Those who work under a link of their own: who was given queries, and the adjudicator."""
+        return list(dict.fromkeys([*self.assignments, *([self.adjudicator] if self.adjudicator else [])]))
 
     def prepare(self) -> None:
         """Computes what every screen needs, before the first one is asked for."""

@@ -20,7 +20,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.scales import SELF_RATING, Scale
 from rubric_measures.review._bank_edits import new_items
-from rubric_measures.review._events import EDITS, CellKey, Event, Snapshot
+from rubric_measures.review._events import ADJUDICATE, EDITS, CellKey, Event, Snapshot
 from rubric_measures.review._importing import PageGrade, TakenIn, take_in
 from rubric_measures.review._replay import Undone, extend, fold, last_action
 
@@ -224,7 +224,7 @@ class ReviewStore:
         Args:
             assessor: who.
             cell: the grade in question.
-            decision: `accept` the grader's grade, or `override` it.
+            decision: `accept` the grader's grade, or `override` it; `adjudicate` what assessors differ on.
             grade: the final grade.
             reason: why; may be empty.
 
@@ -232,13 +232,13 @@ class ReviewStore:
             InputError: by somebody who gave no grade first.
         """
         reason = reason.strip()
-        if decision not in ("accept", "override"):
-            raise InputError(f"a decision is accept or override, not {decision!r}")
+        if decision not in ("accept", "override", ADJUDICATE):
+            raise InputError(f"a decision is accept, override or {ADJUDICATE}, not {decision!r}")
         payload = {**cell._asdict(), "decision": decision, "grade": self._checked(grade), "reason": reason}
 
         def check(snapshot: Snapshot) -> Mapping[str, Any]:
             said = snapshot.grades.get(cell, {}).get(assessor)
-            if said is None or said.grade is None:
+            if decision != ADJUDICATE and (said is None or said.grade is None):
                 raise InputError("give your own grade before you decide about the grader's")
             return payload
 

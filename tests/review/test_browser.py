@@ -22,10 +22,9 @@ pytest.importorskip("jinja2")
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from rubric_measures.review.review_data import load_material
-from tests.browser import Browser, check_page, needs_browser
+from tests.browser import Browser, check_page, needs_browser, violations
 from tests.review.test_app import CELL, EVIL, Assessor, Server, make_project
 
 pytestmark = needs_browser
@@ -210,16 +209,14 @@ def test_a_queue_page_works_without_the_server(assessors: tuple[Browser, Browser
 
     with httpx.Client(base_url=ada.url, cookies=cookies, trust_env=False) as client:
         page.write_text(client.get("/queue.html?order=query&query=q1").text, encoding="utf-8")
-    ada.driver.get(page.as_uri())
+    ada.open(page.as_uri())
     assert ada.find("#passage").get_attribute("textContent") == EVIL and "owned" not in ada.driver.title
     ada.find("#person").send_keys("zoe")
     ada.find("h1").click()
     ada.keys("3")
     ada.keys("u")
     ada.wait_for("2 done")
-    ada.find("#save").click()
-    saved = ada.downloads / "review-grades.jsonl"
-    WebDriverWait(ada.driver, 15).until(lambda _: saved.exists())
+    saved = ada.download("#save")
     rows = [json.loads(line) for line in saved.read_text(encoding="utf-8").splitlines()]
     assert [(row["person"], row["item_id"], row["grade"]) for row in rows] == [
         ("zoe", "q1/a", 3),
@@ -269,15 +266,12 @@ def test_two_assessors_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: 
             return [one.get_attribute("data-grade") for one in found]
 
         def saved() -> list[tuple[str, str, int]]:
-            there = ada.downloads / "review-grades.jsonl"
-            there.unlink(missing_ok=True)
-            ada.find("#save").click()
-            WebDriverWait(ada.driver, 60).until(lambda _: there.exists())
+            there = ada.download("#save")
             assert main([*command, "--import", str(there)]) == 0
             rows = [json.loads(line) for line in there.read_text(encoding="utf-8").splitlines()]
             return [(row["person"], row["item_id"], row["grade"]) for row in rows]
 
-        ada.driver.get(page.as_uri())
+        ada.open(page.as_uri())
         # Nobody grades without a name, and the key that asked for it is no part of it.
         ada.keys("3")
         ada.wait_for("Say who you are first")
@@ -296,7 +290,7 @@ def test_two_assessors_at_one_saved_page_and_a_name_that_is_corrected(tmp_path: 
         ada.keys("k")
         assert pressed() == ["3"] and saved() == [("ada", "q1/a", 3)]
         # After a reload the name is there, and its grades; whoever mistyped theirs moves them, and the import follows.
-        ada.driver.get(page.as_uri())
+        ada.open(page.as_uri())
         ada.wait_for("1 done")
         assert ada.find("#person").get_attribute("value") == "ada" and pressed() == []
         call(ada, "ada l.")
@@ -329,7 +323,7 @@ def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
         def count() -> str:
             return str(ada.find("#count").text)
 
-        ada.driver.get(page.as_uri())
+        ada.open(page.as_uri())
         # Nobody has said a name yet: the note waits for the first one who does.
         ada.find("#note").send_keys("one")
         ada.find("#on").click()
@@ -343,7 +337,7 @@ def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
         ada.find("#on").click()
         assert "2 notes without a grade" in count()
         # They are there after the page was left, and nobody else sees them.
-        ada.driver.get(page.as_uri())
+        ada.open(page.as_uri())
         assert (note(), "2 notes without a grade" in count()) == ("one", True)
         call(ada, "bob")
         assert (note(), "without a grade" in count()) == ("", False)
@@ -356,9 +350,7 @@ def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
         call(ada, "ada l.")
         ada.find("#rename").click()
         ada.wait_for("1 done; 1 note without a grade")
-        saved = ada.downloads / "review-grades.jsonl"
-        ada.find("#save").click()
-        WebDriverWait(ada.driver, 60).until(lambda _: saved.exists())
+        saved = ada.download("#save")
         rows = [json.loads(line) for line in saved.read_text(encoding="utf-8").splitlines()]
         assert [(row["person"], row["item_id"], row["grade"], row["note"]) for row in rows] == [
             ("ada l.", "q1/a", 4, "one")
@@ -375,6 +367,50 @@ def test_notes_without_a_grade_stay_on_a_saved_page(tmp_path: Path) -> None:
         assert not ada.has("[aria-pressed=true]")
     finally:
         ada.driver.quit()
+
+
+def test_links_of_their_own_and_the_adjudicators_queue(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    project = make_project(tmp_path / "project")
+    server = Server(project, "--assign", "ada=q1", "bob=q1", "--adjudicator", "lead", "--token", "open sesame")
+    lead = Browser(tmp_path / "profile")
+    try:
+        # As in a mail or a report: from a page elsewhere, into a browser that was never here.
+        base = server.url.partition("?")[0]
+        mail = tmp_path / "mail.html"
+        links = {name: f"{base}as?name={name}&amp;token=open%20sesame" for name in ("ada", "bob", "lead")}
+        links["cell"] = base + OPEN
+        mail.write_text("".join(f'<a id="{name}" href="{url}">{name}</a> ' for name, url in links.items()))
+        for name, key in (("ada", "0"), ("bob", "3")):
+            lead.open(mail.as_uri())
+            lead.find(f"#{name}").click()
+            lead.wait_for("You were given 1 query")
+            lead.open(mail.as_uri())
+            lead.find("#cell").click()
+            lead.wait_for("HOW WELL DOES THE PASSAGE COVER EACH")
+            assert lead.find(".who bdi").text == name
+            lead.press_keys(key)
+            lead.wait_for("grader")
+        lead.open(mail.as_uri())
+        lead.find("#lead").click()
+        lead.wait_for("Assessors differ")
+        lead.url = base
+        lead.open("progress")
+        # Whoever copies a link here gives one that works elsewhere.
+        assert lead.find("a[href^='/as?name=bob']").get_attribute("href") == f"{base}as?name=bob&token=open%20sesame"
+        lead.open("?order=differ")
+        lead.keys(Keys.ENTER)
+        lead.wait_for("decide for all")
+        assert "ada: 0" in lead.find(".said").text and not violations(lead)
+        # A note, and one key.
+        lead.press_keys("c", "half of it", Keys.ENTER, "2")
+        lead.wait_for("Finished: assessors differ")
+        # With nothing left the list says so, and the undo leads back to where it was.
+        lead.press_keys("z")
+        lead.wait_for("decide for all")
+    finally:
+        lead.driver.quit()
+        server.kill()
 
 
 def test_both_colour_schemes_are_readable_and_nothing_overflows_at_200_percent(

@@ -25,13 +25,13 @@ from rubric_measures.review._agreement import agreement_rows, progress_rows
 from rubric_measures.review._bank_edits import edited_entries
 from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._events import CellKey, Event, ItemState, Snapshot
+from rubric_measures.review._export_rows import audit_lines
 from rubric_measures.review._highlights import mark_words
 from rubric_measures.review._impact import Scores, changed_cells, impact_of
 from rubric_measures.review._impact_items import ItemImpacts, ItemScores
 from rubric_measures.review._replay import fold
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.export import (
-    audit_lines,
     corrected_groups,
     export_review,
     import_grades,
