@@ -27,8 +27,8 @@ class AssessorRow(NamedTuple):
         open: grades that differ from the grader's and wait for a decision.
         overridden: of these, those where the assessor's grade stands.
         accepted: those where the assessor took the grader's.
-        settled: those that the assessor decided for all, as the adjudicator.
         earlier: grades of the assessor that are in the records, from earlier reviews.
+        settled: those that the assessor decided for all, as the adjudicator.
     """
 
     assessor: str
@@ -37,8 +37,8 @@ class AssessorRow(NamedTuple):
     open: int
     overridden: int
     accepted: int
-    settled: int = 0
     earlier: int = 0
+    settled: int = 0
 
 
 class AgreementRow(NamedTuple):
@@ -86,8 +86,8 @@ def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]
                 sum(name == assessor and waits_for(all_of, name) for name, _, all_of in said),
                 sum(one.decision == "override" for one in mine),
                 sum(one.decision == "accept" for one in mine),
-                sum(one.decision == ADJUDICATE for one in mine),
                 before.get(assessor, 0),
+                sum(one.decision == ADJUDICATE for one in mine),
             )
         )
     return rows

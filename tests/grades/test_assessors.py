@@ -567,7 +567,18 @@ def test_a_grid_of_correlations_with_assessors_in_the_graders_place(
     path, replaced = _three(tmp_path, "graded.jsonl"), _three(tmp_path, "replaced.jsonl", replaced=True)
     official = tmp_path / "official.json"
     official.write_text('{"r1": 0.9, "r2": 0.5, "r3": 0.1}')
-    asked = ["-m", "RubricQrels(measure='nDCG@1')", "--rel", "1", "-c", "kendall", "--rounds", "0", "--format", "json"]
+    asked = [
+        "-m",
+        "RubricQrels(measure='nDCG@1')",
+        "--rel",
+        "1",
+        "--coefficients",
+        "kendall",
+        "--rounds",
+        "0",
+        "--format",
+        "json",
+    ]
     found = {}
     for name, command in {
         "grader": [path, "--llm", "model"],

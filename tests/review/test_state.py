@@ -150,7 +150,7 @@ def test_grades_outside_of_the_scale_and_hasty_decisions_are_refused(store: Revi
         store.grade("ada", A, wrong, 4)
     with pytest.raises(InputError, match="your own grade"):
         store.decide("ada", A, "accept", 4, "")
-    with pytest.raises(InputError, match="accept or override"):
+    with pytest.raises(InputError, match="accept, override or adjudicate"):
         store.decide("ada", A, "maybe", 4, "x")
     assert store.events() == []
     # Undecided is no grade of one's own either.
@@ -521,8 +521,8 @@ def test_agreement_counts_blind_first_grades(material: Material, store: ReviewSt
         ("ada", "bob"): (2, 0.5),
     }
     assert [tuple(row) for row in progress_rows(store.snapshot())] == [
-        ("ada", 3, 0, 0, 0, 1, 0),
-        ("bob", 4, 1, 0, 0, 0, 0),
+        ("ada", 3, 0, 0, 0, 1, 0, 0),
+        ("bob", 4, 1, 0, 0, 0, 0, 0),
     ]
 
 
