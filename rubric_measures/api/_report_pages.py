@@ -26,6 +26,7 @@ def write_report(
     baseline: str | None = None,
     level: float = 0.95,
     notes: Sequence[str] = (),
+    review: str | None = None,
 ) -> None:
     """Writes a board with its evidence as one HTML file that needs no network.
 
@@ -41,6 +42,8 @@ def write_report(
         baseline: the run that others are compared with: queries on which one loses most come first.
         level: the nominal coverage of intervals, in (0, 1).
         notes: further lines below the heading.
+        review: the address of the review page of these grades, as `http://127.0.0.1:8642`: each grade leads to its
+            place there. None for no links.
 
     Raises:
         InputError: the grades have no texts beside them, scores are not of whole queries, or the file cannot be
@@ -50,7 +53,7 @@ def write_report(
     from rubric_measures.reports.board_page import board_page
 
     shown = evidence(board, grades, runs)
-    parts = board_page(board, shown, title=title, baseline=baseline, level=level, notes=notes)
+    parts = board_page(board, shown, title=title, baseline=baseline, level=level, notes=notes, review=review)
     with atomic_writer(path) as stream:
         stream.writelines(parts)
 

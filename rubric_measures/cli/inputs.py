@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import math
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
@@ -23,9 +24,11 @@ from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
 if TYPE_CHECKING:
     from rubric_measures.api import Board, Gates
     from rubric_measures.grades.grade_sets import GradeFilter
+    from rubric_measures.verification.page_parts import Review
 
 __all__ = [
     "CORRECTIONS",
+    "REVIEW_PORT",
     "NamedNumber",
     "NamedValue",
     "add_gate_options",
@@ -35,6 +38,7 @@ __all__ = [
     "add_places_option",
     "add_plot_option",
     "add_report_options",
+    "add_review_option",
     "add_test_options",
     "bank_of",
     "chosen_places",
@@ -50,6 +54,7 @@ __all__ = [
     "keep_inputs_of",
     "loaded_grades",
     "progress",
+    "review_of",
     "wanted_of",
 ]
 
@@ -245,6 +250,37 @@ def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
     from tqdm import tqdm
 
     yield from tqdm(things, total=total, desc=what, file=sys.stderr, leave=False)
+
+
+# Where `review` listens unless it is told otherwise.
+REVIEW_PORT = 8642
+
+
+def add_review_option(parser: argparse._ActionsContainer) -> None:
+    """Adds --review-address, of pages whose grades lead into the review page."""
+    usual = f"http://127.0.0.1:{REVIEW_PORT}"
+    text = f"where `review` runs: links called review lead there (default {usual})"
+    parser.add_argument("--review-address", metavar="URL", default=usual, help=text)
+
+
+def review_of(options: argparse.Namespace) -> Review | None:
+    """Where the grades of a page can be reviewed; without a bank or from standard input nowhere.
+
+    Raises:
+        InputError: the address is none of a page.
+    """
+    from rubric_measures.verification.page_parts import Review
+
+    address = options.review_address.rstrip("/")
+    if not address.startswith(("http://", "https://")) or "?" in address:
+        raise InputError(f"--review-address {address}: expected http://HOST:PORT, as `review` prints it")
+    if options.bank is None or options.graded == "-":
+        return None
+    parts = ["rubric_measures", "review", options.graded, "--bank", options.bank]
+    for name in ("llm", "prompt_class", "grade_set", "scale"):
+        if getattr(options, name):
+            parts += [f"--{name.replace('_', '-')}", getattr(options, name)]
+    return Review(address, shlex.join(map(str, parts)))
 
 
 def add_plot_option(parser: argparse._ActionsContainer, what: str, kinds: Sequence[str] = ()) -> None:

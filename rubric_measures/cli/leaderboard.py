@@ -18,6 +18,7 @@ from rubric_measures.cli.inputs import (
     add_output_options,
     add_places_option,
     add_report_options,
+    add_review_option,
     chosen_places,
     chosen_smallest,
     gated,
@@ -28,12 +29,14 @@ from rubric_measures.cli.inputs import (
     keep_inputs_of,
     loaded_grades,
     progress,
+    review_of,
 )
 from rubric_measures.leaderboards.board import board_report
 from rubric_measures.measures.scoring import note_labels, parse_measures
 
 if TYPE_CHECKING:
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
+    from rubric_measures.verification.page_parts import Review
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -66,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.html",
         help="write a page: scores, what to look at, and why each item is covered or not",
     )
+    add_review_option(parser)
     add_places_option(parser, None)
     parser.add_argument("--no-overall", action="store_true", help="leave out the row of the best score")
     parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
@@ -116,8 +120,7 @@ def run(options: argparse.Namespace) -> int:
     if options.weights or options.scores:
         raise InputError("--weights and --scores are of judged reports; add --argue, or leave them out")
     gates = gates_of(options)
-    if options.report is not None:
-        _check_report(options)
+    review = None if options.report is None else _check_report(options)
     keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
     grades = loaded_grades(options.graded, options)
     measures = options.measures or [*api.default_measures(grades), *(["nDCG@10"] if options.qrels else [])]
@@ -146,7 +149,10 @@ def run(options: argparse.Namespace) -> int:
             **units,
         )
     if options.report is not None:
-        api.write_report(options.report, board, grades, runs, baseline=options.baseline, level=options.level)
+        notes = [] if review is None else [f"Links called review work while this runs: {review.command}"]
+        address = None if review is None else review.address
+        about = {"baseline": options.baseline, "level": options.level, "notes": notes, "review": address}
+        api.write_report(options.report, board, grades, runs, **about)
     if options.plot is not None:
         drawn = ("baseline", "level", "correction", "test", "alpha", "rounds", "seed")
         chosen = {name: getattr(options, name) for name in drawn}
@@ -184,14 +190,15 @@ def run(options: argparse.Namespace) -> int:
     return gated(gates, board, 0 if board.is_complete else 1)
 
 
-def _check_report(options: argparse.Namespace) -> None:
-    """Refuses a page that cannot be made, or would replace something, before anything is computed."""
+def _check_report(options: argparse.Namespace) -> Review | None:
+    """Refuses a page that cannot be made, or would replace something, before anything is computed; see `review_of`."""
     if options.facets or options.per_facet or options.compat:
         raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")
     if options.graded == "-":
         raise InputError("--report reads the records twice; name a file")
     keep_inputs(options.report, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
     keep_apart(output=options.output, plot=options.plot, report=options.report)
+    return review_of(options)
 
 
 def _weight(text: str) -> tuple[str, float]:

@@ -8,6 +8,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.cli.inputs import REVIEW_PORT
 from rubric_measures.corpora.overwriting import keep_inputs
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--adjudicator", metavar="NAME", default="", help="who decides what assessors differ on; it counts for all")
     server = parser.add_argument_group("server")
-    server.add_argument("--port", type=int, default=8642, help="default 8642; 0 takes a free one")
+    server.add_argument("--port", type=int, default=REVIEW_PORT, help=f"default {REVIEW_PORT}; 0 takes a free one")
     server.add_argument("--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this machine only")
     server.add_argument("--allow-remote", action="store_true", help="let other machines connect; they need the token")
     server.add_argument("--token", help="the token for other machines (default: a random one, printed)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import logging
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,25 +17,24 @@ from rubric_measures.cli.inputs import (
     add_grade_options,
     add_output_options,
     add_plot_option,
+    add_review_option,
     bank_of,
     ids,
     is_watched,
     keep_inputs_of,
+    review_of,
     wanted_of,
 )
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
     from rubric_measures.records.streaming import GradedFile, PassageGroup
-    from rubric_measures.verification.page_parts import Review
     from rubric_measures.verification.reports import ReportSettings
     from rubric_measures.verification.sections import Section
 
 __all__ = ["HELP", "add_arguments", "add_canary_options", "canary_settings", "run"]
 
 _LOG = logging.getLogger("rubric_measures")
-# Where `review` listens unless it is told otherwise.
-REVIEW_ADDRESS = "http://127.0.0.1:8642"
 
 
 def add_canary_options(parser: argparse.ArgumentParser) -> None:
@@ -113,6 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-rating", type=int, help="the least grade that covers an item (default: the scale's)")
     parser.add_argument("--queries", type=ids, metavar="ID,ID,…", help="only these queries")
     add_output_options(parser, [*TABLE_FORMS, "html"])
+    add_review_option(parser)
     add_canary_options(parser)
     add_grade_options(parser, scores=False)
     parser.epilog = """example:
@@ -140,6 +139,7 @@ def run(options: argparse.Namespace) -> int:
     keep_inputs_of(options, *read)
     keep_cache(options.cache, options.output, options.plot, *read)
     settings = _settings(options)
+    review = review_of(options)
     canaries: tuple[Section, ...] = ()
     is_complete = True
     with GradedFile(options.graded) as source:
@@ -164,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
         if options.output_format == "html":
             parts = itertools.chain(canaries, report_parts(source, bank, settings))
             title = f"Verification of {Path(options.graded).name}"
-            files = write_html(options.output, parts, settings, title, _review(options))
+            files = write_html(options.output, parts, settings, title, review)
             if len(files) > 1:
                 _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
         else:
@@ -172,20 +172,6 @@ def run(options: argparse.Namespace) -> int:
             with atomic_writer(options.output) as stream:
                 stream.writelines(render(sections_report(sections), options.output_format))
     return 0 if is_complete else 1
-
-
-def _review(options: argparse.Namespace) -> Review | None:
-    """Where the grades of the report can be reviewed; without a bank or from standard input nowhere."""
-    from rubric_measures.verification.page_parts import Review
-
-    if options.bank is None or options.graded == "-":
-        return None
-    chosen = ("llm", "prompt_class", "grade_set", "scale")
-    parts = ["rubric_measures", "review", options.graded, "--bank", options.bank]
-    for name in chosen:
-        if getattr(options, name):
-            parts += [f"--{name.replace('_', '-')}", getattr(options, name)]
-    return Review(REVIEW_ADDRESS, shlex.join(map(str, parts)))
 
 
 class _Chosen:

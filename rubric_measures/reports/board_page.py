@@ -14,6 +14,7 @@ from rubric_measures.meta_evaluation.intervals import Draws
 from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
 from rubric_measures.reports import dots
 from rubric_measures.reports.evidence import Evidence, QueryEvidence
+from rubric_measures.verification.page_parts import review_link
 
 __all__ = ["board_page"]
 
@@ -91,6 +92,7 @@ class _Report:
     runs: Sequence[str]
     baseline: str | None
     measure: str
+    review: str | None
 
     def value(self, run: str, query_id: str) -> float | None:
         return self.board.values[run][self.measure].get(query_id)
@@ -115,6 +117,7 @@ def board_page(
     baseline: str | None = None,
     level: float = 0.95,
     notes: Sequence[str] = (),
+    review: str | None = None,
 ) -> Iterator[str]:
     """The page, in parts.
 
@@ -126,6 +129,7 @@ def board_page(
             Without one the queries come first that all runs do worst on.
         level: the nominal coverage of intervals (BCa, over queries), in (0, 1).
         notes: further lines below the heading.
+        review: the address of the review page to which each grade leads; None for no links.
 
     Raises:
         InputError: there is no run, or no query.
@@ -137,7 +141,7 @@ def board_page(
     listed = list(queries)
     if not listed or not runs:
         raise InputError("there is nothing to report: no run, or no query")
-    report = _Report(board, listed, runs, baseline, board.measures[0])
+    report = _Report(board, listed, runs, baseline, board.measures[0], review)
     style = f":root {{ --runs: {len(runs)}; }}{dots.STYLE}{_STYLE}"
     return iter(page(title, _body(report, title, level, notes), style=style, script=_SCRIPT))
 
@@ -357,7 +361,7 @@ def _item(report: _Report, query: QueryEvidence, item: RubricItem, name: str) ->
     groups: dict[Evidence, list[str]] = {}
     for run in report.runs:
         groups.setdefault(cells[run], []).append(run)
-    why = "".join(_why(query, found, runs, item) for found, runs in groups.items())
+    why = "".join(_why(report, query, found, runs, item) for found, runs in groups.items())
     gold = f'<p class="small">gold answers: {text(" | ".join(item.gold_answers))}</p>' if item.gold_answers else ""
     return fold(
         f"<span>{text(item.text)}{_importance(item)}</span>{grid}",
@@ -393,11 +397,11 @@ def _said(query: QueryEvidence, grade: float) -> str:
     return f"{name or f'grade {_number(grade)} of {scale.highest}'}, {meaning}"
 
 
-def _why(query: QueryEvidence, found: Evidence, runs: Sequence[str], item: RubricItem) -> str:
+def _why(report: _Report, query: QueryEvidence, found: Evidence, runs: Sequence[str], item: RubricItem) -> str:
     names = ", ".join(f"<b>{text(run)}</b>" for run in runs)
     if found.grade is None:
         said = "no answer, or no grade of it" if found.status == "missing" else _FAILED.get(found.status, found.status)
-        return f"<div><p>{names}: {text(said)}</p></div>"
+        return f"<div><p>{names}: {text(said)}</p>{_review(report, query, item, found)}</div>"
     is_covered = found.grade >= query.level
     parts = [f"<p>{names}: {text(_said(query, found.grade))}</p>"]
     if found.sentence:
@@ -410,7 +414,14 @@ def _why(query: QueryEvidence, found: Evidence, runs: Sequence[str], item: Rubri
         parts.append(f"<p>Words that are not there: {text(', '.join(found.lacks))}</p>")
     if any(run not in query.answers for run in runs):
         parts.append(f'<p class="small">passage {text(found.doc_id)}</p>')
+    parts.append(_review(report, query, item, found))
     return f"<div>{''.join(parts)}</div>"
+
+
+def _review(report: _Report, query: QueryEvidence, item: RubricItem, found: Evidence) -> str:
+    if report.review is None or not found.doc_id:
+        return ""
+    return f'<p class="small">{review_link(report.review, query.query_id, found.doc_id, item.item_id)}</p>'
 
 
 def _answers(report: _Report, query: QueryEvidence) -> str:

@@ -142,8 +142,13 @@ class Review(NamedTuple):
 
     def link(self, query_id: str, doc_id: str, item_id: str) -> str:
         """A link to one cell."""
-        cell = "/".join(quote(part, safe="") for part in (query_id, doc_id, item_id))
-        return f'<a href="{page_text(self.address)}/check/{cell}">review</a>'
+        return review_link(self.address, query_id, doc_id, item_id)
+
+
+def review_link(address: str, query_id: str, doc_id: str, item_id: str) -> str:
+    """A link to one cell of the review page at an address."""
+    cell = "/".join(quote(part, safe="") for part in (query_id, doc_id, item_id))
+    return f'<a href="{page_text(address)}/check/{cell}">review</a>'
 
 
 def page_text(text: str) -> str:

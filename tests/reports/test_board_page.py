@@ -10,13 +10,17 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 import rubric_measures
 from rubric_measures.api._report_pages import evidence
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import items_of_set
 from rubric_measures.reports.board_page import board_page
 
 HOSTILE = """</script><script>document.title = "run"</script><img src="http://x.example/a.png" onerror="boom()">"""
@@ -148,6 +152,39 @@ def test_runs_over_records(tmp_path: Path) -> None:
     assert "_overall_" not in shown.partition("How these numbers were made")[0]
     with pytest.raises(InputError, match="give graded records"):
         rubric_measures.write_report(tmp_path / "r.html", board, [rubric_measures.Grade("q", "d", 1, "i")])
+
+
+def test_each_grade_leads_into_the_review_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example, page = example_folder(), tmp_path / "r.html"
+    graded, bank = str(example / "graded.jsonl.gz"), str(example / "questions.jsonl")
+    command = [
+        "leaderboard",
+        graded,
+        str(example / "runs" / "bm25.run"),
+        "-m",
+        "RubricCover@5",
+        "-o",
+        str(tmp_path / "b"),
+    ]
+    command += ["--report", str(page), "--review-address"]
+    assert main([*command, "http://lab.example:9000/", "--bank", bank]) == 0
+    written = page.read_text(encoding="utf-8")
+    links = re.findall(r'<a href="http://lab\.example:9000/check/([^"]*)">review</a>', written)
+    places = {tuple(map(unquote, link.split("/"))) for link in links}
+    known = {
+        (group.query_id, passage.doc_id, item_id)
+        for group in load_graded(graded)
+        for passage in group.passages
+        for one in passage.exam_grades or ()
+        for item_id in items_of_set(one)[0]
+    }
+    assert len(links) > 30 and places <= known
+    assert f"rubric_measures review {graded} --bank {bank}" in plain(written)
+    # Without a bank there is no review, and an address is one of a page.
+    assert main([*command, "http://lab.example:9000", "--prompt-type", "question"]) == 0
+    assert "/check/" not in page.read_text(encoding="utf-8")
+    assert main([*command, "lab:9000", "--bank", bank]) == 2
+    assert "expected http://HOST:PORT" in capsys.readouterr().err
 
 
 def large() -> Any:
