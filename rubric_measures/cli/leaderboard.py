@@ -129,8 +129,8 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("--present and --per-facet stand beside plain scores; leave the options of the report out")
         api.refuse_sums(measures)
     runs = options.runs or None
-    if options.checks:
-        # The scores come first, and the checks look at the rankings again.
+    if options.checks or options.report or (options.plot and options.plot_kind == "heat"):
+        # The scores come first, and these look at the rankings again.
         for path in runs or ():
             check_readable_twice(path)
     units = {"facets": options.facets, "per_facet": options.per_facet, "compat": options.compat}

@@ -319,9 +319,13 @@ def test_a_large_run_lies_on_disk_and_scores_the_same(
         assert printed[0] == printed[1] and printed[0][0]
 
 
-def test_a_run_that_is_read_twice_comes_through_no_pipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.mkfifo(folder / "pipe")
-    words = ["leaderboard", str(folder / "graded.jsonl.gz"), str(folder / "pipe"), "--checks"]
+@pytest.mark.parametrize("again", [["--checks"], ["--report", "r.html"], ["--plot", "p.html", "--plot-kind", "heat"]])
+def test_a_run_that_is_read_twice_comes_through_no_pipe(
+    again: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    os.mkfifo("pipe")
+    words = ["leaderboard", "graded.jsonl.gz", "pipe", *again]
     # Nobody writes into it: who opened it would wait for ever.
     assert main(words) == 2
     assert "pipe: is no regular file, so it cannot be read twice" in capsys.readouterr().err
