@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.api._loading import (
     Bank,
@@ -26,19 +26,48 @@ from rubric_measures.api._loading import (
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.scales import Scale
+from rubric_measures.meta_evaluation.label_sources import SourceAgreement
 
 if TYPE_CHECKING:
     from rubric_measures.api._runs import Runs
     from rubric_measures.grades.compiled import Label
     from rubric_measures.meta_evaluation.intervals import Draws
-    from rubric_measures.meta_evaluation.label_sources import LabelSource, SourceAgreement
+    from rubric_measures.meta_evaluation.label_sources import LabelSource
     from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
     from rubric_measures.meta_evaluation.workbench_tables import AgreementTable
 
+AgreementPlot = Literal["bland-altman", "confusion"]
 _LOG = logging.getLogger("rubric_measures")
 _JUDGMENTS = "judgments:"
 # τ, τ_AP, ρ and the largest rank drop.
 _COEFFICIENTS = ("kendall", "tau_ap", "spearman", "max_rank_drop")
+
+
+class LabelAgreement(SourceAgreement):
+    """What `agreement` found, see `SourceAgreement`."""
+
+    def plot(self, path: str | os.PathLike[str], kind: AgreementPlot = "bland-altman") -> None:
+        """Draws the labels of the first two sources.
+
+        - `bland-altman`: differences against means, with the bias and the limits of agreement.
+        - `confusion`: how many documents have which two labels.
+
+        Args:
+            path: the figure to write: .pdf, .svg, .png or .html.
+            kind: what is drawn.
+
+        Raises:
+            InputError: another ending, or the file cannot be written.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.plots.files import save_figures
+        from rubric_measures.plots.labels import plot_bland_altman, plot_confusion
+
+        names = (self.names[0], self.names[1])
+        if kind == "confusion":
+            save_figures([plot_confusion(self.agreement, names)], path)
+        else:
+            save_figures([plot_bland_altman(*self.aligned, names)], path)
 
 
 def agreement(
@@ -59,7 +88,7 @@ def agreement(
     prompt_class_b: str | None = None,
     grade_set_b: str | None = None,
     **chosen: Any,
-) -> SourceAgreement:
+) -> LabelAgreement:
     """How well label sources agree; `print` shows confusion, κ, α, cutoffs and more, or a leaderboard of judges.
 
     >>> import rubric_measures
@@ -116,7 +145,8 @@ def agreement(
         truth=int(len(sources) == 1),
         clamp=clamp,
     )
-    return result if runs is None else _with_leaderboards(result, runs, measure, draws)
+    found = result if runs is None else _with_leaderboards(result, runs, measure, draws)
+    return LabelAgreement(**vars(found))
 
 
 def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws: Draws) -> SourceAgreement:

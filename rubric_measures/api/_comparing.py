@@ -110,10 +110,10 @@ class Comparisons(Mapping[str, "Comparison"]):
         """Draws the ranking of the runs with the groups that cannot be told apart, or the differences to the baseline.
 
         Args:
-            path: the figure to write: .pdf, .svg, .png or .html.
+            path: the figure to write: .pdf, .svg, .png or .html; further measures are `NAME-2.svg` and so on.
 
         Raises:
-            InputError: another ending, or several measures, of which only .pdf and .html hold a page each.
+            InputError: another ending, or the file cannot be written.
             MissingExtraError: matplotlib is not installed.
         """
         from rubric_measures.plots.comparisons import plot_critical_difference, plot_differences

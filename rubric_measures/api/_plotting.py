@@ -26,6 +26,8 @@ __all__ = ["BoardPlot", "PlotSettings", "plot_board"]
 
 BoardPlot = Literal["dots", "boxes", "differences", "heat"]
 _KINDS = get_args(BoardPlot)
+# Measures on one page.
+_PANELS = 4
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def plot_board(
     elif kind == "differences":
         pages = _differences(board, settings)
     else:
-        pages = [_dots(board, settings, boxes=kind == "boxes")]
+        pages = _dots(board, settings, boxes=kind == "boxes")
     save_figures(pages, path)
 
 
@@ -69,13 +71,22 @@ def _runs_of(board: Leaderboard) -> list[str]:
     return [run for run in board.ranking() if run != OVERALL and run not in BELOW]
 
 
-def _dots(board: Leaderboard, settings: PlotSettings, boxes: bool) -> Figure:
+def _dots(board: Leaderboard, settings: PlotSettings, boxes: bool) -> Iterator[Figure]:
+    """A panel a measure; a page holds as many as can be read."""
     from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
     from rubric_measures.plots.dots import plot_dots
 
     runs = _runs_of(board)
     intervals = {} if boxes else mean_intervals(board, settings.draws)
-    panels = [_panel(board, name, runs, settings, intervals) for name in board.measures]
+    for start in range(0, len(board.measures), _PANELS):
+        names = board.measures[start : start + _PANELS]
+        panels = [_panel(board, name, runs, settings, intervals) for name in names]
+        yield plot_dots(runs, panels, _dots_title(board, runs, panels, settings, boxes), boxes)
+
+
+def _dots_title(
+    board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], settings: PlotSettings, boxes: bool
+) -> str:
     counts = sorted({board.cells[run][name].queries for run in runs for name in board.measures})
     over = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     said = [f"{len(runs)} runs over {over} queries: mean"]
@@ -86,7 +97,7 @@ def _dots(board: Leaderboard, settings: PlotSettings, boxes: bool) -> Figure:
     if any(panel.groups for panel in panels):
         test = f"{settings.test} test, {settings.correction}, α = {settings.alpha:g}"
         said.append(f"and groups that cannot be told apart ({test})")
-    return plot_dots(runs, panels, " ".join(said), boxes)
+    return " ".join(said)
 
 
 def _is_sum(board: Leaderboard, name: str) -> bool:
@@ -111,7 +122,8 @@ def _panel(
     means = {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None}
     best = board.cells[OVERALL][name].mean if OVERALL in board.cells else None
     if _is_sum(board, name):
-        return DotPanel(f"{name} (sum)", means, best=best)
+        has_queries = any(board.values[run].get(name) for run in runs)
+        return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, best=best)
     queries = {run: _scored(board, run, name) for run in runs}
     shown = {run: list(values.values()) for run, values in queries.items()}
     if not intervals:
@@ -139,10 +151,11 @@ def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: s
 
 
 def _differences(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
-    """A page a measure."""
+    """A page a measure, of those that have values by query."""
     from rubric_measures.plots.comparisons import plot_differences
 
-    for name in board.measures:
+    runs = _runs_of(board)
+    for name in [name for name in board.measures if any(board.values[run].get(name) for run in runs)]:
         comparison = _compared(board, name, settings, settings.baseline)
         yield plot_differences(comparison, _each_query(board, name, str(settings.baseline)))
 

@@ -107,13 +107,7 @@ def run(options: argparse.Namespace) -> int:
         **grade_choices(options),
     )
     if options.plot is not None:
-        from rubric_measures.plots.files import save_figures
-        from rubric_measures.plots.labels import plot_bland_altman, plot_confusion
-
-        names = (result.names[0], result.names[1])
-        is_confusion = options.plot_kind == "confusion"
-        drawn = plot_confusion(result.agreement, names) if is_confusion else plot_bland_altman(*result.aligned, names)
-        save_figures([drawn], options.plot)
+        result.plot(options.plot, options.plot_kind)
     _write(agreement_report(result, options.places), options)
     return _say(result)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rubric_measures import api
 from rubric_measures.base.errors import InputError, naming
@@ -153,10 +153,7 @@ def run(options: argparse.Namespace) -> int:
         address = None if review is None else review.address
         about = {"baseline": options.baseline, "level": options.level, "notes": notes, "review": address}
         api.write_report(options.report, board, grades, runs, **about)
-    if options.plot is not None:
-        drawn = ("baseline", "level", "correction", "test", "alpha", "rounds", "seed")
-        chosen = {name: getattr(options, name) for name in drawn}
-        board.plot(options.plot, options.plot_kind, grades=grades, runs=runs, **chosen)
+    _plot(options, board, grades=grades, runs=runs)
     if is_asked_for(options):
         # Means alone need neither numpy nor scipy.
         from rubric_measures.meta_evaluation.comparison_tables import report_of
@@ -201,6 +198,13 @@ def _check_report(options: argparse.Namespace) -> Review | None:
     return review_of(options)
 
 
+def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
+    """Draws the board, where that is asked for."""
+    if options.plot is not None:
+        drawn = ("baseline", "level", "correction", "test", "alpha", "rounds", "seed")
+        board.plot(options.plot, options.plot_kind, **{name: getattr(options, name) for name in drawn}, **of)
+
+
 def _weight(text: str) -> tuple[str, float]:
     name, _, weight = text.partition("=")
     try:
@@ -210,20 +214,24 @@ def _weight(text: str) -> tuple[str, float]:
 
 
 # What scores of grades can be told, and scores of judged reports cannot.
-_OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat", "plot",
+_OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat",
             "fail_under", "fail_if_worse_than", "report")  # fmt: skip
 
 
 def _argue(options: argparse.Namespace) -> int:
     """Scores judged reports."""
     given = [name for name in _OF_GRADES if getattr(options, name)]
-    if given or is_asked_for(options):
+    # A picture of differences needs the baseline, too.
+    is_drawn = options.plot is not None and options.plot_kind == "differences"
+    beside = argparse.Namespace(**{**vars(options), "baseline": None}) if is_drawn else options
+    if given or is_asked_for(beside):
         named = ", ".join(given) or "options of the report"
         raise InputError(f"{named} would have no effect on judged reports (--argue); leave that out")
     if options.bank is None:
         raise InputError("coverage is of the nuggets of a bank; name it with --bank")
     keep_inputs_of(options, options.graded, options.bank)
     board = api.argue(options.graded, options.bank, weights=dict(options.weights or ()) or None, scores=options.scores)
+    _plot(options, board)
     with atomic_writer(options.output) as stream:
         stream.write("".join(render(board_report(board, chosen_places(options)), options.output_format)))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)

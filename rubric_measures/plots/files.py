@@ -9,6 +9,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +24,8 @@ __all__ = ["SUFFIXES", "check_figure_path", "save_figures"]
 
 _LOG = logging.getLogger("rubric_measures")
 SUFFIXES = (".pdf", ".svg", ".png", ".html")
+# Pages that are files of their own.
+_MOST_FILES = 100
 # Text stays text in SVG, fonts are embedded as such in PDF; equal figures give equal bytes.
 _SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "rubric_measures", "pdf.fonttype": 42}
 _PAGE = """<!doctype html>
@@ -67,14 +70,16 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
 def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str]) -> None:
     """Writes the pages of a picture, by the name's ending; equal figures give equal bytes.
 
-    PDF and HTML hold all pages. SVG and PNG (300 dpi) hold the first one, and how many are left out is said.
+    PDF and HTML hold all pages. SVG and PNG (300 dpi) hold one: further ones are `NAME-2.svg`, `NAME-3.svg` and so on
+    beside it, which is said.
 
     Args:
         figures: one or more; made one after the other, so that many pages need no memory.
         path: the file. Where it is a symbolic link, its target is written.
 
     Raises:
-        InputError: another ending, or the file cannot be written; nothing is left of it.
+        InputError: another ending, a file cannot be written, or there are more than 100 pages for as many files; then
+            nothing is left of any.
     """
     target = check_figure_path(path)
     suffix = target.suffix.lower()
@@ -84,20 +89,31 @@ def save_figures(figures: Iterable[Figure], path: str | os.PathLike[str]) -> Non
     ):
         warnings.simplefilter("always")
         # Not into the file: where the disk is full, some formats end in other errors, which do not name it.
-        if suffix in _FORMS:
-            drawn, left = _FORMS[suffix](figures), 0
-        else:
-            first, *others = figures
-            drawn, left = _drawn(first, suffix[1:]), len(others)
+        drawn = [_FORMS[suffix](figures)] if suffix in _FORMS else _files(figures, target)
     if any("missing from font" in str(one.message) for one in said):
         _LOG.warning("%s: the font lacks some characters of the names; they are drawn as boxes", target)
     try:
-        with atomic_writer(target) as stream:
-            cast(io.TextIOWrapper, stream).buffer.write(drawn)
+        # All are written before the first one has its name.
+        with ExitStack() as written:
+            for number, content in enumerate(drawn, 1):
+                path = target if number == 1 else target.with_stem(f"{target.stem}-{number}")
+                cast(io.TextIOWrapper, written.enter_context(atomic_writer(path))).buffer.write(content)
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
-    if left:
-        _LOG.warning("%s: holds the first of %d pages; .pdf and .html hold all", target, left + 1)
+    if len(drawn) > 1:
+        last = target.with_stem(f"{target.stem}-{len(drawn)}").name
+        _LOG.info("%d pages: %s to %s; .pdf and .html hold all in one file", len(drawn), target, last)
+
+
+def _files(figures: Iterable[Figure], target: Path) -> list[bytes]:
+    drawn: list[bytes] = []
+    for figure in figures:
+        if len(drawn) == _MOST_FILES:
+            raise InputError(
+                f"{target}: there are more than {_MOST_FILES} pages, and as many files; give .pdf or .html"
+            )
+        drawn.append(_drawn(figure, target.suffix.lower()[1:]))
+    return drawn
 
 
 def _drawn(figure: Figure, form: str) -> bytes:

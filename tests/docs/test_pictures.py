@@ -25,7 +25,8 @@ def draw(folder: Path) -> None:
     start = ["leaderboard", str(EXAMPLE / "graded.jsonl.gz"), *runs, "--bank", str(EXAMPLE / "questions.jsonl"), "-m"]
     for name, options in KINDS.items():
         assert main([*start, *options, "--output", str(folder / "board.tsv"), "--plot", str(folder / name)]) == 0
-    (folder / "board.tsv").unlink()
+    for path in (folder / "board.tsv", *folder.glob("queries-*.svg")):
+        path.unlink()
 
 
 def texts(path: Path) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,32 @@ def test_scores_of_runs_from_file_to_file(tmp_path: Path, capsys: pytest.Capture
     # Other weights.
     assert main([*arguments[:5], "--weights", "vital=1", "okay=0.5", "--scores", str(scores)]) == 0
     assert read_leaderboard(scores).per_query("nuggets_weighted")["a"] == {"q1": 1.5, "q2": 0.5}
+
+
+def test_judged_reports_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    judgments = _write(tmp_path / "a.judgments.jsonl", REPORTS)
+    bank = _write(tmp_path / "banks.jsonl", BANKS)
+    command = [
+        "leaderboard",
+        str(judgments),
+        "--argue",
+        "--bank",
+        str(bank),
+        "-o",
+        str(tmp_path / "board.tsv"),
+        "--plot",
+    ]
+    assert main([*command, str(tmp_path / "board.svg")]) == 0
+    pages = [tmp_path / name for name in ("board.svg", "board-2.svg", "board-3.svg", "board-4.svg")]
+    texts = [re.findall(r"<text[^>]*>([^<]*)<", page.read_text(encoding="utf-8")) for page in pages]
+    # Four measures a page, each run's mean beside its point: f1 of a is (0.5 + 1) / 2, of b 1/3; what all topics give
+    # together is no sum.
+    assert "nugget_coverage" in texts[0] and "f1" in texts[1] and {"0.750", "0.333"} <= set(texts[1])
+    assert "f1_micro (all queries together)" in " ".join(texts[3])
+    assert "(sum)" not in " ".join(text for page in texts for text in page)
+    assert main([*command, str(tmp_path / "d.pdf"), "--plot-kind", "differences", "--baseline", "a"]) == 0
+    assert (tmp_path / "d.pdf").read_bytes().count(b"/Type /Page ") == 7
 
 
 def test_judgments_of_another_form_are_refused(tmp_path: Path) -> None:

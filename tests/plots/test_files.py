@@ -42,9 +42,32 @@ def test_all_pages_are_in_pdf_and_html(tmp_path: Path, caplog: pytest.LogCapture
     ids = [part.partition('"')[0] for part in page.split(' id="')[1:]]
     assert len(ids) == len(set(ids)) > 20
     assert caplog.messages == []
-    save_figures(pages, tmp_path / "two.svg")
-    assert caplog.messages == [f"{tmp_path / 'two.svg'}: holds the first of 2 pages; .pdf and .html hold all"]
     assert pages[0].get_suptitle() == "page <1>"
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_further_pages_are_files_beside_the_first(
+    suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    pages = [dots.plot_dots(["a", "b"], [PANEL], f"page {number}") for number in (1, 2, 3)]
+    path = tmp_path / f"all.{suffix}"
+    save_figures(pages, path)
+    names = sorted(one.name for one in tmp_path.iterdir())
+    assert names == [f"all-2.{suffix}", f"all-3.{suffix}", f"all.{suffix}"]
+    assert caplog.messages == [f"3 pages: {path} to all-3.{suffix}; .pdf and .html hold all in one file"]
+    if suffix == "svg":
+        assert [f"page {number}" in (tmp_path / name).read_text() for number, name in ((2, names[0]), (1, names[2]))]
+    # Where one of them cannot be written, none is.
+    for one in tmp_path.iterdir():
+        one.unlink()
+    (tmp_path / f"all-3.{suffix}").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        save_figures(pages, path)
+    assert [one.name for one in tmp_path.iterdir()] == [f"all-3.{suffix}"]
+    monkeypatch.setattr("rubric_measures.plots.files._MOST_FILES", 2)
+    with pytest.raises(InputError, match=r"more than 2 pages, and as many files; give \.pdf or \.html"):
+        save_figures(iter(pages), tmp_path / f"more.{suffix}")
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "html"])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from ir_measures import Qrel
+
+import rubric_measures
 from rubric_measures.meta_evaluation.agreement import agreement
 from rubric_measures.plots import labels
 
@@ -40,6 +44,14 @@ def test_confusion_shows_counts_and_shares_of_the_row() -> None:
     assert (" ".join(axes.get_ylabel().split()), axes.get_xlabel()) == ("label by people", "label by model")
     # Observed agreement 3/4, expected 3/4 · 1/2 + 1/4 · 1/2 = 1/2: κ = 1/2.
     assert figure.get_suptitle() == "Labels of 4 documents: 75.0 % equal, κ = 0.500"
+
+
+def test_what_agreement_found_draws_itself(tmp_path: Path) -> None:
+    ours, theirs = ([Qrel("q", f"d{doc}", label) for doc, label in enumerate(row)] for row in ((0, 0, 2), (0, 2, 2)))
+    found = rubric_measures.agreement(ours, theirs, rounds=0)
+    for kind, said in (("bland-altman", "bias 0.67"), ("confusion", "Labels of 3 documents")):
+        found.plot(tmp_path / "x.svg", kind)
+        assert said in (tmp_path / "x.svg").read_text(encoding="utf-8").replace("−0.67", "0.67"), kind
 
 
 def test_calibration_draws_every_range_with_its_interval() -> None:
