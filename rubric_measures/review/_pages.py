@@ -8,8 +8,7 @@ from typing import Any
 
 from rubric_measures.base.extras import require
 
-_SCRIPT = "text/javascript; charset=utf-8"
-ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": _SCRIPT, "bank.js": _SCRIPT}
+ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": "text/javascript; charset=utf-8"}
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,43 @@
+"""`prompts`, `measures`, `formats`, `models` list what commands take."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rubric_measures.backends import BACKENDS
+from rubric_measures.cli import main
+from rubric_measures.formats import FORMATS
+from rubric_measures.prompts import load_prompt, prompt_names
+
+
+def listed(capsys: pytest.CaptureFixture[str], kind: str) -> dict[str, dict[str, str]]:
+    assert main([kind, "--format", "json"]) == 0
+    return {next(iter(row.values())): row for row in json.loads(capsys.readouterr().out)["rows"]}
+
+
+def test_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    prompts = listed(capsys, "prompts")
+    assert sorted(prompts) == sorted(prompt_names()) and prompts["nuggets.assign"]["scale"] == "0-2:2:1"
+    assert prompts["FagB"]["scale"] == "0-1:1"
+    measures = listed(capsys, "measures")
+    assert {"RubricCover@k", "NuggetV@k", "SupportRecall"} <= set(measures)
+    assert measures["NuggetV@k"]["parameters"] == "rel, partial_rel, strict, judged_only"
+    assert list(listed(capsys, "formats")) == sorted(FORMATS)
+    models = listed(capsys, "models")
+    # A new kind of model has its line.
+    assert [name.partition(":")[0] for name in models] == list(BACKENDS)
+    assert all(row["what it is"] for row in models.values()) and models["hf:NAME"]["extra"] == "hf"
+
+
+def test_one_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", "Thomas"]) == 0
+    shown = capsys.readouterr().out
+    assert load_prompt("Thomas").text.strip().splitlines()[0] in shown and "scale=0-2:1" in shown
+    assert main(["measures", "NuggetV@k"]) == 0
+    assert "The mean credit over the vital nuggets" in capsys.readouterr().out
+    assert main(["measures", "Nugget"]) == 2
+    assert "unknown measure 'Nugget'" in capsys.readouterr().err
+    assert main(["prompts", "Tomas"]) == 2
+    assert "unknown prompt 'Tomas'" in capsys.readouterr().err
