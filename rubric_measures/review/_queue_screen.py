@@ -144,8 +144,9 @@ def _cards(review: Review, asked: Asked) -> ScreenAnswer:
                 "url": "/?" + urlencode(choice_fields(review, choice)),
             }
         )
-    # What there is nothing to do in stands last.
-    cards.sort(key=lambda card: not card["start"])
+    # What there is nothing to do in stands last, and what only the adjudicator can do is their first.
+    judges = bool(asked.assessor) and asked.assessor == review.adjudicator
+    cards.sort(key=lambda card: (not card["start"], judges and card["order"] != "differ"))
     finished = next((card for card in cards if card["order"] == asked.get("finished")), None)
     return page(
         "cards.html",

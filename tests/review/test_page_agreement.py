@@ -231,7 +231,8 @@ def test_assignments_are_read_and_restrict_every_queue(tmp_path: Path) -> None:
         pages = {name: screens.queue(review, Asked("/", {}, {}, name, "t")).content for name in ("ada", "bob")}
         assert "You were given 1 query" in pages["ada"] and 'aria-label="Start: All' in pages["ada"]
         assert 'aria-label="Start: ' not in pages["bob"]
-        # What they differ on is a queue, of those who graded it, and of who was given no queries.
+        # What they differ on is a queue, of those who graded it, and of the adjudicator.
+        review.adjudicator = "lead"
         review.assignments = {"ada": ("q1", "q2"), "bob": ("q1", "q3"), "eve": ("q1",)}
         cell = review.material.cells[0]
         for name, grade in (("ada", "0"), ("bob", "5")):
