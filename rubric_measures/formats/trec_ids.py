@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from rubric_measures.base.errors import InputError
 
-__all__ = ["IdCleaner", "as_known", "spaced_form", "spaced_ids", "spaced_pairs", "written_id"]
+__all__ = ["IdCleaner", "as_known", "renamed", "spaced_form", "spaced_ids", "spaced_pairs", "written_id"]
 
 _LOG = logging.getLogger("rubric_measures")
 _SPACES = [code for code in range(0x3001) if chr(code).isspace()]
@@ -78,7 +78,11 @@ def as_known(identifiers: Sequence[str], known: Collection[str]) -> Sequence[str
     Raises:
         InputError: two known ids are written alike.
     """
-    forms = spaced_ids(known)
+    return renamed(identifiers, spaced_ids(known))
+
+
+def renamed(identifiers: Sequence[str], forms: Mapping[str, str]) -> Sequence[str]:
+    """`as_known` for many sequences: what `spaced_ids` found of the known ids is found once for all."""
     return [forms.get(identifier, identifier) for identifier in identifiers] if forms else identifiers
 
 

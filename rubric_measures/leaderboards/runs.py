@@ -6,8 +6,9 @@ import contextlib
 import os
 import tempfile
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import IO
 
 from ir_measures.measures.base import Measure
@@ -16,7 +17,7 @@ from ir_measures.util import Metric
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.parallel import forked_map
 from rubric_measures.formats.trec import Ranking, Run, distinct_run_names, map_run
-from rubric_measures.formats.trec_ids import as_known, spaced_ids, written_id
+from rubric_measures.formats.trec_ids import as_known, renamed, spaced_ids, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, resolved
 from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored, refuse_share
 from rubric_measures.leaderboards.board import Leaderboard
@@ -69,10 +70,7 @@ def score_runs(
             raise InputError(f"two runs are called {run_id!r}; rename one")
         scoring.rows[run_id] = scoring.row(
             {
-                query_id: {
-                    name: scoring.scorers[name].score(ranking, failures=True)
-                    for name in scoring.parts.get(query_id, ())
-                }
+                query_id: {name: scoring.score(name, ranking) for name in scoring.parts.get(query_id, ())}
                 for query_id, ranking in rankings.items()
             }
         )
@@ -107,13 +105,17 @@ def score_run_files(
     scoring.prepare_all(grades)
     spaced = spaced_ids(scoring.parts)
 
-    def known(ranking: Ranking, levels: Collection[str]) -> Sequence[str]:
-        doc_ids = as_known(ranking.doc_ids, levels)
+    @cache
+    def spaced_docs(name: str) -> Mapping[str, str]:
+        return spaced_ids(grades.queries[name].levels)
+
+    def known(ranking: Ranking, name: str) -> Sequence[str]:
+        doc_ids = renamed(ranking.doc_ids, spaced_docs(name))
         return ranking.with_scores(doc_ids) if scoring.plan.reads_scores else doc_ids
 
     def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
         return {
-            name: scoring.scorers[name].score(known(ranking, grades.queries[name].levels), failures=True)
+            name: scoring.score(name, known(ranking, name))
             for name in scoring.parts.get(spaced.get(query_id, query_id), ())
         }
 

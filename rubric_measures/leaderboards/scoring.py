@@ -19,7 +19,7 @@ from ir_measures.measures.base import MeanAgg, Measure
 from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import Placed, RankNotes
-from rubric_measures.formats.trec_ids import as_known, written_id
+from rubric_measures.formats.trec_ids import renamed, spaced_ids, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, resolved
 from rubric_measures.grades.notes import note_dropped, note_lost_penalties
 from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
@@ -98,7 +98,10 @@ def grades_digest(grades: QueryGrades) -> str:
 
 
 def ranking_digest(doc_ids: Sequence[str]) -> str:
-    """Twelve hex digits of a ranking's documents in their order; the id of a single one, which says as much."""
+    """Twelve hex digits of a ranking's documents in their order; the id of a single one, which says as much.
+
+    So a digest in the place of the documents has itself as digest.
+    """
     return doc_ids[0] if len(doc_ids) == 1 else _digest(doc_ids)
 
 
@@ -363,6 +366,14 @@ class Scoring:
             if scorer is not None:
                 scorer.prepare_failures()
 
+    def score(self, name: str, ranking: Sequence[str]) -> Scored:
+        """What a ranking scores for a query, or for a facet of one, with the digest in the place of its documents.
+
+        A digest is made fastest at once, and the documents need not be held until all of the run is scored.
+        """
+        scored = self.scorers[name].score(ranking, failures=True)
+        return scored._replace(doc_ids=[ranking_digest(scored.doc_ids)]) if len(scored.doc_ids) > 1 else scored
+
     def row(self, found: Mapping[str, Mapping[str, Scored]]) -> RunRow:
         """The row of a run of which all is known: query_id -> what each of its parts scores."""
         row = self.new_row()
@@ -466,7 +477,8 @@ def ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
     written = written_id(query.query_id)
     if written != query.query_id:
         rankings = {**runs.rankings(written), **rankings}
-    return {run_id: as_known(doc_ids, query.levels) for run_id, doc_ids in rankings.items()}
+    forms = spaced_ids(query.levels) if rankings else {}
+    return {run_id: renamed(doc_ids, forms) for run_id, doc_ids in rankings.items()}
 
 
 def needed_depth(measures: Sequence[Measure], on_failed: OnFailed = "error") -> int | None:
