@@ -178,9 +178,12 @@ def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | N
     if not scored:
         return Cell(None, None, 0, share, tally.failed)
     aggregator = ExactMean() if measure is None else measure.aggregator()
-    for value in scored:
-        aggregator.add(value)
-    mean = float(aggregator.result())
+    if type(aggregator) is ExactMean:
+        mean = ExactMean.of(scored)
+    else:
+        for value in scored:
+            aggregator.add(value)
+        mean = float(aggregator.result())
     error = None
     if len(scored) > 1 and isinstance(aggregator, MeanAgg):
         error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
@@ -271,20 +274,22 @@ class RunRow:
     dropped: int = 0
 
     def in_order(self, column: Mapping[str, float | None], computation: Computation) -> Mapping[str, float | None]:
-        """The values in the order in which ir_measures gives them: sorted, or, of programs behind it, those of the
-        run's queries first.
+        """The values, which are sorted by query, in the order in which ir_measures gives them.
+
+        Of programs behind it those of the run's queries come first.
         """
         if not isinstance(computation, StandardMeasure):
-            return dict(sorted(column.items()))
+            return column
         ranked = dict.fromkeys(query_id for query_id in self.order if query_id in column)
-        return {query_id: column[query_id] for query_id in [*ranked, *sorted(column.keys() - ranked.keys())]}
+        return {query_id: column[query_id] for query_id in (*ranked, *(one for one in column if one not in ranked))}
 
     def add(self, query_id: str, scored: Scored) -> None:
         """Takes what the run scores for a query, or for a facet of one."""
         for column, value in zip(self.columns, scored.values, strict=True):
             column[query_id] = value
-        for open_of, failure in zip(self.failures, scored.failures, strict=False):
-            open_of[query_id] = failure
+        if scored.failures:
+            for open_of, failure in zip(self.failures, scored.failures, strict=True):
+                open_of[query_id] = failure
         for which, tally in self.tallies.items():
             tally.add(scored.needed[which])
         self.lost_penalties += scored.lost_penalties
@@ -408,10 +413,11 @@ class Scoring:
         cells: dict[str, dict[str, Cell]] = {}
         rows = self._with_known_best(self.rows)
         for run_id, row in sorted(rows.items()):
-            columns = list(map(row.in_order, row.columns, self.plan.computations))
-            values[run_id] = {
-                name: dict(sorted(column.items())) for name, column in zip(self.names, columns, strict=True)
-            }
+            # All columns have the same queries; that of a best score that nobody knows has none.
+            queries = sorted(max(row.columns, key=len))
+            by_query = [{query_id: column[query_id] for query_id in queries if column} for column in row.columns]
+            values[run_id] = dict(zip(self.names, by_query, strict=True))
+            columns = list(map(row.in_order, by_query, self.plan.computations))
             cells[run_id] = {
                 name: with_failures(
                     make_cell(column.values(), row.tallies[which], measure),

@@ -10,7 +10,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from itertools import compress
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -203,18 +203,21 @@ class QueryContext:
 
     def tops(self, ranked: RankedDocs) -> dict[tuple[bool, int], Top]:
         """All that `top` was asked for, of one ranking."""
-        levels = self.grades.levels
+        levels, judged = self.grades.levels, ranked.judged
         found: dict[tuple[bool, int], Top] = {}
         for judged_only, cutoffs in self._cutoffs.items():
             union: dict[float, int] = {}
             start = 0
             for cutoff in cutoffs:
                 length = cutoff if judged_only else ranked.within(cutoff)
-                for doc_id in ranked.judged[start:length]:
+                for doc_id in judged[start:length]:
+                    if not union:
+                        union = dict(levels[doc_id])
+                        continue
                     for grade, mask in levels[doc_id].items():
                         union[grade] = union.get(grade, 0) | mask
                 start = length
-                found[judged_only, cutoff] = Top(ranked.judged[:length], union.copy())
+                found[judged_only, cutoff] = Top(judged[:length], union if cutoff == cutoffs[-1] else union.copy())
         return found
 
     @property
@@ -349,17 +352,21 @@ class QueryContext:
         Raises:
             MeasureError: a grade of the passages failed, and on_failed is `error`.
         """
-        failed = self.grades.failed
-        lost = next((doc_id for doc_id in judged if doc_id in failed), None)
-        if lost is None or self.on_failed == "zero":
-            return False
-        if self.on_failed == "error":
+        if self.on_failed != "error":
+            failed = self.grades.failed
+            return (
+                self.on_failed != "zero"
+                and not self.shared("any valid", lambda: any(self.grades.levels.values()))
+                and any(doc_id in failed for doc_id in judged)
+            )
+        lost = next((doc_id for doc_id in judged if doc_id in self.grades.failed), None)
+        if lost is not None:
             raise MeasureError(
                 f"query {self.query_id!r}: a grade of the ranked passage {lost!r} failed; grade again, or choose how "
                 "failures count (expected or zero)",
                 settings=("on_failed",),
             )
-        return not any(self.grades.levels.values())
+        return False
 
 
 CUTOFF = ParamInfo(dtype=int, required=False, desc="ranking cutoff threshold; without it the whole ranking counts")
@@ -480,7 +487,12 @@ class ExactMean(MeanAgg):  # type: ignore[misc]
 
     def result(self) -> float:
         """The mean; NaN of no value."""
-        return math.fsum(self._values) / len(self._values) if self._values else float(self.default)
+        return self.of(self._values) if self._values else float(self.default)
+
+    @staticmethod
+    def of(values: Collection[float]) -> float:
+        """The mean of some values; of one or more."""
+        return math.fsum(values) / len(values)
 
 
 class RubricMeasure(Measure, Computation):  # type: ignore[misc]

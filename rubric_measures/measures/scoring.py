@@ -222,7 +222,7 @@ class QueryScorer:
         self._plan = plan
         self._query = query
         self._scorers = [one.prepare(query) for one in plan.computations]
-        self._needed = {which: query.coverage(which) for which in plan.needs}
+        self._needed = {which: query.coverage(which) for which in dict.fromkeys(plan.needs)}
         # Of these a failed grade may mean that there is no value.
         self._may_be_unknown = bool(query.grades.failed)
         self._condenses = query.on_failed == "expected" and bool(query.void) and plan.condenses
