@@ -13,6 +13,8 @@ __all__ = ["IdCleaner", "as_known", "renamed", "spaced_form", "spaced_ids", "spa
 
 _LOG = logging.getLogger("rubric_measures")
 _SPACES = [code for code in range(0x3001) if chr(code).isspace()]
+# Ids that are remembered at a time.
+_MANY = 1 << 16
 _SPACE = re.compile(r"\s")
 # What `written_id` makes of each space that there is.
 _ENCODED = re.compile("|".join("".join(f"%{byte:02X}" for byte in chr(code).encode()) for code in _SPACES))
@@ -95,9 +97,19 @@ class IdCleaner:
     def __init__(self) -> None:
         self._written: dict[str, str] = {}
         self._plain: set[str] = set()
+        # Rows repeat the ids of queries, documents and items.
+        self._done: dict[str, str] = {}
 
     def __call__(self, identifier: str) -> str:
         """The id to write; an `InputError` for an empty one, or one that holds NUL."""
+        if identifier in self._done:
+            return self._done[identifier]
+        if len(self._done) >= _MANY:
+            self._done.clear()
+        written = self._done[identifier] = self._cleaned(identifier)
+        return written
+
+    def _cleaned(self, identifier: str) -> str:
         if not identifier:
             raise InputError("an empty id cannot be written to a TREC file")
         if "\0" in identifier:
