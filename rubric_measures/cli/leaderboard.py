@@ -31,10 +31,11 @@ from rubric_measures.cli.inputs import (
     progress,
     review_of,
 )
-from rubric_measures.leaderboards.board import board_report
 from rubric_measures.measures.scoring import note_labels, parse_measures
 
 if TYPE_CHECKING:
+    from rubric_measures.base.tables import Report
+    from rubric_measures.leaderboards.board import Leaderboard
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
     from rubric_measures.verification.page_parts import Review
 
@@ -177,7 +178,7 @@ def run(options: argparse.Namespace) -> int:
         _say_report(more)
         report = report_of(more, chosen_places(options))
     else:
-        report = board_report(board, chosen_places(options))
+        report = _report(board, options)
     with atomic_writer(options.output) as stream:
         # At once, so that nothing is printed where a name cannot be.
         stream.write("".join(render(report, options.output_format)))
@@ -233,9 +234,16 @@ def _argue(options: argparse.Namespace) -> int:
     board = api.argue(options.graded, options.bank, weights=dict(options.weights or ()) or None, scores=options.scores)
     _plot(options, board)
     with atomic_writer(options.output) as stream:
-        stream.write("".join(render(board_report(board, chosen_places(options)), options.output_format)))
+        stream.write("".join(render(_report(board, options), options.output_format)))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1
+
+
+def _report(board: Leaderboard, options: argparse.Namespace) -> Report:
+    # Imported here, as help needs no boards.
+    from rubric_measures.leaderboards.board import board_report
+
+    return board_report(board, chosen_places(options))
 
 
 def _say_report(report: LeaderboardReport) -> None:

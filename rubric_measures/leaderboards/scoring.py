@@ -414,7 +414,7 @@ class Scoring:
         rows = self._with_known_best(self.rows)
         for run_id, row in sorted(rows.items()):
             # All columns have the same queries; that of a best score that nobody knows has none.
-            queries = sorted(max(row.columns, key=len))
+            queries = sorted(next(filter(None, row.columns), {}))
             by_query = [{query_id: column[query_id] for query_id in queries if column} for column in row.columns]
             values[run_id] = dict(zip(self.names, by_query, strict=True))
             columns = list(map(row.in_order, by_query, self.plan.computations))
