@@ -7,68 +7,178 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import InputError
-from rubric_measures.review._actions import is_done
+from rubric_measures.review._actions import about, is_done
 from rubric_measures.review._bank_edits import state_of
-from rubric_measures.review._events import CellKey
+from rubric_measures.review._bank_table import bank_table, blind_cells
+from rubric_measures.review._events import EDITS, CellKey, Snapshot
 from rubric_measures.review._impact import changed_cells
+from rubric_measures.review._queue_screen import check_url, state_of_grade
 from rubric_measures.review._stale_items import words_of
+from rubric_measures.review.queues import QueueChoice
 from rubric_measures.review.requests import Asked, ScreenAnswer, page
 from rubric_measures.review.session import Review
-from rubric_measures.review.store import ConflictError
+from rubric_measures.review.store import ConflictError, Edit, StateError
+
+# Passages on an item's own page.
+_PASSAGES = 200
 
 
 def bank(review: Review, asked: Asked) -> ScreenAnswer:
-    """The items of one query, with their histories."""
+    """The items of one query as a table; with an item, that one with its passages and versions."""
     return _page(review, asked)
 
 
 def _page(
-    review: Review, asked: Asked, *, status: int = 200, conflict: Mapping[str, Any] | None = None
+    review: Review,
+    asked: Asked,
+    *,
+    status: int = 200,
+    conflict: Mapping[str, Any] | None = None,
+    problem: Mapping[str, str] | None = None,
 ) -> ScreenAnswer:
     snapshot = review.store.snapshot()
-    queries = list(review.material.bank.items)
-    query_id = asked.get("query") or next(iter(queries), "")
+    key = asked.get("item") or (asked.get("key") if problem else "")
+    query_id = asked.get("query") or next(iter(review.material.bank.items), "")
+    if key:
+        query_id = state_of(snapshot, key).item.query_id
     if query_id not in review.material.bank.items:
         raise InputError(f"the bank has no query {query_id!r}")
-    states = [state for state in snapshot.items.values() if state.item.query_id == query_id]
+    if key and conflict is None:
+        return _item_page(review, asked, snapshot, query_id, key, status, problem)
+    table = bank_table(review, snapshot, query_id, asked.assessor, knows_board=not _hidden(review, asked))
     return page(
         "bank.html",
         review,
         asked,
         status=status,
         title="Edit the bank",
-        queries={name: review.material.bank.query_texts.get(name, "") for name in queries},
+        queries=_query_texts(review),
         query_id=query_id,
-        states=[state for state in states if not state.retired],
-        retired=[state for state in states if state.retired],
-        facets=sorted({state.item.facet_id for state in states if state.item.facet_id}),
+        fields={"query": query_id},
+        table=table,
+        facets=sorted({row.state.item.facet_id for row in table.rows if row.state.item.facet_id}),
         waiting=sum(state.waits for state in snapshot.items.values()),
         conflict=conflict,
+        problem=problem,
+        sent=asked,
+        typed=_typed(asked),
+        chosen=dict.fromkeys(value.rpartition("@")[0] for value in asked.all("merge")) if problem else {},
+        saved=_saved(review, asked),
     )
 
 
+def _item_page(
+    review: Review,
+    asked: Asked,
+    snapshot: Snapshot,
+    query_id: str,
+    key: str,
+    status: int,
+    problem: Mapping[str, str] | None,
+) -> ScreenAnswer:
+    """One item: its forms, its versions, and its passages, each with the way to its grade."""
+    state = state_of(snapshot, key)
+    query = review.material.queries.get(query_id)
+    choice = QueueChoice("query", query_id)
+    passages = []
+    for doc_id, passage in (query.passages if query else {}).items():
+        cell = CellKey(query_id, doc_id, state.item.item_id)
+        is_graded = cell in review.material.numbers
+        said = snapshot.grades.get(cell, {}).get(asked.assessor)
+        before = asked.assessor in review.material.earlier(cell)
+        url = check_url(review, choice, cell) if is_graded else ""
+        passages.append((doc_id, passage.text[:200], url, state_of_grade(said, before) if is_graded else ""))
+    return page(
+        "bank_item.html",
+        review,
+        asked,
+        status=status,
+        title="Edit an item",
+        query_id=query_id,
+        fields={"query": query_id},
+        state=state,
+        problem=problem,
+        sent=asked,
+        typed=_typed(asked),
+        passages=passages[:_PASSAGES],
+        more=max(len(passages) - _PASSAGES, 0),
+    )
+
+
+def _item_fields(item: RubricItem) -> dict[str, Any]:
+    """What of an item a form that lacks it leaves as it is."""
+    return {name: getattr(item, name) for name in ("importance", "weight", "gold_answers")}
+
+
+def _typed(asked: Asked) -> dict[str, Any]:
+    """An item as it was typed, to be shown again where it was not taken."""
+    fields: dict[str, Any] = {name: asked.get(name) for name in ("text", "importance", "weight")}
+    return {**fields, "gold_answers": asked.get("gold_answers").splitlines()}
+
+
+def _saved(review: Review, asked: Asked) -> tuple[str, str] | None:
+    """What the assessor's edit with the number in the address was, as (kind, what it was about)."""
+    number = asked.get("saved")
+    if not number:
+        return None
+    undone = review.store.snapshot().undone
+    for event in reversed(review.store.events()):
+        if str(event.event_id) == number and event.assessor == asked.assessor and event.kind in EDITS:
+            return None if event.event_id in undone else (_SAVED[event.kind], about(review, event))
+    return None
+
+
+_SAVED = {
+    "item_add": "added",
+    "item_edit": "changed",
+    "item_retire": "retired",
+    "item_split": "split",
+    "item_merge": "merged",
+}
+
+
 def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
-    """One edit; where somebody was faster, both versions are shown and nothing is changed."""
-    kind = asked.get("edit")
-    payload, expected = _edit_of(review, asked, kind)
+    """One edit, or the same of several items; where somebody was faster, both versions are shown, nothing is changed.
+
+    What is wrong with a field is said at the field, and what was typed stays.
+    """
+    if asked.get("edit") == "show":
+        return _show(review, asked)
+    edits: list[Edit] = []
     try:
-        review.store.edit(asked.assessor, kind, payload, expected)
+        edits = _edits_of(review, asked, asked.get("edit"))
+        made = review.store.edit_all(asked.assessor, edits)
+    except StateError:
+        raise
     except ConflictError as error:
         states = review.store.snapshot().items
+        kind, payload, expected = next(one for one in edits if set(one[2]) & set(error.keys))
         # What the assessor typed is shown with what the other one did, and can be sent again.
         conflict = {
             "theirs": [states[key] for key in error.keys if key in states],
             "live": [states[key] for key in expected if key in states and not states[key].retired],
-            "mine": payload,
+            "mine": {**_item_fields(states[next(iter(expected))].item), **payload},
             "kind": kind,
         }
         return _page(review, asked, status=409, conflict=conflict)
+    except InputError as error:
+        return _page(review, asked, status=400, problem={next(iter(error.settings), "text"): str(error)})
+    fields = {"query": asked.get("query"), "saved": str(made[-1].event_id)}
+    return ScreenAnswer(redirect="/bank?" + urlencode(fields) + "#items")
+
+
+def _show(review: Review, asked: Asked) -> ScreenAnswer:
+    """Shows what the grades say of a query's items, and remembers that the assessor has seen it."""
+    cells = blind_cells(review, review.store.snapshot(), asked.get("query"), asked.assessor)
+    if cells:
+        review.store.look(asked.assessor, cells)
     return ScreenAnswer(redirect="/bank?" + urlencode({"query": asked.get("query")}) + "#items")
 
 
-def _edit_of(review: Review, asked: Asked, kind: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """The payload of an edit, and the versions that the editor saw."""
+def _edits_of(review: Review, asked: Asked, kind: str) -> list[Edit]:
+    """The edits that a form asks for, each with the versions that the editor saw."""
     if kind == "item_add":
         fields = _fields(asked)
         facet = asked.get("facet").strip()
@@ -76,31 +186,39 @@ def _edit_of(review: Review, asked: Asked, kind: str) -> tuple[dict[str, Any], d
         added = {"query_id": asked.get("query"), "facet_id": facet or None, "kind": kind_of, **fields}
         if added["query_id"] not in review.material.bank.items:
             raise InputError(f"the bank has no query {added['query_id']!r}")
-        return added, {}
+        return [(kind, added, {})]
+    chosen = _chosen(review, asked)
     if kind == "item_merge":
-        keys = [value.rpartition("@")[0] for value in asked.all("merge")]
-        if len(set(keys)) < 2:
+        if len(chosen) < 2:
             raise InputError("choose at least two items to merge")
-        versions = [
-            int(number) if (number := value.rpartition("@")[2]).isdigit() else -1 for value in asked.all("merge")
-        ]
-        texts = {state.item.query_id for key in keys if (state := state_of(review.store.snapshot(), key))}
-        if len(texts) != 1:
-            raise InputError("items of different queries cannot be merged")
-        return {"keys": keys, "text": asked.get("text")}, dict(zip(keys, versions, strict=True))
-    key = asked.get("key")
-    state_of(review.store.snapshot(), key)
-    expected = {key: asked.number("version", -1)}
+        return [(kind, {"keys": list(chosen), "text": asked.get("text")}, chosen)]
     if kind == "item_retire":
-        return {"key": key}, expected
+        if not chosen:
+            raise InputError("choose the items to retire")
+        return [(kind, {"key": key}, {key: version}) for key, version in chosen.items()]
+    if len(chosen) != 1:
+        raise InputError("choose one item to split or edit")
+    key = next(iter(chosen))
     if kind == "item_split":
-        parts = [line.strip() for line in asked.get("texts").splitlines() if line.strip()]
+        parts = [line.strip() for line in (asked.get("texts") or asked.get("text")).splitlines() if line.strip()]
         if len(parts) < 2:
-            raise InputError("a split needs at least two texts, one a line")
-        return {"key": key, "texts": parts}, expected
+            raise InputError("a split needs at least two texts, one a line", settings=("texts",))
+        return [(kind, {"key": key, "texts": parts}, chosen)]
     if kind == "item_edit":
-        return {"key": key, **_fields(asked), "same_meaning": asked.get("same_meaning") == "yes"}, expected
+        return [(kind, {"key": key, **_fields(asked), "same_meaning": asked.get("same_meaning") == "yes"}, chosen)]
     raise InputError(f"there is no edit {kind!r}")
+
+
+def _chosen(review: Review, asked: Asked) -> dict[str, int]:
+    """The items that a form is about, each with the version that the editor saw."""
+    parted = [value.rpartition("@") for value in asked.all("merge")]
+    chosen = {key: int(number) if number.isdigit() else -1 for key, _, number in parted}
+    if not parted and asked.get("key"):
+        chosen = {asked.get("key"): asked.number("version", -1)}
+    snapshot = review.store.snapshot()
+    if len({state_of(snapshot, key).item.query_id for key in chosen}) > 1:
+        raise InputError("items of different queries cannot be edited together")
+    return chosen
 
 
 def _kind(review: Review, query_id: str) -> str:
@@ -110,21 +228,33 @@ def _kind(review: Review, query_id: str) -> str:
 
 
 def _fields(asked: Asked) -> dict[str, Any]:
-    importance = asked.get("importance") or None
-    if importance not in (None, "vital", "okay"):
-        raise InputError(f"importance is vital, okay or nothing, not {importance!r}")
-    weight: float | None = None
-    if asked.get("weight").strip():
-        try:
-            weight = float(asked.get("weight"))
-        except ValueError:
-            weight = math.nan
-        if not math.isfinite(weight):
-            raise InputError(f"a weight is a number, not {asked.get('weight')!r}")
-    if not asked.get("text").strip():
+    """The fields of an item that the form has; those that it lacks stay as they are."""
+    fields: dict[str, Any] = {"text": asked.get("text").strip()}
+    if not fields["text"]:
         raise InputError("an item needs a text")
-    answers = [line.strip() for line in asked.get("gold_answers").splitlines() if line.strip()]
-    return {"text": asked.get("text").strip(), "importance": importance, "weight": weight, "gold_answers": answers}
+    if "importance" in asked.form:
+        fields["importance"] = asked.get("importance") or None
+        if fields["importance"] not in (None, "vital", "okay"):
+            problem = f"importance is vital, okay or nothing, not {asked.get('importance')!r}"
+            raise InputError(problem, settings=("importance",))
+    if "weight" in asked.form:
+        fields["weight"] = _weight(asked.get("weight").strip())
+    if "gold_answers" in asked.form:
+        answers = [line.strip() for line in asked.get("gold_answers").splitlines()]
+        fields["gold_answers"] = [answer for answer in answers if answer]
+    return fields
+
+
+def _weight(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not math.isfinite(weight):
+        raise InputError(f"a weight is a number, not {text!r}", settings=("weight",))
+    return weight
 
 
 _ITEMS = 25

@@ -134,13 +134,7 @@ class ItemScores:
             start: the first row.
             size: how many rows.
         """
-        self.prepare()
-        now = self.scores.grades_after()
-        for name, grades in now.items():
-            known = self._after.get(name)
-            if known is None or known.grades is not grades:
-                self._after[name] = self._query(self._record(name, grades))
-        self._after = {name: self._after[name] for name in now}
+        now = self._update()
         wanted: list[ItemImpact] = []
         redo = waiting = 0
         for state in snapshot.items.values():
@@ -153,13 +147,40 @@ class ItemScores:
             if name == query_id or (not query_id and row.what):
                 wanted.append(row)
         assert self._side is not None
-        before = self._side
-        after = _Side.of({name: (self._after.get(name) or one).covered for name, one in self._before.items()})
+        before, after = self._side, self._side_after()
         shown = [
             row._replace(before=before.with_influence(row.before), after=after.with_influence(row.after))
             for row in wanted[start : start + size]
         ]
         return ItemImpacts(shown, len(wanted), redo, waiting)
+
+    def _update(self) -> Mapping[str, QueryGrades]:
+        """Counts queries that changed since; returns the grades of those that assessors touched."""
+        self.prepare()
+        now = self.scores.grades_after()
+        for name, grades in now.items():
+            known = self._after.get(name)
+            if known is None or known.grades is not grades:
+                self._after[name] = self._query(self._record(name, grades))
+        self._after = {name: self._after[name] for name in now}
+        return now
+
+    def _side_after(self) -> _Side:
+        return _Side.of({name: (self._after.get(name) or one).covered for name, one in self._before.items()})
+
+    def statistics(self, query_id: str, with_flips: bool) -> dict[str, ItemStatistics]:
+        """item_id -> the statistics of a query's items as they stand when `scores.after` was last asked.
+
+        Args:
+            query_id: the query.
+            with_flips: also `by_run` and `flips`, which take the longest.
+        """
+        self._update()
+        counts = (self._after.get(query_id) or self._before[query_id]).counts
+        if not with_flips:
+            return dict(counts)
+        side = self._side_after()
+        return {name: side.with_influence(row) or row for name, row in counts.items()}
 
     def _row(self, state: ItemState) -> ItemImpact:
         original = state.original

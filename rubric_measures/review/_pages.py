@@ -8,7 +8,8 @@ from typing import Any
 
 from rubric_measures.base.extras import require
 
-ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": "text/javascript; charset=utf-8"}
+_SCRIPT = "text/javascript; charset=utf-8"
+ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": _SCRIPT, "bank.js": _SCRIPT}
 
 
 @lru_cache(maxsize=8)

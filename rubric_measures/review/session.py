@@ -33,6 +33,7 @@ from rubric_measures.review.queues import (
 )
 from rubric_measures.review.review_data import Material
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.verification.item_statistics import ItemStatistics
 
 __all__ = ["Review"]
 
@@ -165,3 +166,10 @@ class Review:
             self.impact(snapshot)
             assert self._items is not None
             return self._items.impacts(snapshot, query_id, start, size)
+
+    def item_statistics(self, snapshot: Snapshot, query_id: str, with_flips: bool) -> dict[str, ItemStatistics]:
+        """item_id -> the statistics of a query's items with assessors' grades; see `ItemScores.statistics`."""
+        with self._lock:
+            self.impact(snapshot)
+            assert self._items is not None
+            return self._items.statistics(query_id, with_flips)

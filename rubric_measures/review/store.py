@@ -24,7 +24,7 @@ from rubric_measures.review._events import ADJUDICATE, EDITS, CellKey, Event, Sn
 from rubric_measures.review._importing import PageGrade, TakenIn, take_in
 from rubric_measures.review._replay import Undone, extend, fold, last_action
 
-__all__ = ["ConflictError", "ReviewStore", "StateError"]
+__all__ = ["ConflictError", "Edit", "ReviewStore", "StateError"]
 
 _SCHEMA = """
 create table if not exists events (
@@ -37,6 +37,10 @@ create table if not exists events (
 );
 create table if not exists settings (name text primary key, value text not null);
 """
+
+
+# An edit of the bank: its kind, what it says, and key -> version of the items that its editor saw.
+Edit = tuple[str, Mapping[str, Any], Mapping[str, int]]
 
 
 class ConflictError(InputError):
@@ -275,23 +279,27 @@ class ReviewStore:
             ConflictError: an item has another version by now; nothing was kept.
             InputError: the edit makes no sense (no text, a text twice, no such item).
         """
-        if kind not in EDITS:
-            raise InputError(f"no such edit: {kind!r}")
+        return self.edit_all(assessor, [(kind, payload, expected)])[0]
 
-        def check(snapshot: Snapshot) -> Mapping[str, Any]:
-            stale = [
-                key
-                for key, version in expected.items()
-                if key not in snapshot.items
-                or snapshot.items[key].version != version
-                or (snapshot.items[key].retired and kind != "item_add")
-            ]
-            if stale:
-                raise ConflictError(stale)
-            # So an undo knows what was built on.
-            return {**payload, "made": [item.item_id for item in new_items(snapshot, kind, payload)]}
+    def edit_all(self, assessor: str, edits: Sequence[Edit]) -> list[Event]:
+        """Keeps edits of the bank, all or none; see `edit`.
 
-        return self._write(assessor, kind, check)
+        Raises:
+            ConflictError: an item has another version by now.
+            InputError: one of the edits makes no sense.
+        """
+        with self._mine(writes=True):
+            snapshot, number, made = self.snapshot(), self._last_id(), list[Event]()
+            for kind, payload, expected in edits:
+                _check_versions(snapshot, kind, expected)
+                number += 1
+                # So an undo knows what was built on.
+                whole = {**payload, "made": [item.item_id for item in new_items(snapshot, kind, payload)]}
+                event = Event(number, assessor, _now(), kind, whole, uuid.uuid4().hex)
+                # Refuses what cannot be added up, before it is kept.
+                snapshot = self._extended(snapshot, [event], ())
+                made.append(event)
+            return [self._insert(event) for event in made]
 
     def undo(self, assessor: str) -> Undone | None:
         """Takes back the newest thing that an assessor did; None where there is none.
@@ -341,19 +349,32 @@ class ReviewStore:
         """Checks and adds an event in one transaction: no other writer comes between the check and the event."""
         with self._mine(writes=True):
             payload = check(self.snapshot())
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            event = Event(self._last_id() + 1, assessor, now, kind, payload or {}, uuid.uuid4().hex)
-            if payload is None:
-                return event
-            if kind in EDITS:
-                # Refuses what cannot be added up, before it is kept.
-                self._extended(self.snapshot(), [event], self._events)
-            return self._insert(event)
+            event = Event(self._last_id() + 1, assessor, _now(), kind, payload or {}, uuid.uuid4().hex)
+            return event if payload is None else self._insert(event)
 
     def _checked(self, grade: float | None) -> float | None:
         if grade is not None and grade not in self.scale:
             raise InputError(f"a grade is {self.scale.lowest} to {self.scale.highest}, not {grade}")
         return grade
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _check_versions(snapshot: Snapshot, kind: str, expected: Mapping[str, int]) -> None:
+    """Refuses an edit that there is not, and one of an item that somebody changed after the editor saw it."""
+    if kind not in EDITS:
+        raise InputError(f"no such edit: {kind!r}")
+    stale = [
+        key
+        for key, version in expected.items()
+        if key not in snapshot.items
+        or snapshot.items[key].version != version
+        or (snapshot.items[key].retired and kind != "item_add")
+    ]
+    if stale:
+        raise ConflictError(stale)
 
 
 def _is_locked(error: sqlite3.Error) -> bool:

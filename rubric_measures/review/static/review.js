@@ -99,17 +99,6 @@
   document.addEventListener("change", function (event) {
     if (event.target.id === "keys") localStorage.setItem(stored, event.target.checked ? "on" : "off");
   });
-  document.addEventListener("input", function (event) {
-    const list = event.target.dataset.filter;
-    if (!list) return;
-    const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const one of document.querySelectorAll(list)) {
-      const text = one.textContent.toLowerCase();
-      one.hidden = !words.every(function (word) {
-        return text.includes(word);
-      });
-    }
-  });
   document.addEventListener("click", function (event) {
     const opener = event.target.closest("[data-dialog]");
     if (opener && open(opener.dataset.dialog)) event.preventDefault();

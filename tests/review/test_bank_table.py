@@ -1,0 +1,91 @@
+"""The bank's table: what it shows to whom, several items at once, and a bank of 500 items a query."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jinja2")
+
+from rubric_measures import RubricCover
+from rubric_measures.review import _screens as screens
+from rubric_measures.review.requests import Asked
+from rubric_measures.review.review_data import load_material
+from rubric_measures.review.session import Review
+from rubric_measures.review.store import ReviewStore
+from tests.example_records import grade_set, passage, write_lines
+from tests.review.test_blindness import ONE, A, B, CellKey, open_review, shown
+
+
+def cells(page: str) -> dict[str, list[str]]:
+    """text of an item -> what the table says of it: covered by, agreement, flips."""
+    rows = re.findall(r"<tr[^>]*><td><input[^>]*><td[^>]*>(.*?)(?=\n<tr|\n</tbody>)", page, re.DOTALL)
+    parted = [[re.sub(r"<[^>]*>", "", part).strip() for part in row.split("<td>")] for row in rows]
+    return {one[0]: one[4:7] for one in parted}
+
+
+def post(review: Review, assessor: str, **form: str | list[str]) -> screens.ScreenAnswer:
+    fields = {name: value if isinstance(value, list) else [value] for name, value in form.items()}
+    return screens.post_bank(review, Asked("/bank", {}, {"query": ["q1"], **fields}, assessor, "token"))
+
+
+def test_numbers_of_an_item_are_there_once_all_its_grades_are_given(tmp_path: Path) -> None:
+    # The grader says 5 and 1 of a, and 3 and 5 of b: each is covered (4 and better) by one of two passages.
+    review = open_review(tmp_path / "one", ONE)
+    places = [A, CellKey("q1", "d2", "q1/a"), B, CellKey("q1", "d1", "q1/b")]
+    assert cells(shown(review, "ada", "bank", query="q1"))["What is a?"] == ["?", "?", "?"]
+    for number, cell in enumerate(places, 1):
+        review.store.grade("ada", cell, 5, review.material.grade(cell).grade)
+        found = cells(shown(review, "ada", "bank", query="q1"))
+        assert (
+            found["What is a?"]
+            == ([["?", "?", "?"], ["1/2", "1/2", "?"], ["1/2", "1/2", "?"], ["1/2", "1/2", "0"]])[number - 1]
+        )
+    assert cells(shown(review, "ada", "bank", query="q1"))["What is b?"][:2] == ["1/2", "1/2"]
+    assert cells(shown(review, "bob", "bank", query="q1"))["What is b?"] == ["?", "?", "?"]
+    # Whoever asks sees them at once; what they say of the query then is not blind.
+    assert post(review, "bob", edit="show").redirect == "/bank?query=q1#items"
+    assert cells(shown(review, "bob", "bank", query="q1"))["What is b?"] == ["1/2", "1/2", "0"]
+    review.store.grade("bob", A, 1, 5)
+    assert not review.store.snapshot().grades[A]["bob"].blind
+
+
+def test_several_items_are_retired_together_or_not_at_all(tmp_path: Path) -> None:
+    review = open_review(tmp_path / "one", ONE)
+    assert post(review, "bob", edit="item_edit", key="q1/b", version="0", text="What is B?").status == 200
+    refused = post(review, "ada", edit="item_retire", merge=["q1/a@0", "q1/b@0"])
+    assert refused.status == 409 and not review.store.snapshot().items["q1/a"].retired
+    done = post(review, "ada", edit="item_retire", merge=["q1/a@0", "q1/b@1"])
+    assert done.redirect == "/bank?query=q1&saved=3#items"
+    assert [review.store.snapshot().items[key].retired for key in ("q1/a", "q1/b")] == [True, True]
+
+
+def test_an_edit_leaves_what_its_form_lacks(tmp_path: Path) -> None:
+    review = open_review(tmp_path / "one", ONE)
+    post(review, "ada", edit="item_edit", key="q1/a", version="0", text="What is a?", gold_answers="x\ny", weight="2")
+    post(review, "ada", edit="item_edit", key="q1/a", version="1", text="What is a?", importance="okay")
+    item = review.store.snapshot().items["q1/a"].item
+    assert (item.gold_answers, item.weight, item.importance) == (("x", "y"), 2.0, "okay")
+
+
+def test_500_items_of_a_query_are_a_small_page_and_quick(tmp_path: Path) -> None:
+    ids = [f"q1/{number:032x}" for number in range(500)]
+    text = "What is the {}th thing that people would ask about this topic today, and why?"
+    items = [{"question_id": one, "question_text": text.format(number)} for number, one in enumerate(ids)]
+    graded = passage("q1", "d1", [grade_set({one: number % 6 for number, one in enumerate(ids)})], {"one": 1, "two": 2})
+    bank = write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "query_text": "q", "items": items}])
+    material = load_material(write_lines(tmp_path / "graded.jsonl", [["q1", [graded]]]), bank)
+    store = ReviewStore(tmp_path / "state.sqlite", material.bank)
+    review = Review(material, store, [RubricCover(rel=4) @ 20], str(bank), tmp_path)
+    post(review, "ada", edit="show")
+    shown(review, "ada", "bank", query="q1")
+    start = time.perf_counter()
+    post(review, "ada", edit="item_edit", key=ids[7], version="0", text="Another?")
+    page = shown(review, "ada", "bank", query="q1")
+    # A tenth of it on an idle machine.
+    assert time.perf_counter() - start < 2
+    assert len(page.encode()) < 200_000 and len(cells(page)) == 500
+    store.close()
