@@ -1,15 +1,19 @@
-"""The reference pages name every measure and every file format; the site has every page."""
+"""The reference pages name every measure and every file format; the site has every page; pages are easy to read."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
 import rubric_measures
 from rubric_measures.formats import FORMATS
 from rubric_measures.measures.measure import RubricMeasure
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+# Code blocks, tables, headings, HTML and the targets of links are not prose.
+NO_PROSE = re.compile(r"^```.*?^```$|^(?: {4}(?![A-Z*`]| *- )|[|#<]).*?$|(?<=\])\([^)]*\)", re.MULTILINE | re.DOTALL)
 
 
 def test_every_measure_has_its_section() -> None:
@@ -33,3 +37,13 @@ def test_the_site_has_every_page() -> None:
     assert named == pages
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (DOCS / "index.md").read_text(encoding="utf-8")))
     assert linked == pages - {"index.md"}
+
+
+@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
+def test_paragraphs_and_sentences_are_short(page: Path) -> None:
+    """A paragraph or an item of a list has one idea."""
+    text = NO_PROSE.sub("", page.read_text(encoding="utf-8"))
+    blocks = re.split(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )", text)
+    sentences = [part for block in blocks for part in re.split(r"(?<=[.!?])[)\"*_]*\s+", block)]
+    assert [block for block in blocks if len(block.split()) > 110] == []
+    assert [sentence for sentence in sentences if len(sentence.split()) > 40] == []
