@@ -23,7 +23,7 @@ _LOG = logging.getLogger("rubric_measures")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     add = parser.add_argument
-    add("graded", metavar="GRADED", help="graded records")
+    add("graded", metavar="GRADED", help="graded records; or passages of pool, to edit a bank before it is graded")
     add("--bank", metavar="BANK", required=True, help="the test bank")
     add("--state", metavar="FILE", help="the SQLite file of the review (default: GRADED.review.sqlite beside it)")
     add("--assessor", metavar="NAME", default="", help="who works here (default: the page asks)")
@@ -72,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--query", metavar="ID", default="", help="only this query")
     parser.epilog = """examples:
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --assessor ada
+  rubric_measures review passages.jsonl.gz --bank draft.csv --assessor ada
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/ --bank-format nuggets
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --export-queue audit.html --order audit
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --import review-grades.jsonl"""
@@ -116,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
             assign=options.assign,
             adjudicator=options.adjudicator,
         )
-        review.next_command = _regrading
+        review.next_command = _grading if review.material.is_draft else _regrading
         if not makes_files:
             review.prepare()
         keep_for_good()
@@ -153,10 +154,15 @@ def _make_files(review: Review, options: argparse.Namespace) -> None:
             _LOG.info("wrote %s", path)
         for note in made.notes:
             _LOG.warning("%s", note)
-        if made.waiting:
+        if made.waiting and not review.material.is_draft:
             _LOG.info("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
 
 
 def _regrading(graded: str, bank: str) -> str:
     graded, bank = shlex.quote(graded), shlex.quote(bank)
     return f"rubric_measures grade {graded} --bank {bank} --only-changed --model MODEL -o OUT.jsonl.gz"
+
+
+def _grading(passages: str, bank: str) -> str:
+    passages, bank = shlex.quote(passages), shlex.quote(bank)
+    return f"rubric_measures grade {passages} --bank {bank} --model MODEL -o OUT.jsonl.gz"

@@ -1,13 +1,42 @@
-"""The bank in every format that can hold one, written as `convert` writes it, and what a format cannot hold."""
+"""The bank in every format that can hold one, read and written as `convert` does, and what a format cannot hold."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.formats.bank import BankEntry
+from rubric_measures.base.files import path_name
+from rubric_measures.formats.bank import BankEntry, bank_of_entries, is_bank, load_bank, read_bank
+
+
+def read_entries(path: str | os.PathLike[str]) -> list[BankEntry]:
+    """The entries of a bank in any format that holds one, as a CSV table.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it holds no bank.
+    """
+    if path_name(path) == "-" or is_bank(path):
+        return read_bank(path)
+    from rubric_measures.conversion import Options
+    from rubric_measures.conversion.bridges import bridged, targets_of
+    from rubric_measures.formats import FORMATS, detect_format
+
+    one = FORMATS[detect_format(path)]
+    if one.read is None or not targets_of(one.kind, ["bank"]):
+        return read_bank(path)
+    return list(bridged(one.read(path), one.kind, "bank", Options()))
+
+
+def read_test_bank(path: str | os.PathLike[str]) -> TestBank:
+    """The bank that `read_entries` reads; errors of the workbench's own format name the line."""
+    if path_name(path) == "-" or is_bank(path):
+        return load_bank(path)
+    return bank_of_entries(read_entries(path))
 
 
 class MadeBank(NamedTuple):

@@ -13,6 +13,7 @@ from rubric_measures.review._actions import about, is_done
 from rubric_measures.review._bank_edits import state_of
 from rubric_measures.review._bank_table import bank_table, blind_cells
 from rubric_measures.review._events import EDITS, CellKey, Snapshot
+from rubric_measures.review._highlights import mark_words
 from rubric_measures.review._impact import changed_cells
 from rubric_measures.review._queue_screen import check_url, state_of_grade
 from rubric_measures.review._stale_items import words_of
@@ -89,7 +90,9 @@ def _item_page(
         said = snapshot.grades.get(cell, {}).get(asked.assessor)
         before = asked.assessor in review.material.earlier(cell)
         url = check_url(review, choice, cell) if is_graded else ""
-        passages.append((doc_id, passage.text[:200], url, state_of_grade(said, before) if is_graded else ""))
+        passages.append((doc_id, passage.text, url, state_of_grade(said, before) if is_graded else ""))
+    if review.material.is_draft:
+        passages.sort(key=lambda row: -sum(piece.marked for piece in mark_words(row[1], state.item.text)))
     return page(
         "bank_item.html",
         review,

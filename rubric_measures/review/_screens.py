@@ -126,8 +126,8 @@ def _export_page(
 
 
 def _next_command(review: Review, made: Exported) -> str:
-    """What to type next, where items wait for grades."""
-    if not made.waiting or review.next_command is None:
+    """What to type next, where items wait for grades, or nothing is graded yet."""
+    if review.next_command is None or not (made.waiting or review.material.is_draft):
         return ""
     return review.next_command(made.paths[0], made.paths[1])
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rubric_measures.base.entities import ItemKind, content_hash, item_content
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
-from rubric_measures.formats.bank import read_bank, write_bank
+from rubric_measures.formats.bank import write_bank
 from rubric_measures.grades.assessors import (
     ADJUDICATION,
     BLIND_REVIEW,
@@ -36,7 +36,7 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.review._agreement import open_note
 from rubric_measures.review._bank_edits import edited_entries
-from rubric_measures.review._bank_formats import made_banks, write_banks
+from rubric_measures.review._bank_formats import made_banks, read_entries, write_banks
 from rubric_measures.review._events import ADJUDICATE, PAGE, CellKey, Snapshot
 from rubric_measures.review._export_rows import GRADE_COLUMNS, audit_lines, grade_rows
 from rubric_measures.review._importing import PageGrade, TakenIn
@@ -119,7 +119,7 @@ def export_review(
     """
     target = Path(folder)
     events, snapshot = store.events(), store.snapshot()
-    entries = edited_entries(read_bank(bank_path), material.bank, snapshot, material.stale)
+    entries = edited_entries(read_entries(bank_path), material.bank, snapshot, material.stale)
     banks = made_banks(entries, formats)
     paths = [target / name for name in (*NAMES, *(bank.file_name for bank in banks))]
     read = {Path(material.path).resolve(), Path(bank_path).resolve()}

@@ -91,6 +91,7 @@ def page(template: str, review: Review, asked: Asked, *, status: int = 200, **va
         assessor_name=asked.assessor,
         form_token=asked.form_token,
         grader=review.material.grader,
+        is_draft=review.material.is_draft,
         taken_back=taken_back(review, asked.assessor, asked.get("undone")),
         **values,
     )

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.scales import HELD, SELF_RATING, Scale, known_scale
-from rubric_measures.formats.bank import load_bank
 from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors, is_blind_set
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, scale_of_set
@@ -30,6 +29,7 @@ from rubric_measures.records.models import (
     grade_set_key,
     made_by_set,
 )
+from rubric_measures.review._bank_formats import read_test_bank
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
@@ -94,7 +94,7 @@ class Material:
         bank: the test bank as its file has it.
         queries: query_id -> its passages and grades.
         groups: the records as they were read.
-        grader: the main grader: the one whose grades are checked and make the leaderboard.
+        grader: the main grader: the one whose grades are checked and make the leaderboard; empty before grading.
         graders: all machine graders of the file, by name.
         path: the records' file.
         waiting: (query_id, item_id) of items that an earlier review edited, and that wait for the main grader's grades.
@@ -113,6 +113,11 @@ class Material:
     stale: frozenset[tuple[str, str]] = frozenset()
     scale: Scale = SELF_RATING
     blind: Mapping[str, Mapping[CellKey, float]] = field(default_factory=dict)
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether nothing was graded yet: the records hold passages alone, and only the bank can be edited."""
+        return not self.graders
 
     @property
     def grade_names(self) -> dict[int, str]:
@@ -239,8 +244,9 @@ def load_material(
     """Reads records and bank.
 
     Args:
-        graded: graded records; grades by assessors in it are not reviewed, and count in the grader's place.
-        bank: the test bank.
+        graded: graded records; grades by assessors in it are not reviewed, and count in the grader's place. Without
+            any grade it is a draft of the bank that is reviewed.
+        bank: the test bank, in any format that holds one.
         wanted: which grade set is reviewed; of several that pass, the one that comes first by model and prompt.
 
     Raises:
@@ -249,7 +255,7 @@ def load_material(
         FormatError: a file cannot be read.
     """
     name = os.fspath(graded)
-    the_bank = load_bank(bank)
+    the_bank = read_test_bank(bank)
     groups = load_graded(name)
     machine = [_by_machines(group) for group in groups]
     wanted = wanted or GradeFilter()
@@ -259,10 +265,11 @@ def load_material(
     chosen = _first_set(machine, grade_sets(machine, wanted), wanted, name, the_bank)
     selector = GradeSetSelector(chosen, name)
     checked = {query.query_id: query for query in check_records(machine, selector, the_bank)}
-    if not selector.found:
+    is_draft = wanted == GradeFilter() and not grade_sets(groups)
+    if not selector.found and not is_draft:
         raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
-    found = next(iter(selector.found))
-    scale = known_scale(selector.scale)
+    found = next(iter(selector.found), None)
+    scale = known_scale(selector.scale) if found else SELF_RATING
     if not {scale.lowest, scale.highest} <= set(_HELD):
         raise InputError(
             f"{name}: records hold grades {HELD[0]} to {HELD[1]}, and the scale is {scale}", settings=("scale",)
@@ -272,13 +279,13 @@ def load_material(
     for group, whole in zip(machine, groups, strict=True):
         query = checked[group.query_id]
         passages = {passage.doc_id: passage for passage in query.passages}
-        assessors, graded_once, settled = _assessors(whole, passages, found.kind, the_bank)
+        assessors, graded_once, settled = _assessors(whole, passages, found.kind if found else "", the_bank)
         queries[group.query_id] = QueryMaterial(
             group.query_id,
             query.text,
             passages,
             _with_assessors(_ratings(group.passages, prompts, scale), assessors),
-            _extracted(group.passages, chosen, found, scale),
+            _extracted(group.passages, chosen, found, scale) if found else {},
             select_query(whole, overriding, the_bank),
             assessors,
             graded_once,
@@ -286,6 +293,8 @@ def load_material(
         )
     if overriding.assessor_count.found:
         overriding.assessor_count.note(name)
+    if found is None:
+        return Material(the_bank, queries, groups, "", (), name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
     waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
     graders = sorted({key.llm for key in keys})

@@ -11,12 +11,16 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
+from rubric_measures.base.errors import InputError
+from rubric_measures.cli import main
+from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.review import _screens as screens
+from rubric_measures.review.opening import open_review as open_review_of
 from rubric_measures.review.requests import Asked
 from rubric_measures.review.review_data import load_material
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
-from tests.example_records import grade_set, passage, write_lines
+from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.review.test_blindness import ONE, A, B, CellKey, open_review, shown
 
 
@@ -89,3 +93,43 @@ def test_500_items_of_a_query_are_a_small_page_and_quick(tmp_path: Path) -> None
     assert time.perf_counter() - start < 2
     assert len(page.encode()) < 200_000 and len(cells(page)) == 500
     store.close()
+
+
+def test_a_draft_is_edited_before_anything_is_graded(tmp_path: Path) -> None:
+    passages = [passage("q1", "d1", [], {"one": 1}), passage("q1", "d2", [], {"one": 2})]
+    passages[1]["text"] = "Water is blue, and nobody knows why."
+    graded = str(write_lines(tmp_path / "passages.jsonl.gz", [["q1", passages]]))
+    draft = tmp_path / "draft.csv"
+    draft.write_text("query_id,item_id,text,importance\nq1,q1/a,Why is water blue?,vital\nq1,,What is b?,\n", "utf-8")
+    review = open_review_of(graded, str(draft), assessor="ada")
+    review.prepare()
+    for found in (shown(review, "ada", ""), shown(review, "ada", "", order="audit"), shown(review, "ada", "impact")):
+        assert "Nothing was graded yet" in found
+    page = shown(review, "ada", "bank")
+    assert cells(page) == {"Why is water blue?": ["", "", ""], "What is b?": ["", "", ""]} and "A draft" in page
+    # An item's page has the passages, those with its words first.
+    own = shown(review, "ada", "bank", item="q1/a")
+    assert own.index("<bdi>d2</bdi>") < own.index("<bdi>d1</bdi>") and "nobody knows why" in own
+    assert post(review, "ada", edit="item_edit", key="q1/a", version="0", text="Why is the sea blue?").redirect
+    assert "waits" not in shown(review, "ada", "bank") and "regrading" not in shown(review, "ada", "bank")
+    for path in ("progress", "export", "guidelines"):
+        shown(review, "ada", path)
+    review.next_command = lambda passages, bank: f"grade {Path(passages).name} {Path(bank).name}"
+    answer = screens.post_export(review, Asked("/export", {}, {"folder": ["out"]}, "ada", "token"))
+    assert "This grades the passages with this bank" in answer.content and "grade graded.jsonl.gz" in answer.content
+    review.store.close()
+    # What it wrote is graded and reviewed like any other bank: nothing waits.
+    out, bank = str(tmp_path / "out" / "graded.jsonl.gz"), str(tmp_path / "out" / "bank.jsonl")
+    made = str(tmp_path / "graded.jsonl.gz")
+    assert main(["grade", out, "--bank", bank, "--model", "lexical", "-o", made]) == 0
+    later = open_review_of(made, bank)
+    assert not later.material.is_draft and not later.material.waiting
+    assert [item.text for item in later.material.bank.for_query("q1")] == ["Why is the sea blue?", "What is b?"]
+    later.store.close()
+
+
+def test_records_without_the_grader_that_was_asked_for_are_no_draft(tmp_path: Path) -> None:
+    graded = write_lines(tmp_path / "passages.jsonl", [["q1", [passage("q1", "d1", [])]]])
+    bank = write_lines(tmp_path / "bank.jsonl", BANK)
+    with pytest.raises(InputError, match="holds no grades"):
+        load_material(graded, bank, GradeFilter("model"))
