@@ -16,7 +16,7 @@ def is_done(said: AssessorGrade | None) -> bool:
 def kind_of(review: Review, assessor: str, event: Event) -> str:
     """What kind of action it was, for an assessor; that somebody decided tells that they differ from the grader."""
     if event.kind == "look":
-        return "looked at the impact"
+        return "saw others' grades"
     if event.kind not in ("grade", "decide", "note"):
         return event.kind.replace("_", " ")
     payload = event.payload

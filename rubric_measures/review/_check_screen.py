@@ -48,10 +48,18 @@ def _siblings(review: Review, cell: CellKey) -> list[CellKey]:
 
 
 def check(review: Review, asked: Asked) -> ScreenAnswer:
-    """A passage and its items; of each, the grader's grade is in the page only once the assessor has given theirs."""
+    """A passage and its items; of each, the grader's grade is in the page only once the assessor has given theirs.
+
+    Whoever comes from a page that shows the passage's grades has seen them: what they say of it is not blind.
+    """
     choice, cell = choice_of(review, asked), _cell(review, asked)
     row = review.material.grade(cell)
     snapshot = review.store.snapshot()
+    if asked.get("seen"):
+        new = [one for one in _siblings(review, cell) if _is_open(snapshot, asked.assessor, one)]
+        if new:
+            review.store.look(asked.assessor, new)
+        return ScreenAnswer(redirect=check_url(review, choice, cell))
     found = review.queue(choice, snapshot)
     cells = _siblings(review, cell)
     deciding = _deciding(snapshot, asked.assessor, cells, cell)
@@ -166,6 +174,11 @@ def _pace(review: Review, assessor: str) -> float | None:
     gaps = [(later - earlier).total_seconds() for later, earlier in pairwise(times)]
     worked = [gap for gap in gaps if 0 <= gap <= _PAUSE]
     return sum(worked) / len(worked) if len(worked) >= _FEWEST else None
+
+
+def _is_open(snapshot: Snapshot, assessor: str, cell: CellKey) -> bool:
+    """Whether an assessor has still to grade a cell, and has not seen its grades."""
+    return assessor not in snapshot.grades.get(cell, {}) and (assessor, cell) not in snapshot.looked
 
 
 def _onward(review: Review, asked: Asked, choice: QueueChoice, cell: CellKey) -> str:

@@ -146,9 +146,9 @@ class Review(NamedTuple):
 
 
 def review_link(address: str, query_id: str, doc_id: str, item_id: str) -> str:
-    """A link to one cell of the review page at an address."""
+    """A link to one cell of the review page at an address, which is told that its grade was seen here."""
     cell = "/".join(quote(part, safe="") for part in (query_id, doc_id, item_id))
-    return f'<a href="{page_text(address)}/check/{cell}">review</a>'
+    return f'<a href="{page_text(address)}/check/{cell}?seen=1">review</a>'
 
 
 def page_text(text: str) -> str:

@@ -169,7 +169,7 @@ def test_each_grade_leads_into_the_review_page(tmp_path: Path, capsys: pytest.Ca
     command += ["--report", str(page), "--review-address"]
     assert main([*command, "http://lab.example:9000/", "--bank", bank]) == 0
     written = page.read_text(encoding="utf-8")
-    links = re.findall(r'<a href="http://lab\.example:9000/check/([^"]*)">review</a>', written)
+    links = re.findall(r'<a href="http://lab\.example:9000/check/([^"?]*)\?seen=1">review</a>', written)
     places = {tuple(map(unquote, link.split("/"))) for link in links}
     known = {
         (group.query_id, passage.doc_id, item_id)

@@ -154,6 +154,18 @@ def test_the_graders_grade_is_hidden_until_the_assessor_has_given_theirs(server:
     assert ada.post("/note", q="q1", d="d2", i="q1/a", note="x").status_code == 400
 
 
+def test_grades_that_were_seen_in_a_report_are_not_blind(server: Server) -> None:
+    ada = Assessor(server, "ada")
+    # Whoever comes from a page that shows the grades of a passage has seen them; a reload says it no second time.
+    for _ in range(2):
+        answer = ada.client.get("/check/q1/d1/q1%2Fb?seen=1")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/check/q1/d1/q1%2Fb?order=query")
+    assert ada.get("/progress").count("saw others") == 1
+    for doc_id in ("d1", "d2"):
+        ada.post("/grade", q="q1", d=doc_id, i="q1/b", grade="2")
+        assert ("not blind</span>" in ada.get(f"/check/q1/{doc_id}/q1%2Fb")) == (doc_id == "d1")
+
+
 def test_ids_of_a_cell_stand_in_its_address(server: Server) -> None:
     ada = Assessor(server, "ada")
     page = ada.get("/check/q1/d1/q1%2Fb")
