@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rubric_measures.base.errors import MissingExtraError
+from rubric_measures.base.errors import InputError, MissingExtraError
 
 __all__ = ["lazy_names", "require"]
 
@@ -22,6 +22,7 @@ def require(module: str, extra: str) -> Any:
 
     Raises:
         MissingExtraError: the module is not installed.
+        InputError: it is, and cannot be imported.
     """
     for name, value in _SILENT.items():
         os.environ.setdefault(name, value)
@@ -31,6 +32,9 @@ def require(module: str, extra: str) -> Any:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
             raise MissingExtraError(module, extra, is_module=True) from None
         raise
+    except ImportError as error:
+        # As pyarrow of 2026 says over numpy 1.26.
+        raise InputError(f"{module} cannot be imported ({error}); install versions that go together") from error
 
 
 def lazy_names(

@@ -14,12 +14,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from rubric_measures.base.errors import (
     BackendError,
     GradingError,
+    MissingExtraError,
     RubricMeasuresError,
     UnknownNameError,
     escaped,
@@ -82,6 +83,9 @@ def _overview() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument(
+        "--completion", choices=("bash", "zsh", "tcsh"), help="print what completes commands and options in this shell"
+    )
     parser.add_argument("command", nargs="?", metavar="COMMAND", help="one of the commands below")
     return parser
 
@@ -100,6 +104,9 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, object]:
         metavar="SIZE",
         help="the most that is read of a gzip file, unpacked, and of standard input, pipes and devices (default 4G)",
     )
+    said = parser.add_mutually_exclusive_group()
+    said.add_argument("--quiet", action="store_true", help="print warnings and errors alone: no notes, no progress")
+    said.add_argument("--verbose", action="store_true", help="print all notes, each with the seconds until then")
     return parser, module
 
 
@@ -111,6 +118,17 @@ def _options_for(settings: Iterable[str]) -> str:
     """The options of the running command that set these parameters of the library, to be put behind a message."""
     named = [_OPTIONS[name] for name in settings if name in _OPTIONS]
     return f" ({', '.join(dict.fromkeys(named))})" if named else ""
+
+
+@contextlib.contextmanager
+def _level(level: int) -> Iterator[None]:
+    logger = logging.getLogger("rubric_measures")
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
@@ -131,6 +149,8 @@ class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        if logging.getLogger("rubric_measures").level == logging.DEBUG:
+            prefix = f"{record.relativeCreated / 1000:.1f} s: {prefix}"
         said = record.getMessage()
         # Signatures are long, and needed whole.
         said = said if said.startswith("signature ") else shortened(said)
@@ -191,7 +211,7 @@ def run_command(arguments: Sequence[str]) -> int:
     for action in parser._actions:
         # What depends on other options, as the form of the output on its name.
         getattr(action, "settle", lambda _: None)(options)
-    most = vars(options).pop("max_size")
+    most, is_quiet, is_verbose = (vars(options).pop(name) for name in ("max_size", "quiet", "verbose"))
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.
         from rubric_measures.plots.files import check_figure_path
@@ -199,6 +219,8 @@ def run_command(arguments: Sequence[str]) -> int:
         check_figure_path(options.plot)
     with contextlib.ExitStack() as around:
         around.enter_context(Interruptible())
+        if is_quiet or is_verbose:
+            around.enter_context(_level(logging.WARNING if is_quiet else logging.DEBUG))
         if most is not None:
             from rubric_measures.base.files import parse_size, reading_at_most
 
@@ -239,6 +261,15 @@ def _answer(arguments: list[str]) -> int:
             from rubric_measures import __version__
 
             print(__version__)
+            return 0
+        if options.completion:
+            from rubric_measures.cli._completion import script
+
+            try:
+                print(script(options.completion))
+            except MissingExtraError as error:
+                _complain(str(error))
+                return 2
             return 0
         overview.print_help()
         return 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import logging
 
 from rubric_measures import api
 from rubric_measures.base.errors import escaped
@@ -36,5 +36,5 @@ def run(options: argparse.Namespace) -> int:
         print(escaped(str(one)))
     errors = sum(one.severity == "error" for one in found)
     files = f"{len(options.files)} file{'s' if len(options.files) > 1 else ''}"
-    print(f"rubric_measures: {errors} errors, {len(found) - errors} warnings in {files}", file=sys.stderr)
+    logging.getLogger("rubric_measures").info("%d errors, %d warnings in %s", errors, len(found) - errors, files)
     return 1 if errors else 0

@@ -241,10 +241,8 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
-    """Passes things on with a progress bar on standard error; none where that is not a terminal."""
-    import sys
-
-    if not sys.stderr.isatty():
+    """Passes things on with a progress bar on standard error; none where nobody looks."""
+    if not is_watched():
         yield from things
         return
     from tqdm import tqdm
@@ -425,5 +423,5 @@ def ids(text: str) -> list[str]:
 
 
 def is_watched() -> bool:
-    """Whether somebody looks at standard error, so that a progress bar helps."""
-    return sys.stderr.isatty()
+    """Whether somebody looks at standard error, and did not ask for quiet, so that a progress bar helps."""
+    return sys.stderr.isatty() and logging.getLogger("rubric_measures").isEnabledFor(logging.INFO)

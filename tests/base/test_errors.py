@@ -57,6 +57,15 @@ def test_a_missing_extra_says_how_to_install_it() -> None:
         require("no_such_module_at_all", "plot")
 
 
+def test_an_extra_that_goes_with_another_version_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_extra.py").write_text("raise ImportError('it needs NumPy 2.0, found 1.26')\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        InputError, match=r"^broken_extra cannot be imported \(it needs NumPy 2.0, found 1.26\); install"
+    ):
+        require("broken_extra", "plot")
+
+
 def test_what_is_wrong_with_a_content_names_its_file() -> None:
     with pytest.raises(InputError, match=r"^one.json and 1 more: no grades$") as caught, naming("one.json", Path("b")):
         raise InputError("no grades", settings=("bank",))
