@@ -167,6 +167,8 @@ class QueryContext:
         # Whether only judged passages count -> the cutoffs that measures asked for, ascending.
         self._cutoffs: dict[bool, list[int]] = {}
         self._shared: dict[Hashable, Any] = {}
+        # The mask of the items whose grade failed for one of some passages, those that were asked for last.
+        self._failed_of: tuple[Sequence[str], int] = (), 0
 
     def shared(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` makes, made once for all measures that give this key."""
@@ -251,11 +253,14 @@ class QueryContext:
             valid = {doc_id: (mask & asked).bit_count() for doc_id, mask in self.valid_masks.items()}
             lost = {doc_id: (mask & asked).bit_count() for doc_id, mask in self.grades.failed.items()}
 
+        if lost:
+            lost = {doc_id: lost.get(doc_id, 0) for doc_id in valid}
+
         def count(ranked: RankedDocs) -> Coverage:
             length = len(ranked.doc_ids)
             top = length if cutoff is None else min(length, cutoff)
             judged = ranked.judged[: ranked.within(top)]
-            failed = sum([lost.get(doc_id, 0) for doc_id in judged]) if lost else 0
+            failed = sum(map(lost.__getitem__, judged)) if lost else 0
             return Coverage(top * size, sum(map(valid.__getitem__, judged)), failed)
 
         return count
@@ -334,7 +339,10 @@ class QueryContext:
         """
         if not self.grades.failed:
             return 0
-        lost = self.failed_for(top.doc_ids) & ~covered
+        # The measures of all levels ask for the same passages, one after the other.
+        if top.doc_ids is not self._failed_of[0]:
+            self._failed_of = top.doc_ids, self.failed_for(top.doc_ids)
+        lost = self._failed_of[1] & ~covered
         if lost and self.on_failed == "error":
             item = self.items[(lost & -lost).bit_length() - 1]
             raise MeasureError(
