@@ -15,6 +15,7 @@ from rubric_measures.review._bank_table import bank_table, blind_cells
 from rubric_measures.review._events import EDITS, CellKey, Snapshot
 from rubric_measures.review._highlights import mark_words
 from rubric_measures.review._impact import changed_cells
+from rubric_measures.review._pages import counted
 from rubric_measures.review._queue_screen import check_url, state_of_grade
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.queues import QueueChoice
@@ -121,16 +122,20 @@ def _typed(asked: Asked) -> dict[str, Any]:
     return {**fields, "gold_answers": asked.get("gold_answers").splitlines()}
 
 
-def _saved(review: Review, asked: Asked) -> tuple[str, str] | None:
-    """What the assessor's edit with the number in the address was, as (kind, what it was about)."""
+def _saved(review: Review, asked: Asked) -> tuple[str, str, str] | None:
+    """What the assessor's edit with the number in the address was, as (kind, what it was about, its table)."""
     number = asked.get("saved")
     if not number:
         return None
     undone = review.store.snapshot().undone
-    for event in reversed(review.store.events()):
-        if str(event.event_id) == number and event.assessor == asked.assessor and event.kind in EDITS:
-            return None if event.event_id in undone else (_SAVED[event.kind], about(review, event))
-    return None
+    events = review.store.events()
+    event = next((one for one in reversed(events) if str(one.event_id) == number), None)
+    if event is None or event.assessor != asked.assessor or event.kind not in EDITS or event.event_id in undone:
+        return None
+    if table := event.payload.get("table"):
+        count = sum(one.payload.get("table") == table and one.event_id not in undone for one in events)
+        return "taken in", counted(count, "change") + " of a table", str(table)
+    return _SAVED[event.kind], about(review, event), ""
 
 
 _SAVED = {

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.review._actions import about, kind_of
 from rubric_measures.review._agreement import FEW, AssessorRow, progress_rows
+from rubric_measures.review._bank_csv import bank_csv, post_table, table
 from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._bank_screen import bank, impact, post_bank, post_impact
 from rubric_measures.review._check_screen import check, post_decide, post_grade, post_note, post_undo
@@ -29,6 +30,7 @@ __all__ = [
     "ScreenAnswer",
     "assessor",
     "bank",
+    "bank_csv",
     "check",
     "error_page",
     "export",
@@ -41,10 +43,12 @@ __all__ = [
     "post_grade",
     "post_impact",
     "post_note",
+    "post_table",
     "post_undo",
     "progress",
     "queue",
     "queue_file",
+    "table",
     "work_as",
 ]
 

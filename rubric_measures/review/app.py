@@ -19,7 +19,8 @@ from rubric_measures.review.store import StateError
 
 __all__ = ["make_app"]
 
-_LIMIT = 1 << 20
+# Bytes of a form; of one with a table of the bank.
+_LIMIT, _LIMIT_OF_TABLE = 1 << 20, 1 << 25
 # Seconds between an answer and what is computed after it.
 _PAUSE = 0.2
 # What a cell's address begins with: /check/QUERY/PASSAGE/ITEM.
@@ -54,6 +55,8 @@ def make_app(review: Review, access: Access) -> Any:
         "/guidelines": screens.guidelines,
         "/as": screens.work_as,
         "/bank": screens.bank,
+        "/bank.csv": screens.bank_csv,
+        "/table": screens.table,
         "/impact": screens.impact,
         "/progress": screens.progress,
         "/export": screens.export,
@@ -66,6 +69,7 @@ def make_app(review: Review, access: Access) -> Any:
         "/note": screens.post_note,
         "/impact": screens.post_impact,
         "/bank": screens.post_bank,
+        "/table": screens.post_table,
         "/undo": screens.post_undo,
         "/export": screens.post_export,
         "/person": screens.post_assessor,
@@ -139,10 +143,11 @@ def _visit(request: Any, access: Access, default_assessor: str) -> _Visit | tupl
 
 async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
     """The fields of a form; None where it is too large."""
-    body = b""
+    limit = _LIMIT_OF_TABLE if request.url.path == "/table" else _LIMIT
+    body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > _LIMIT:
+        if len(body) > limit:
             return None
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
 
@@ -232,7 +237,7 @@ def _finish(answer: ScreenAnswer, visit: _Visit, access: Access) -> Any:
         headers["location"] = answer.redirect
     if answer.file_name:
         headers["content-disposition"] = f'attachment; filename="{answer.file_name}"'
-    response = _response(answer.content, 303 if answer.redirect else answer.status, **headers)
+    response = _response(answer.content, 303 if answer.redirect else answer.status, answer.kind, **headers)
     # Not strict: whoever follows a link in a mail or in a report is who they are. Forms carry a token of their own.
     if visit.is_new:
         response.set_cookie(_SESSION, visit.session, httponly=True, samesite="lax", path="/")

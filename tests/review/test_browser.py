@@ -40,6 +40,7 @@ SCREENS = (
     "guidelines",
     "bank?query=q1",
     "bank?item=q1%2Fb",
+    "table",
     "impact",
     "impact?query=q1",
     "progress",
@@ -151,7 +152,9 @@ def test_fifty_cells_of_the_example_are_graded_by_keyboard(tmp_path: Path) -> No
         running.kill()
 
 
-def test_edits_merge_conflict_impact_and_export(assessors: tuple[Browser, Browser], tmp_path: Path) -> None:
+def test_edits_merge_conflict_impact_and_export(
+    assessors: tuple[Browser, Browser], server: Server, tmp_path: Path
+) -> None:
     ada, bob = assessors
     for browser, text in ((ada, "What is alpha?"), (bob, "What is A?")):
         browser.open("bank?query=q1")
@@ -199,6 +202,21 @@ def test_edits_merge_conflict_impact_and_export(assessors: tuple[Browser, Browse
         ("undo", "bob", False),
     ]
     assert len(load_graded(tmp_path / "project/review-export/graded.jsonl.gz")) == 2
+    # The bank goes out as a table, and comes in from a file: its differences are shown, taken, and taken back.
+    answer = Assessor(server, "bob").client.get("/bank.csv")
+    assert answer.headers["content-type"].startswith("text/csv") and "bank.csv" in answer.headers["content-disposition"]
+    (tmp_path / "edited.csv").write_text(answer.text.replace("What is b?", "What is beta?"), encoding="utf-8")
+    bob.open("table")
+    bob.find("#table-file").send_keys(str(tmp_path / "edited.csv"))
+    WebDriverWait(bob.driver, 60).until(lambda _: "beta" in bob.find("#table").get_attribute("value"))
+    bob.press("Show the differences")
+    bob.wait_for("1 changed")
+    assert "What is b? → What is beta?" in bob.find("#differences").text and violations(bob) == []
+    bob.press("Take them")
+    bob.wait_for("need regrading: 2")
+    assert "Saved: taken in – 1 change of a table" in bob.find("#saved").text
+    bob.find("#saved button").click()
+    bob.wait_for("need regrading: 1")
 
 
 def test_a_queue_page_works_without_the_server(assessors: tuple[Browser, Browser], tmp_path: Path) -> None:
