@@ -154,7 +154,7 @@
     open = { row: row, form: form, texts: [1, 3, 4].map((place) => cells[place].textContent) };
     const text = control("textarea", "Text", open.texts[0]);
     text.dir = "auto";
-    text.rows = Math.min(8, 1 + Math.floor(open.texts[0].length / 60));
+    text.rows = Math.min(8, 1 + Math.floor(open.texts[0].length / 36));
     const same = document.createElement("label");
     same.className = "inline";
     const box = document.createElement("input");
