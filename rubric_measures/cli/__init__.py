@@ -70,6 +70,11 @@ class _Parser(argparse.ArgumentParser):
     """Says in one line what is wrong with the arguments, without the usage before it."""
 
     def error(self, message: str) -> NoReturn:
+        if "arguments are required" in message:
+            # argparse counts those in that may be left out.
+            for action in self._actions:
+                if action.nargs in ("*", "?") and not action.option_strings:
+                    message = message.replace(f", {action.metavar}", "")
         self.exit(2, escaped(f"{self.prog}: error: {message}; --help lists the options") + "\n")
 
 

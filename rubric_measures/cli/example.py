@@ -40,10 +40,11 @@ def _steps(source: Path, folder: Path) -> list[list[str]]:
         ["qrels", graded, "--bank", questions, "-o", str(folder / "rubric.qrels")],
         ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "--format", "text"],
         ["leaderboard", graded, "--bank", nuggets, "-m", *by_nugget, "--format", "text"],
-        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "--output", str(folder / "leaderboard.tsv")],
+        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric,
+         "-o", str(folder / "leaderboard.tsv"), "--report", str(folder / "report.html")],
         ["grade", "--support", *answers, "--collection", str(source), "--model", "lexical", *cache, "-o", support],
         ["leaderboard", support, "--format", "text"],
-    ]
+    ]  # fmt: skip
 
 
 def _copied(source: Path, target: Path) -> Path:
@@ -81,4 +82,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"qrels:          {folder / 'rubric.qrels'}   (trec_eval -l 4 reads a grade of 4 as relevant)")
     print(f"leaderboard:    {folder / 'leaderboard.tsv'}")
     print(f"citations:      {folder / 'support.jsonl.gz'}   (words of the sentence in the document: a floor, no judge)")
+    print(f"report:         {folder / 'report.html'}   (open it in a browser: which facts each run misses, and why)")
+    graded = [str(folder / "graded.jsonl.gz"), "--bank", str(source / "questions.jsonl")]
+    print(f"\nCheck the grades yourself:\n$ rubric_measures review {shlex.join(graded)}", flush=True)
     return status

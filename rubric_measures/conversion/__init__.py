@@ -128,7 +128,10 @@ def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | N
     if said not in ("csv", "tsv", "parquet") or any(ending(path_name(path)) == said for path in inputs):
         return None
     tables = {"records": "parquet" if said == "parquet" else "csv", "bank": "bank:csv"}
-    return tables.get(kind) if said != "parquet" or kind == "records" else None
+    named = tables.get(kind) if said != "parquet" or kind == "records" else None
+    if named is None and said != "tsv":
+        raise InputError(f"{output}: {kind} cannot be written as {said}; name another ending, or say the format")
+    return named
 
 
 def _keep_runs(folder: Path, runs: Sequence[Run], inputs: Sequence[PathName]) -> None:

@@ -144,7 +144,10 @@ def run_name_of(name: str) -> str:
 
 def _wrong_columns(found: int, expected: str, line: str) -> str:
     why = "lines end in a carriage return alone; write line feeds" if "\r" in line.strip() else "ids cannot hold spaces"
-    return f"has {found} columns; expected {len(expected.split())}: {expected} ({why})"
+    wanted = len(expected.split())
+    if {found, wanted} == {4, 6}:
+        why = f"it looks like {'a run' if found == 6 else 'qrels'}: are qrels and run the wrong way round?"
+    return f"has {found} columns; expected {wanted}: {expected} ({why})"
 
 
 def is_number(token: str) -> bool:

@@ -86,7 +86,12 @@ def form_of_text(text: str, name: str) -> Form | None:
             return "json"
         return "jsonl" if isinstance(content.get("run_id"), str) else "dict"
     if stripped[0] == "[":
-        raise FormatError("is a JSON list; expected JSON lines or a dict of runs", path=name)
+        what = (
+            "holds graded records; score them, and give the board"
+            if '"passage_id"' in text or '"paragraph_id"' in text
+            else ("is a JSON list; expected JSON lines or a dict of runs")
+        )
+        raise FormatError(what, path=name)
     return form_of_header(stripped.partition("\n")[0])
 
 

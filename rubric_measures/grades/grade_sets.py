@@ -346,6 +346,8 @@ class GradeSetSelector:
         wanted = ", ".join(f"{name}={value}" for name, value in self.wanted.settings().items())
         chosen = f" for {wanted}" if wanted else ""
         others = f"; there are grades of: {choices_of(self.others)}" if self.others else ""
+        if not (chosen or others or inside):
+            others = ": its passages are not graded yet; grade them first"
         return InputError(f"{self.source}: holds no grades{chosen}{inside}{others}", settings=settings)
 
     def grades_of(self, entry: ItemGradeSet | DirectGrade) -> tuple[dict[str, float], Mapping[str, GradeStatus]]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import ir_measures
@@ -459,11 +460,13 @@ _OF_TREC_EVAL = {
 
 
 def _refuse_other_spelling(text: str) -> None:
-    """Says how measures are written that come as trec_eval calls them, or with commas between them.
+    """Says how measures are written that come as trec_eval calls them, or with commas between them; and files.
 
     Raises:
         MeasureError: they do.
     """
+    if not text.isidentifier() and Path(text).is_file():
+        raise MeasureError(f"{text} is a file, and no measure; name runs before the measures")
     parts = _split(text, ",")
     if len(parts) > 1:
         raise MeasureError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")

@@ -138,7 +138,7 @@ def check_reports(source: GradedFile, bank: TestBank | None, settings: ReportSet
 
 
 def _no_grades(source: GradedFile) -> InputError:
-    return InputError(f"{source.name}: holds no grades that pass the filter")
+    return InputError(f"{source.name}: holds no grades that pass the filter; are its passages graded?")
 
 
 def report_sections(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:

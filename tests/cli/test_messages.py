@@ -1,0 +1,55 @@
+"""What is mixed up on a command line is named as what it is, with what to do."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rubric_measures.cli import main
+from rubric_measures.corpora.collections import example_folder
+
+MIXED_UP = {
+    "leaderboard graded.jsonl.gz --bank questions.jsonl -m RR bm25.run": "bm25.run is a file, and no measure; name",
+    "leaderboard graded.jsonl.gz --bank questions.jsonl -m RR,nDCG@10": "part measures with blanks, not with commas",
+    "leaderboard graded.jsonl.gz --bank questions.jsonl -m ndcg_cut_10": "trec_eval's name; here it is nDCG@10",
+    "leaderboard graded.jsonl.gz --bank qrels.txt": "qrels.txt:1: is no test bank",
+    "leaderboard bm25.run qrels.txt -m nDCG@10": "holds no grades (its format is run",
+    "leaderboard qrels.txt qrels.txt -m nDCG@10": "it looks like qrels: are qrels and run the wrong way round?",
+    "evaluate bm25.run qrels.txt nDCG@10": "it looks like a run: are qrels and run the wrong way round?",
+    "leaderboard passages.jsonl.gz": "its passages are not graded yet; grade them first",
+    "qrels passages.jsonl.gz": "its passages are not graded yet; grade them first",
+    "verify passages.jsonl.gz --bank questions.jsonl": "are its passages graded?",
+    "compare graded.jsonl": "holds graded records; score them, and give the board",
+    "convert bm25.run -o table.csv": "table.csv: runs cannot be written as csv",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("mixed")
+    source = example_folder()
+    for name in ("graded.jsonl.gz", "questions.jsonl", "qrels.txt", "runs/bm25.run"):
+        shutil.copy(source / name, made)
+    assert (
+        main(["pool", str(source / "runs" / "bm25.run"), "-c", str(source), "-o", str(made / "passages.jsonl.gz")]) == 0
+    )
+    assert main(["convert", str(made / "graded.jsonl.gz"), "-o", str(made / "graded.jsonl")]) == 0
+    return made
+
+
+@pytest.mark.parametrize("command", MIXED_UP)
+def test_one_line_says_what_it_is(
+    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    assert main(command.split()) == 2
+    err = capsys.readouterr().err
+    assert MIXED_UP[command] in err and err.count("\n") == 1
+
+
+def test_what_may_be_left_out_is_not_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["leaderboard"])
+    assert "are required: GRADED; --help" in capsys.readouterr().err
