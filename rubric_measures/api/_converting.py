@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ def convert(
     source: str | None = None,
     add_run: File | Iterable[File] = (),
     add_qrels: File | Iterable[File] = (),
-    collection: str | None = None,
+    collection: str | Sequence[str] | None = None,
     bank: Bank | None = None,
     label: Label = "max",
     rel: int | None = None,
@@ -60,7 +60,7 @@ def convert(
         source: the format of the input; told by content if None.
         add_run: run files whose rankings are added to records.
         add_qrels: judgments that are added to records.
-        collection: the texts, for records made of qrels or runs.
+        collection: the texts, for records made of qrels or runs: a source as in `pool`, or several files.
         bank: the test bank, where grades become something else.
         label: how item grades become a label, `max` or `count`.
         rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
@@ -88,7 +88,7 @@ def convert(
         files = [stack.enter_context(_file_of(one)) for one in several]
         runs, qrels = ([stack.enter_context(file_path(one)) for one in listed(group)] for group in (add_run, add_qrels))
         beside = [stack.enter_context(file_path(one)) for one in listed(answers)]
-        keep_inputs(os.fspath(output), *files, *runs, *qrels, *beside, collection)
+        keep_inputs(os.fspath(output), *files, *runs, *qrels, *beside, *listed(collection or ()))
         conversion.convert(
             files,
             output,

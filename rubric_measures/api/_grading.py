@@ -55,7 +55,7 @@ def grade(
     then_model_option: Mapping[str, Any] | None = None,
     query_texts: File | Mapping[str, str] | None = None,
     support: bool = False,
-    collection: _File | Collection | None = None,
+    collection: _File | Sequence[_File] | Collection | None = None,
     citations: int | Literal["first", "all"] = "first",
     prompt: str | Sequence[str] = (),
     prompt_field: Mapping[str, object] | None = None,
@@ -167,7 +167,7 @@ def grade(
     given_files = [os.fspath(one) for one in listed(passages) if isinstance(one, str | os.PathLike)]
     given = ", ".join(given_files)
     if most is not None:
-        read += [collection, *listed(passages)]
+        read += [*(collection if isinstance(collection, list | tuple) else [collection]), *listed(passages)]
     _keep_files(output, manifest, cache, passages if most is None else None, chosen, read)
     if most is not None:
         from rubric_measures.api._support import sentence_bank, support_records

@@ -65,7 +65,7 @@ def pool(
         InputError: a file is wrong, there is nothing to pool, two runs have one name, or documents are missing.
     """
     from rubric_measures.corpora import pooling
-    from rubric_measures.corpora.collections import load_collection
+    from rubric_measures.corpora.collections import opened_collection
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.formats.queries import read_queries
     from rubric_measures.formats.topics import read_track_topics
@@ -84,11 +84,7 @@ def pool(
         queries, judgments, topics = (named(source) for source in (queries, judgments, topics))
         several: list[Any] = list(collection) if isinstance(collection, list | tuple) else [collection]
         keep_inputs(output, *listed, queries, judgments, topics, *several)
-        are_files = all(isinstance(one, str | os.PathLike) for one in several)
-        known: Any = load_collection(list(map(os.fspath, several))) if are_files else collection
-        if known is not None and not hasattr(known, "has_docs"):
-            problem = f"collection: {known!r:.60} is none; give a folder, a file, an id of ir_datasets, or a Collection"
-            raise InputError(problem, settings=("collection",))
+        known = opened_collection(collection)
         pooled, answers = _read(listed)
         if known is not None and not listed:
             pooled, answers = list(known.runs.values()), list(known.answers)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rubric_measures.api._loading import File, file_path, listed
 from rubric_measures.base.errors import InputError
@@ -20,7 +20,7 @@ def check_run(
     track: str,
     *,
     topics: File | Mapping[str, str] | None = None,
-    collection: str | os.PathLike[str] | Collection | None = None,
+    collection: File | Sequence[File] | Collection | None = None,
 ) -> list[Finding]:
     """What a track would refuse in runs of generated answers, or score otherwise; nothing is changed.
 
@@ -47,13 +47,13 @@ def check_run(
         UnknownNameError: nobody knows the track.
         InputError: a file cannot be opened, the topics cannot be read, or the collection has no documents.
     """
-    from rubric_measures.corpora.collections import load_collection
+    from rubric_measures.corpora.collections import opened_collection
     from rubric_measures.corpora.run_checks import check_runs
     from rubric_measures.formats.topics import Topic, read_track_topics
     from rubric_measures.formats.track_rules import track_rules
 
     track_rules(track)
-    known: Any = load_collection(os.fspath(collection)) if isinstance(collection, str | os.PathLike) else collection
+    known = opened_collection(collection)
     if known is not None and not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
     with contextlib.ExitStack() as stack:

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rubric_measures.api._loading import content_of, file_path, is_file, listed
 from rubric_measures.base.entities import TestBank
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from rubric_measures.formats.reports import Answer
     from rubric_measures.records.models import QueryPassages
 
+    _Texts: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Collection
+
 _LOG = logging.getLogger("rubric_measures")
 _SETTINGS = ("support",)
 
 
-def support_records(sources: Any, collection: str | os.PathLike[str] | Collection | None) -> list[QueryPassages]:
+def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassages]:
     """The records of answers and of the documents that they cite, with the texts that there are.
 
     Args:
@@ -136,7 +138,7 @@ def _by_own_texts(answers: Sequence[Answer]) -> Sequence[Answer]:
 
 
 def _with_texts(
-    groups: Sequence[QueryPassages], known: Mapping[str, str], collection: str | os.PathLike[str] | Collection | None
+    groups: Sequence[QueryPassages], known: Mapping[str, str], collection: _Texts | None
 ) -> Iterator[QueryPassages]:
     """The records with the texts of their documents; those that have none are counted."""
     from rubric_measures.records.cited_answers import asked_pairs, cited_answer, cited_answers
@@ -177,21 +179,20 @@ def _with_texts(
         )
 
 
-def _texts_of(doc_ids: Sequence[str], collection: str | os.PathLike[str] | Collection) -> Mapping[str, str]:
+def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
     """The texts of documents in a collection, or in a file of requests, whose candidates are what was retrieved."""
-    from rubric_measures.corpora.collections import load_collection
+    from rubric_measures.corpora.collections import opened_collection
     from rubric_measures.corpora.pooling import texts_of
 
-    known: Any = collection
-    if isinstance(collection, str | os.PathLike):
-        name = os.fspath(collection)
-        if Path(name).is_file():
-            from rubric_measures.formats import FORMATS, detect_format
+    if isinstance(collection, list | tuple) and len(collection) == 1:
+        collection = collection[0]
+    if isinstance(collection, str | os.PathLike) and Path(name := os.fspath(collection)).is_file():
+        from rubric_measures.formats import FORMATS, detect_format
 
-            if detect_format(name) == "requests":
-                requests: Any = FORMATS["requests"].read
-                return _retrieved(requests(name))
-        known = load_collection(name)
+        if detect_format(name) == "requests":
+            requests: Any = FORMATS["requests"].read
+            return _retrieved(requests(name))
+    known = opened_collection(collection)
     if not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
     texts, names = texts_of(known.docs_store(), doc_ids)

@@ -21,7 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help=what)
     parser.add_argument("--track", required=True, metavar="TRACK", help=f"one of {', '.join(tracks())}")
     parser.add_argument("--topics", metavar="FILE", help="the topics of the track: TSV, JSON lines or a list")
-    parser.add_argument("--collection", "-c", metavar="SOURCE", help="look up there whether cited documents exist")
+    parser.add_argument(
+        "--collection", "-c", metavar="SOURCE", action="append",
+        help="look up there whether cited documents exist; repeat it for several files of documents",
+    )  # fmt: skip
     parser.epilog = """example:
   rubric_measures check-run my-run.jsonl --track rag26 --topics trec_rag_2026_queries.tsv
 

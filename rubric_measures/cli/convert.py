@@ -20,7 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", metavar="FORMAT", help="the format of the input (default: by content)")
     parser.add_argument("--add-run", metavar="RUN", action="append", default=[], help="add its rankings to records")
     parser.add_argument("--add-qrels", metavar="QRELS", action="append", default=[], help="add judgments to records")
-    parser.add_argument("--collection", "-c", metavar="SOURCE", help="the texts, for records made of qrels or runs")
+    parser.add_argument(
+        "--collection", "-c", metavar="SOURCE", action="append",
+        help="the texts, for records made of qrels or runs; repeat it for several files of documents",
+    )  # fmt: skip
     parser.add_argument("--depth", "-k", type=int, help="documents of each ranking (default: all; 20 for --to records)")
     parser.add_argument("--run", metavar="NAME", help="write this run, of several in the records")
     parser.add_argument(

@@ -54,7 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     support = parser.add_argument_group("what citations support").add_argument
     support("--support", action="store_true", help="judge each sentence of answers by the documents that it cites")
-    support("--collection", metavar="DOCS", help="the texts of cited documents; those that reports bring come first")
+    support(
+        "--collection", "-c", metavar="SOURCE", action="append",
+        help="the texts of cited documents (those that reports bring come first); repeat it for several files",
+    )  # fmt: skip
     support(
         "--citations", type=_citations, default="first", metavar="first|all|N", help="of each sentence (default first)"
     )

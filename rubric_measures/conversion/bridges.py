@@ -77,7 +77,7 @@ class Options:
         name: what errors call the records.
     """
 
-    collection: str | None = None
+    collection: str | Sequence[str] | None = None
     bank: TestBank | None = None
     wanted: GradeFilter = field(default_factory=GradeFilter)
     label: Label = "max"
@@ -172,11 +172,11 @@ def _item_qrels_to_qrels(rows: Sequence[Qrel], options: Options) -> list[Any]:
 def _docs(options: Options) -> Any:
     if options.collection is None:
         raise InputError("records need the texts of their passages; name a collection", settings=("collection",))
-    from rubric_measures.corpora.collections import load_collection
+    from rubric_measures.corpora.collections import opened_collection
 
-    collection = load_collection(options.collection)
+    collection = opened_collection(options.collection)
     if not collection.has_docs():
-        raise InputError(f"{options.collection}: has no documents")
+        raise InputError(f"{collection.source}: has no documents")
     return collection.docs_store()
 
 

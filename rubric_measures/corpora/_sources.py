@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -21,6 +22,8 @@ from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
 from rubric_measures.records.files import load_graded, read_graded
 from rubric_measures.records.rankings import runs_of_records
+
+_LOG = logging.getLogger("rubric_measures")
 
 
 class CollectionSource:
@@ -79,7 +82,12 @@ class FolderSource(CollectionSource):
         self.graded = sorted([*folder.glob("graded*.jsonl"), *folder.glob("graded*.jsonl.gz")])
         if not self.files:
             # Nothing but documents, in several files.
-            self.docs = sorted(path for path in folder.iterdir() if path.is_file() and is_documents(path))
+            files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+            self.docs = [path for path in files if is_documents(path)]
+            other = [path.name for path in files if path not in self.docs]
+            if self.docs and other:
+                text = "%s: %d of %d files hold no documents and are left out (such as %s)"
+                _LOG.warning(text, folder, len(other), len(files), other[0], extra={"once": True})
 
     @property
     def files(self) -> list[Path]:

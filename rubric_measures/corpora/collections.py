@@ -13,6 +13,7 @@ A folder holds any of: `docs.jsonl` (or `corpus.jsonl`, `docs.tsv`, `collection.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +33,16 @@ from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.grades.compiled import Grades
 from rubric_measures.grades.grade_sets import GradeFilter
 
-__all__ = ["Collection", "UnknownCollectionError", "example_folder", "files_of", "load_collection", "main", "register"]
+__all__ = [
+    "Collection",
+    "UnknownCollectionError",
+    "example_folder",
+    "files_of",
+    "load_collection",
+    "main",
+    "opened_collection",
+    "register",
+]
 
 PREFIX = "rubric-measures"
 _RATINGS = {
@@ -102,6 +112,23 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
 
 def _query_text(query: Any) -> str:
     return str(query.default_text() if hasattr(query, "default_text") else query[1])
+
+
+def opened_collection(collection: Any) -> Any:
+    """The collection that an argument of a public function names: one file or several, a folder, an id, or itself.
+
+    Raises:
+        InputError: it is none of these; see also `load_collection`.
+    """
+    several = list(collection) if isinstance(collection, list | tuple) else [collection]
+    if several and all(isinstance(one, str | os.PathLike) for one in several):
+        return load_collection(list(map(os.fspath, several)))
+    if collection is not None and not hasattr(collection, "has_docs"):
+        problem = (
+            f"collection: {collection!r:.60} is none; give a folder, a file, an id of ir_datasets, or a Collection"
+        )
+        raise InputError(problem, settings=("collection",))
+    return collection
 
 
 def load_collection(

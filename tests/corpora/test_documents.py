@@ -73,6 +73,15 @@ def test_several_files_and_a_folder_of_them(tmp_path: Path, run: str, capsys: py
         assert main(["pool", run, *collection, "-o", str(output)]) == 0
         records = json.loads(output.read_text())
         assert [passage["text"] for passage in records[1]] == [SKY, GRASS]
+    # The other commands that look texts up take them likewise.
+    assert main(["convert", run, "--to", "records", *several, "-o", str(tmp_path / "made.jsonl")]) == 0
+    made = json.loads((tmp_path / "made.jsonl").read_text())
+    assert [passage["text"] for passage in made[1]] == [SKY, GRASS]
+    # Nothing is left out in silence.
+    (parts / "README").write_text("where the texts are from\n")
+    capsys.readouterr()
+    assert main(["pool", run, "-c", str(parts), "-o", str(tmp_path / "more.jsonl")]) == 0
+    assert "parts: 1 of 3 files hold no documents and are left out (such as README)" in capsys.readouterr().err
     # A part is not replaced.
     assert main(["pool", run, *several, "-o", str(parts / "part2.jsonl")]) == 2
     assert "would be replaced" in capsys.readouterr().err
