@@ -110,6 +110,7 @@ class Asker:
         self._retries = 0 if fixed else settings.retries
 
         self._answer = functools.lru_cache(maxsize=4096)(self._make_answer)
+        self._parted = functools.lru_cache(maxsize=256)(without_thoughts)
 
         @functools.lru_cache(maxsize=256)
         def request_options(count: int | None, longest: int = 0) -> tuple[Mapping[str, object], str]:
@@ -221,9 +222,10 @@ class Asker:
         if reply.status in ("failed", "refused") or text is None:
             status: GradeStatus = "failed" if reply.status == "ok" else reply.status
             return ReadReply(None, status, text or "", reply.error or "the model gave no reply")
-        thoughts, text = without_thoughts(text)
+        thoughts, text = self._parted(text)
         answer = self._answer(text, count)
-        if thoughts := "\n".join(filter(None, (str(reply.raw.get("thinking") or ""), thoughts))):
+        given = str(reply.raw.get("thinking") or "") if reply.raw else ""
+        if thoughts := "\n".join(filter(None, (given, thoughts))) if given else thoughts:
             answer = answer._replace(thinking=thoughts)
         if reply.raw and self._labels and count is None and answer.value is not None:
             found = distribution_of_reply(reply.raw, self._labels, lambda label: self._answer(label, count).value)

@@ -130,6 +130,7 @@ def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, det
     if len(answers) > 1:
         retries = sum(answer.retries for answer in answers)
         checks = tuple(check for answer in answers for check in answer.checks)
+        longest = max(answer.max_tokens for answer in answers)
     if retries:
         details["retries"] = retries
     if checks:
@@ -138,7 +139,7 @@ def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, det
         details["thinking"] = thinking if len(answers) == 1 else [answer.thinking for answer in answers]
     if reason or (len(answers) > 1 and any(answer.reason for answer in answers)):
         details["reason"] = reason if len(answers) == 1 else [answer.reason for answer in answers]
-    if longest := max(longest, *(answer.max_tokens for answer in answers)):
+    if longest:
         details["max_tokens"] = longest
     if distribution is not None or (len(answers) > 1 and any(answer.distribution for answer in answers)):
         valued = [(answer.value, answer.distribution) for answer in answers if answer.value is not None]
