@@ -127,8 +127,8 @@ def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | N
     said = ending(output)
     if said not in ("csv", "tsv", "parquet") or any(ending(path_name(path)) == said for path in inputs):
         return None
-    tables = {"records": "parquet" if said == "parquet" else "csv", "bank": "bank:csv"}
-    named = tables.get(kind) if said != "parquet" or kind == "records" else None
+    has_grades = bool(targets_of(kind, ["grades"]))
+    named = said.replace("tsv", "csv") if has_grades else "bank:csv" if kind == "bank" and said != "parquet" else None
     if named is None and said != "tsv":
         raise InputError(f"{output}: {kind} cannot be written as {said}; name another ending, or say the format")
     return named

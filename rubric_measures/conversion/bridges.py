@@ -169,6 +169,22 @@ def _item_qrels_to_qrels(rows: Sequence[Qrel], options: Options) -> list[Any]:
     return list(qrels_of(build_grades(rows, options.bank), "passage", options.label, options.rel))
 
 
+def _via_records(records_of: Callable[[Any], Any], bank_of: Callable[[Any], TestBank]) -> Bridge:
+    """Grades of answers that bring the texts of their items."""
+    return lambda found, options: _records_to_grades(
+        records_of(found), options if options.bank is not None else replace(options, bank=bank_of(found))
+    )
+
+
+def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeRow]:
+    texts = {} if options.bank is None else {item.item_id: item.text for item in options.bank}
+    return [
+        GradeRow(row.query_id, row.doc_id, None, None, row.iteration, texts.get(row.iteration), row.relevance, "graded",
+                 options.grader, None, None)
+        for row in rows
+    ]  # fmt: skip
+
+
 def _docs(options: Options) -> Any:
     if options.collection is None:
         raise InputError("records need the texts of their passages; name a collection", settings=("collection",))
@@ -417,6 +433,10 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("support labels", "support judgments"): lambda answers, _: judgments_of_answers(answers),
     ("records", "bank"): _records_to_bank,
     ("records", "grades"): _records_to_grades,
+    ("assignments", "grades"): _via_records(records_of_assignments, bank_of_nuggets),
+    ("graded answers", "grades"): _via_records(records_of_graded, bank_of_graded),
+    ("support labels", "grades"): lambda found, options: _records_to_grades(records_of_support_labels(found), options),
+    ("item qrels", "grades"): _item_qrels_to_grades,
 }
 # Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
 _HUBS = ("bank", "answers", "support labels")

@@ -49,6 +49,32 @@ def test_failed_grades_and_documents_without_a_run_are_rows(tmp_path: Path) -> N
     assert rows == [(*place, *pair) for place in places for pair in pairs]
 
 
+def test_assigned_nuggets_and_item_qrels_are_such_a_table(tmp_path: Path) -> None:
+    nuggets = [
+        {"text": "The air scatters blue.", "importance": "vital", "assignment": "support"},
+        {"text": "The eye sees violet less.", "importance": "okay", "assignment": "partial_support"},
+    ]
+    line = {
+        "query": "Why blue?",
+        "qid": "q1",
+        "answer_text": "Air.",
+        "response_length": 1,
+        "run_id": "one",
+        "nuggets": nuggets,
+    }
+    write_lines(tmp_path / "assigned.jsonl", [line])
+    assert main(["convert", str(tmp_path / "assigned.jsonl"), "-o", str(tmp_path / "assigned.csv")]) == 0
+    rows = rows_of(tmp_path / "assigned.csv")
+    assert [(row["query_id"], row["run_id"], row["text"], row["grade"]) for row in rows] == [
+        ("q1", "one", "The air scatters blue.", "2"), ("q1", "one", "The eye sees violet less.", "1")
+    ]  # fmt: skip
+    (tmp_path / "items.qrels").write_text("q1 a d1 4\nq1 b d1 0\n", encoding="utf-8")
+    more = ["--from", "item-qrels", "--grader", "judge"]
+    assert main(["convert", str(tmp_path / "items.qrels"), *more, "-o", str(tmp_path / "items.csv")]) == 0
+    found = [(row["doc_id"], row["item_id"], row["grade"], row["grader"]) for row in rows_of(tmp_path / "items.csv")]
+    assert found == [("d1", "a", "4", "judge"), ("d1", "b", "0", "judge")]
+
+
 def test_parquet(tmp_path: Path) -> None:
     # Newer versions of pyarrow refuse the oldest numpy that we take.
     parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
