@@ -63,35 +63,14 @@ def convert(
         if name is not None and name not in FORMATS:
             raise UnknownNameError("format", name, FORMATS)
     sources = [source or detect_format(path) for path in paths]
-    to = to or _named_format(path_name(output), paths, FORMATS[sources[0]].kind)
-    target = FORMATS[to or sources[0]]
+    kinds = [FORMATS[name].kind for name in sources]
+    to = to or _named_format(path_name(output), paths, kinds[0]) or sources[0]
+    target = FORMATS[to]
     write = target.write
     if write is None:
-        raise InputError(
-            f"{path_name(paths[0])}: {to or sources[0]} is only read; choose another format to write", settings=("to",)
-        )
-    kinds = [FORMATS[name].kind for name in sources]
-    for path, name, kind in zip(paths, sources, kinds, strict=True):
-        if not targets_of(kind, [target.kind]):
-            ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
-            told = "" if source else "; its content told its format"
-            raise InputError(
-                f"{path_name(path)}: {name} cannot become {to or sources[0]}; it can become: {', '.join(ways)}{told}",
-                settings=() if source else ("source",),
-            )
-    filters = tuple(options.wanted.settings())
-    # Item qrels may not say their scale, and records must.
-    says_scale = filters == ("scale",) and "item qrels" in kinds and target.kind == "records"
-    if filters and not says_scale and not ("records" in kinds and target.kind in _OF_ONE_GRADER):
-        raise InputError(
-            f"{', '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "
-            f"{to or sources[0]} keeps all grade sets or has none, so leave it out",
-            settings=filters,
-        )
-    if options.unknown_labels is not None and "assignments" not in kinds:
-        raise InputError("there are no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
-    if options.answers is not None and "support judgments" not in kinds:
-        raise InputError("answers are only put beside support judgments; leave them out", settings=("answers",))
+        raise InputError(f"{path_name(paths[0])}: {to} is only read; choose another format to write", settings=("to",))
+    _check_ways(list(zip(paths, sources, kinds, strict=True)), to, is_told=source is not None)
+    _check_options(options, kinds, to)
     contents = []
     for path, name in zip(paths, sources, strict=True):
         with naming(path):
@@ -100,10 +79,10 @@ def convert(
         options = replace(options, name=path_name(paths[0]))
     with naming(*paths):
         if len(set(kinds)) == 1:
-            content = _made(_merged(kinds[0], contents), kinds[0], to or sources[0], options)
+            content = _made(_merged(kinds[0], contents), kinds[0], to, options)
         else:
             # Different kinds meet in the target's.
-            made = (_made(one, kind, to or sources[0], options) for one, kind in zip(contents, kinds, strict=True))
+            made = (_made(one, kind, to, options) for one, kind in zip(contents, kinds, strict=True))
             content = _merged(target.kind, list(made))
     if runs or qrels:
         if target.kind != "records":
@@ -116,6 +95,36 @@ def convert(
         _keep_runs(Path(output), content, [*paths, *runs, *qrels])
     with naming(*paths):
         write(output, content)
+
+
+def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: bool) -> None:
+    """Refuses files (path, format, kind) that cannot become the format `to`; the user told their format, or did not."""
+    for path, name, kind in inputs:
+        if not targets_of(kind, [FORMATS[to].kind]):
+            ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
+            told = "" if is_told else "; its content told its format"
+            raise InputError(
+                f"{path_name(path)}: {name} cannot become {to}; it can become: {', '.join(ways)}{told}",
+                settings=() if is_told else ("source",),
+            )
+
+
+def _check_options(options: Options, kinds: Sequence[str], to: str) -> None:
+    """Refuses options that would change nothing."""
+    target = FORMATS[to].kind
+    filters = tuple(options.wanted.settings())
+    # Item qrels may not say their scale, and records must.
+    says_scale = filters == ("scale",) and "item qrels" in kinds and target == "records"
+    if filters and not says_scale and not ("records" in kinds and target in _OF_ONE_GRADER):
+        raise InputError(
+            f"{', '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "
+            f"{to} keeps all grade sets or has none, so leave it out",
+            settings=filters,
+        )
+    if options.unknown_labels is not None and "assignments" not in kinds:
+        raise InputError("there are no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
+    if options.answers is not None and "support judgments" not in kinds:
+        raise InputError("answers are only put beside support judgments; leave them out", settings=("answers",))
 
 
 def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | None:
