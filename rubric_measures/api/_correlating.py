@@ -18,7 +18,7 @@ from rubric_measures.api._loading import (
     grade_filter,
     refuse_filters,
 )
-from rubric_measures.api._run_groups import groups_of, runs_where
+from rubric_measures.api._run_groups import families_of, groups_of, runs_where
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.grades.compiled import OnFailed
@@ -217,6 +217,7 @@ def correlate(
     bank: Bank | None = None,
     on_failed: OnFailed | None = None,
     groups: File | Mapping[str, str] | None = None,
+    made_by: File | Mapping[str, str] | None = None,
     where: Sequence[str] = (),
     **chosen: Any,
 ) -> Correlations:
@@ -250,6 +251,8 @@ def correlate(
         on_failed: see `load`.
         groups: run -> group (team, family of models), or a file of lines `run group`: how far each is moved, where both
             sides have scores of the same queries.
+        made_by: run -> model, or a file of lines `run model`: groups by the models' families (`gpt`, …), to see whether
+            a judge favours its own.
         where: conditions on the runs: `group=NAME` or `group!=NAME`.
         chosen: which grades make a grid, see `load`.
 
@@ -269,7 +272,9 @@ def correlate(
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
     wanted = [measures] if isinstance(measures, str) else measures
     side = _official_side(official, official_form, official_ranks)
-    of_runs = groups_of(groups)
+    if groups is not None and made_by is not None:
+        raise InputError("groups are named, or those of the models' families; choose", settings=("groups", "made_by"))
+    of_runs = groups_of(groups) if made_by is None else families_of(made_by)
     if where and of_runs is None:
         raise InputError("a condition needs the groups of the runs; name them", settings=("where", "groups"))
 

@@ -165,6 +165,23 @@ class Board(Leaderboard):
             smallest=smallest,
         )
 
+    def relatives(self, made_by: Any) -> dict[str, list[str]]:
+        """Warns where a run was made by a model of the grader's family, which may favour it.
+
+        Args:
+            made_by: run -> model, or a file of lines `run model`.
+
+        Returns:
+            family (`gpt`, …) -> such runs; empty where there are none. Models that are not known claim nothing.
+
+        Raises:
+            UnknownNameError: a run is not on the board.
+            FormatError: the file has no two columns.
+        """
+        from rubric_measures.api._run_groups import note_relatives
+
+        return note_relatives(self, made_by)
+
     def log_notes(self) -> None:
         """Logs what a table of means does not show: queries without grades, failed grades, coverage, ties of ranks."""
         log = logging.getLogger("rubric_measures")

@@ -27,7 +27,7 @@ __all__ = ["HELP", "add_arguments", "run"]
 HELP = "rank correlation of leaderboards with the official one"
 _PASSED = (
     *("measures", "official_measure", "coefficients", "form", "official_form", "official_ranks", "rel", "compat"),
-    *("rounds", "seed", "level", "bank", "on_failed", "groups", "where"),
+    *("rounds", "seed", "level", "bank", "on_failed", "groups", "made_by", "where"),
 )
 _LOG = logging.getLogger("rubric_measures")
 
@@ -71,6 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--groups", metavar="FILE", help="lines `run group` (teams, families of models): how far each group is moved"
     )
     parser.add_argument(
+        "--made-by", metavar="FILE", help="lines `run model`: --groups by the family of the model that made a run"
+    )
+    parser.add_argument(
         "--where", metavar="group=NAME", nargs="+", action="extend", default=[],
         help="with --groups: only runs of a group; group!=NAME: only others",
     )  # fmt: skip
@@ -94,7 +97,7 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    keep_inputs_of(options, options.official, *options.others, options.bank, options.groups)
+    keep_inputs_of(options, options.official, *options.others, options.bank, options.groups, options.made_by)
     found = api.correlate(
         options.official,
         *options.others,

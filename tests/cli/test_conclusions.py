@@ -150,6 +150,14 @@ def test_groups_of_runs(tmp_path, capsys) -> None:
     first, second = found["groups"]
     assert (first["group"], first["runs"], second["group"], second["runs"]) == ("llm", 2, "other", 4)
     assert first["shift"]["low"] > 0 > second["shift"]["high"]
+    # By the families of the models that made the runs.
+    models = tmp_path / "models.txt"
+    models.write_text("".join(f"r{place} {'openai/gpt-4o' if place < 2 else 'bm25'}\n" for place in range(6)))
+    by_family = call(capsys, *start, *forms[:-2], "--made-by", models, "--format", "json")[1]
+    (same,) = checked("correlate", by_family)["leaderboards"]
+    renamed = {"llm": "gpt", "other": "bm25"}
+    wanted = [{**one, "group": renamed[one["group"]]} for one in found["groups"]]
+    assert sorted(same["groups"], key=lambda one: one["group"]) == sorted(wanted, key=lambda one: one["group"])
     some = call(capsys, *start, *forms, "--where", "group!=llm", "--format", "json")[1]
     assert checked("correlate", some)["leaderboards"][0]["runs"] == ["r2", "r3", "r4", "r5"]
     assert "(--where" in call(capsys, *start, *forms[:4], "--where", "group=llm")[2]
