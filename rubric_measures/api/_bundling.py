@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rubric_measures.api._checking import KeptBoard, read_board
-from rubric_measures.api._loading import content_of, load
+from rubric_measures.api._loading import content_of, load, load_bank
+from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
 
@@ -36,6 +37,8 @@ def bundle(
     **chosen: Any,
 ) -> Path:
     """Collects an evaluation in a new folder, after it was recomputed from what goes in.
+
+    The manifest that `grade` wrote beside the records (prompts as sent, settings, calls, costs) goes in by itself.
 
     Args:
         folder: the folder to make.
@@ -65,6 +68,10 @@ def bundle(
     kept_board = read_board(board)
     grades = load(graded, bank, **{"on_failed": kept_board.on_failed, **given})
     _refuse(board, kept_board.differences(grades, [os.fspath(run) for run in runs] or None, qrels=qrels))
+    # What `grade` wrote beside its records: prompts as sent, settings, calls and what they cost.
+    beside = f"{path_name(graded)}.manifest.json"
+    if Path(beside).is_file() and all(os.fspath(one) != beside for one in also):
+        also = [*also, beside]
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
         made = Path(temporary) / "bundle"
@@ -218,8 +225,7 @@ def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str
     The first line says what it was: the judge (other grades of the same items), the bank, the runs, the settings, or
     several of them. Where the bank is another one, the judge is one only if its name or settings are.
     """
-    for folder in (first, second):
-        _manifest(Path(folder))
+    manifests = [_manifest(Path(folder)) for folder in (first, second)]
     boards = [read_board(Path(folder) / _BOARD) for folder in (first, second)]
     old, new = boards
     runs = _changed(old.runs, new.runs)
@@ -247,6 +253,9 @@ def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str
     lines = [f"changed: {' and '.join(causes)}" if causes else "nothing changed"]
     for name in (*settings, *graders):
         lines.append(f"{name}: {old.settings.get(name)} before, {new.settings.get(name)} now")
+    if is_bank and all(one["bank"] for one in manifests):
+        banks = [load_bank(Path(at) / one["bank"]) for at, one in zip((first, second), manifests, strict=True)]
+        lines += _changed_items(*banks)
     # Digests of queries hold items and grades together.
     lines += [f"query {name}: other {'items or ' if is_bank else ''}grades" for name in queries]
     lines += [f"query {name}: other judgments" for name in judged]
@@ -256,6 +265,14 @@ def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str
 
 def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     return [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+
+
+def _changed_items(old: TestBank, new: TestBank) -> list[str]:
+    """What became of items, a line each."""
+    before, now = ({item.item_id: item for item in bank} for bank in (old, new))
+    lines = [f"item {name}: new" for name in now if name not in before]
+    lines += [f"item {name}: gone" for name in before if name not in now]
+    return sorted([*lines, *(f"item {name}: changed" for name in now if name in before and before[name] != now[name])])
 
 
 def _moved(old: KeptBoard, new: KeptBoard) -> list[str]:

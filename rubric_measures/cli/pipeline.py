@@ -218,14 +218,22 @@ def _files(word: str) -> list[str]:
 def _named(value: object) -> Iterator[str]:
     """Values of options that may name files: what has the ending of one, or is there; also behind `scripted:`."""
     if isinstance(value, str):
-        name = value if Path(value).exists() else value.partition(":")[2]
-        if name and Path(name).exists():
+        name = value if _is_there(value) else value.partition(":")[2]
+        if name and _is_there(name):
             yield name
         elif Path(value).suffix in _ENDINGS or value.endswith(".gz"):
             yield value
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _named(one)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        # Too long for a file, or with a NUL.
+        return False
 
 
 # Of files that an earlier step will write.

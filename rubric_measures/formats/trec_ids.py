@@ -1,4 +1,4 @@
-"""Ids that hold spaces in TREC files: percent-encoded on writing, found again where the ids are known."""
+"""Ids that hold spaces or control characters in TREC files: percent-encoded on writing, found again where known."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import unquote
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import CONTROL, InputError
 
 __all__ = ["IdCleaner", "as_known", "renamed", "spaced_form", "spaced_ids", "spaced_pairs", "written_id"]
 
 _LOG = logging.getLogger("rubric_measures")
-_SPACES = [code for code in range(0x3001) if chr(code).isspace()]
+# Spaces part the columns, and a terminal would obey the others; NUL is refused.
+_SPACE = re.compile(r"[\s" + CONTROL.pattern[1:-1].replace("\x00", "\x01", 1) + "]")
+_SPACES = [code for code in range(0x3001) if _SPACE.match(chr(code))]
 # Ids that are remembered at a time.
 _MANY = 1 << 16
-_SPACE = re.compile(r"\s")
 # What `written_id` makes of each space that there is.
 _ENCODED = re.compile("|".join("".join(f"%{byte:02X}" for byte in chr(code).encode()) for code in _SPACES))
 
 
 def written_id(identifier: str) -> str:
-    """The id as TREC files have it: spaces as `%20` and the like.
+    """The id as TREC files have it: spaces and control characters as `%20` and the like.
 
     >>> written_id("my answer")
     'my%20answer'
     """
-    if len(identifier.split()) == 1 and not identifier[0].isspace() and not identifier[-1].isspace():
+    if identifier.isprintable() and " " not in identifier:
         return identifier
-    return "".join("".join(f"%{byte:02X}" for byte in char.encode()) if char.isspace() else char for char in identifier)
+    return _SPACE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), identifier)
 
 
 def spaced_ids(known: Collection[str]) -> Mapping[str, str]:
@@ -132,7 +133,7 @@ class IdCleaner:
         if self._written:
             identifier, written = next(iter(self._written.items()))
             _LOG.warning(
-                "%s: %d ids hold spaces and were percent-encoded (%r became %s)",
+                "%s: %d ids hold spaces or control characters and were percent-encoded (%r became %s)",
                 name,
                 len(self._written),
                 identifier,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.bank import BankEntry, bank_of_entries, is_bank, load_bank, read_bank
 
@@ -36,7 +36,8 @@ def read_test_bank(path: str | os.PathLike[str]) -> TestBank:
     """The bank that `read_entries` reads; errors of the workbench's own format name the line."""
     if path_name(path) == "-" or is_bank(path):
         return load_bank(path)
-    return bank_of_entries(read_entries(path))
+    with naming(path):
+        return bank_of_entries(read_entries(path))
 
 
 class MadeBank(NamedTuple):

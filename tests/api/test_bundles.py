@@ -48,6 +48,18 @@ def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captur
     assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == ["also/notes.txt"]
 
 
+def test_what_made_the_grades_goes_in(made: Path, capsys: Captured) -> None:
+    from tests.cli.test_analysis import SCHEMAS
+
+    at = made.parent
+    (at / "graded.jsonl.manifest.json").write_text('{"prompts": {}}\n')
+    assert call(capsys, "bundle", at / "second", *inputs(at), "--board", at / "board.json")[0] == 0
+    manifest = json.loads((at / "second" / "bundle.json").read_text())
+    assert manifest["also"] == ["also/graded.jsonl.manifest.json"]
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(manifest, json.loads(SCHEMAS["bundle"]))
+
+
 def test_what_differs_is_said(made: Path, capsys: Captured) -> None:
     # A number that somebody improved: the file is another one, and the number is not what the grades give.
     board = json.loads((made / "board.json").read_text())

@@ -20,6 +20,22 @@ SCHEMAS = dict(
 )
 
 
+def test_every_json_has_its_schema(capsys) -> None:
+    from rubric_measures.cli import COMMANDS, _command_parser
+
+    page = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        actions = {action.dest: action for action in _command_parser(name)[0]._actions}
+        if "json" in (getattr(actions.get("output_format"), "choices", None) or ()):
+            assert name in SCHEMAS or f"`{name}`" in page
+    jsonschema = pytest.importorskip("jsonschema")
+    example = Path(__file__).parents[2] / "resources" / "example"
+    asked = ("--bank", example / "questions.jsonl", "--item-statistics", "--grader-statistics", "--bank-report")
+    status, out, _ = call(capsys, "verify", example / "graded.jsonl.gz", *asked, "--format", "json")
+    assert status == 0
+    jsonschema.validate(json.loads(out), json.loads(SCHEMAS["verify"]))
+
+
 def call(capsys, *arguments: object) -> tuple[int, str, str]:
     status = main([str(argument) for argument in arguments])
     captured = capsys.readouterr()

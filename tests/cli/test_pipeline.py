@@ -95,3 +95,10 @@ def test_wrong_files(text: str, said: str, tmp_path: Path, capsys: pytest.Captur
     assert main(["run", str(tmp_path / "p.toml")]) == 2
     err = capsys.readouterr().err.splitlines()
     assert said in err[-1] and not list(tmp_path.glob("*.json"))
+
+
+def test_words_too_long_for_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"[[step]]\nrun = ['qrels', '{'a' * 5000}', '-o', 'q']\n"
+    (tmp_path / "p.toml").write_text(text, encoding="utf-8")
+    assert main(["run", str(tmp_path / "p.toml"), "--dry-run"]) == 0
+    assert "step 1 of 1" in capsys.readouterr().err

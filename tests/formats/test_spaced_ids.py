@@ -213,3 +213,10 @@ def test_every_space_that_is_written_is_read() -> None:
     spaces = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()]
     assert [spaced_form(written_id(f"a{space}b")) for space in spaces] == [f"a{space}b" for space in spaces]
     assert spaced_form("50%25%2Fa") == "50%25%2Fa"
+
+
+def test_what_a_terminal_would_obey_is_encoded_too() -> None:
+    """Found by the fuzzer: an item id with a bidirectional mark went through `qrels --per item` as it was."""
+    assert written_id("a\u202eb\x1b[1m") == "a%E2%80%AEb%1B[1m"
+    assert dict(spaced_ids({"a\u202eb", "c"})) == {"a%E2%80%AEb": "a\u202eb"}
+    assert written_id("日本語-é") == "日本語-é"

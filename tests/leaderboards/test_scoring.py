@@ -322,7 +322,7 @@ def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, capl
         f"my%20run\t{name}\tq%201\t0.5\nmy%20run\t{name}\tq2\t1.0\nmy%20run\t{name}\tall\t0.8\n"
     )
     assert [record.getMessage() for record in caplog.records] == [
-        "trec_eval lines: 3 ids hold spaces and were percent-encoded ('my run' became my%20run)"
+        "trec_eval lines: 3 ids hold spaces or control characters and were percent-encoded ('my run' became my%20run)"
     ]
 
 
