@@ -226,7 +226,10 @@ def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> lis
     paths = [run for run in listed if isinstance(run, str)]
     if paths:
         with spool_runs(paths, cutoff) as spool:
-            return [item_grades(name, query, ranked_by(spool, query), cutoff) for name, query in known.queries.items()]
+            return [
+                item_grades(name, query, ranked_by(spool.rankings, query), cutoff)
+                for name, query in known.queries.items()
+            ]
     held = {run.run_id: rankings_for(run, known) for run in listed if not isinstance(run, str)}
     return [
         item_grades(name, query, {run: found.get(name, ()) for run, found in held.items()}, cutoff)

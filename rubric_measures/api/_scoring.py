@@ -24,6 +24,7 @@ from rubric_measures.leaderboards.board import (
     OVERALL,
     TURNING,
     Leaderboard,
+    tied_top,
     turning_neighbours,
     worst_failed,
 )
@@ -203,6 +204,13 @@ class Board(Leaderboard):
             for cell in row.values()
             if cell.coverage is not None and run != OVERALL
         ]
+        for measure in self.measures if self.by_file_order else ():
+            tops = tied_top(self, measure)
+            if tops is not None:
+                log.warning(
+                    "%s: ties decide the first ranks: %s by document id, and %s in the order of the files",
+                    *(measure, *(", ".join(top) for top in tops)),
+                )
         if low and min(low)[0] < 1:
             share, run = min(low)
             log.info("grades exist for %.1f %% of what the least covered run (%s) needs", 100 * share, run)

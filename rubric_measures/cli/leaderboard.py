@@ -180,7 +180,7 @@ def run(options: argparse.Namespace) -> int:
             seed=options.seed,
             smallest=chosen_smallest(options),
         )
-        _say_report(more)
+        _say_report(more, board)
         report = report_of(more, chosen_places(options))
     else:
         report = _report(board, options)
@@ -253,13 +253,14 @@ def _report(board: Leaderboard, options: argparse.Namespace) -> Report:
     return board_report(board, chosen_places(options))
 
 
-def _say_report(report: LeaderboardReport) -> None:
+def _say_report(report: LeaderboardReport, board: api.Board) -> None:
     """Notes what ties and missing grades do to the order."""
     log = logging.getLogger("rubric_measures")
     if report.checks is None:
         return
     for top in report.checks.top:
-        if top.changed:
+        # Of run files the board itself says it, of the first ranks.
+        if top.changed and not board.by_file_order:
             log.warning(
                 "%s: ties decide the winner: %s by document id, %s in file order",
                 top.measure,

@@ -113,15 +113,20 @@ def score_run_files(
         doc_ids = renamed(ranking.doc_ids, spaced_docs(name))
         return ranking.with_scores(doc_ids) if scoring.plan.reads_scores else doc_ids
 
-    def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
-        return {
-            name: scoring.score(name, known(ranking, name))
-            for name in scoring.parts.get(spaced.get(query_id, query_id), ())
-        }
+    def score_query(query_id: str, ranking: Ranking) -> tuple[dict[str, Scored], dict[str, Scored]]:
+        names = scoring.parts.get(spaced.get(query_id, query_id), ())
+        first = {name: scoring.score(name, known(ranking, name)) for name in names}
+        other = ranking.in_file_order()
+        if other.doc_ids[: scoring.depth] == ranking.doc_ids[: scoring.depth]:
+            return first, {}
+        return first, {name: scoring.score(name, known(other, name)) for name in names}
 
     def score(path: str) -> tuple[str, RunRow]:
         run_id, found = map_run(path, score_query)
-        return run_id, scoring.row({spaced.get(query_id, query_id): scored for query_id, scored in found.items()})
+        row = scoring.row({spaced.get(query_id, query_id): scored for query_id, (scored, _) in found.items()})
+        for _, other in found.values():
+            row.in_file_order.update((name, scored.values) for name, scored in other.items())
+        return run_id, row
 
     scored = list(forked_map(score, paths, workers, watch))
     names = distinct_run_names([tag for tag, _ in scored], paths)
@@ -149,14 +154,14 @@ class _Spool:
     runs: Sequence[_SpooledRun]
     stream: IO[bytes]
 
-    def lines(self, query_id: str) -> dict[str, Sequence[str]]:
+    def texts(self, query_id: str) -> dict[str, str]:
         """run_id -> the lines of a query; runs that do not rank it have none."""
-        found: dict[str, Sequence[str]] = {}
+        found: dict[str, str] = {}
         for run in self.runs:
             place = run.places.get(query_id)
             if place is not None:
                 self.stream.seek(place[0])
-                found[run.run_id] = self.stream.read(place[1]).decode("utf-8").split("\n")
+                found[run.run_id] = self.stream.read(place[1]).decode("utf-8")
         return found
 
 
@@ -165,7 +170,12 @@ class RunSpool(_Spool):
 
     def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
         """run_id -> the doc_ids of a query, best first; runs that do not rank the query have none."""
-        return self.lines(query_id)
+        return {run_id: text.partition("\0")[0].split("\n") for run_id, text in self.texts(query_id).items()}
+
+    def in_file_order(self, query_id: str) -> dict[str, Sequence[str]]:
+        """The same with ties in the order of the file, of the runs that then have another order."""
+        others = {run_id: text.partition("\0")[2] for run_id, text in self.texts(query_id).items()}
+        return {run_id: text.split("\n") for run_id, text in others.items() if text}
 
 
 class RowSpool(_Spool):
@@ -174,8 +184,8 @@ class RowSpool(_Spool):
     def rows(self, query_id: str) -> dict[str, list[tuple[str, float]]]:
         """run_id -> the rows (doc_id, score) of a query, as they were given; runs that do not rank it have none."""
         found = {}
-        for run_id, lines in self.lines(query_id).items():
-            pairs = (line.split("\t") for line in lines)
+        for run_id, text in self.texts(query_id).items():
+            pairs = (line.split("\t") for line in text.split("\n"))
             found[run_id] = [(doc_id, float(score)) for doc_id, score in pairs]
         return found
 
@@ -234,7 +244,11 @@ def spool_runs(
 
 
 def _spool(path: str, stream: IO[bytes], depth: int | None) -> _SpooledRun:
-    run_id, blocks = map_run(path, lambda _, ranking: "\n".join(ranking.doc_ids[:depth]).encode("utf-8"))
+    def kept(_: str, ranking: Ranking) -> bytes:
+        orders = [list(one.doc_ids[:depth]) for one in (ranking, ranking.in_file_order())]
+        return "\0".join("\n".join(order) for order in orders[: 1 + (orders[0] != orders[1])]).encode("utf-8")
+
+    run_id, blocks = map_run(path, kept)
     return _SpooledRun(run_id, _written(stream, blocks))
 
 

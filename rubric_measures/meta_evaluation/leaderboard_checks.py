@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.files import read_text
 from rubric_measures.base.sorting import Gap, in_single, ranked
-from rubric_measures.formats.trec import columns_of, distinct_run_names, read_run
+from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.loading import RecordQuery
@@ -91,7 +90,7 @@ def raw_runs(
 ) -> Iterator[tuple[str, Mapping[str, Sequence[tuple[str, float]]]]]:
     """TREC run files before any tie is broken: run_id and query_id -> (doc_id, score), one at a time.
 
-    Documents of one score are in file order; without any, the file is not cut into lines once more.
+    Documents are in the order of the file.
 
     Raises:
         FormatError: a file is no run.
@@ -99,22 +98,8 @@ def raw_runs(
     paths = list(paths)
     names = distinct_run_names([read_run(path).run_id for path in paths], paths)
     for path, name in zip(paths, names, strict=True):
-        read = read_run(path)
-        if all(len(set(ranking.scores)) == len(ranking.scores) for ranking in read.rankings.values()):
-            yield (
-                name,
-                {
-                    query_id: list(zip(ranking.doc_ids, ranking.scores, strict=True))
-                    for query_id, ranking in read.rankings.items()
-                },
-            )
-            continue
-        rankings: dict[str, list[tuple[str, float]]] = {query_id: [] for query_id in read.rankings}
-        for line in read_text(path).split("\n"):
-            columns = columns_of(line)
-            if columns:
-                rankings[columns[0]].append((columns[2], float(columns[4])))
-        yield name, rankings
+        rankings = read_run(path).rankings
+        yield name, {query_id: ranking.with_scores(ranking.doc_ids).given for query_id, ranking in rankings.items()}
 
 
 def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]]]:
