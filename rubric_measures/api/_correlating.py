@@ -61,6 +61,8 @@ class Correlations:
         errors: label of a column -> run -> standard error.
         coefficients: what was computed.
         bootstrap: rounds, seed and level.
+        groups: places in `results` of leaderboards that the first coefficient cannot tell apart, best group first. All
+            see the same resampled queries; so this is None where their queries or runs differ.
     """
 
     official: RunScores
@@ -72,6 +74,7 @@ class Correlations:
     coefficients: Sequence[str]
     bootstrap: Mapping[str, object]
     one_file: bool = field(default=True, repr=False)
+    groups: Sequence[Sequence[int]] | None = None
 
     def __repr__(self) -> str:
         return f"<Correlations of {len(self.results) + len(self.grid)} leaderboards with {self.official.name}>"
@@ -96,7 +99,9 @@ class Correlations:
         source, results, grid = self.official_path, self.results, self.grid
         names, drawn = self.coefficients, self.bootstrap
         pick = self.pick(best_by) if len(grid) > 1 and drawn["rounds"] and best_by in {None, *names} else None
-        return correlation_report(self.official, source, results, grid, names, best_by, places, drawn, pick)
+        return correlation_report(
+            self.official, source, results, grid, names, best_by, places, drawn, pick, self.groups
+        )
 
     def pick(self, best_by: str | None = None) -> Pick:
         """By how much the best cell of the grid flatters: picked on half of the queries, looked at on the other.
@@ -262,6 +267,7 @@ def correlate(
         UnknownNameError: there is no such column or coefficient.
     """
     from rubric_measures.meta_evaluation.intervals import Draws
+    from rubric_measures.meta_evaluation.judges import equal_boards
     from rubric_measures.meta_evaluation.leaderboard_correlation import (
         DEFAULT_COEFFICIENTS,
         correlate_leaderboards,
@@ -323,8 +329,9 @@ def correlate(
             with naming(_name(other)):
                 found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None, groups=of_runs)
             results.append((_name(other), found))
+    together = None if is_paired else equal_boards(column, columns, names[0], draws)
     return Correlations(
-        column, _name(official), results, grid, columns, spreads, names, asdict(draws), len(others) == 1
+        column, _name(official), results, grid, columns, spreads, names, asdict(draws), len(others) == 1, together
     )
 
 

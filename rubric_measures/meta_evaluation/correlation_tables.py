@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rubric_measures.base.errors import UnknownNameError
-from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, number, plain
+from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain
 from rubric_measures.meta_evaluation.group_bias import GroupShift
 from rubric_measures.meta_evaluation.intervals import CoefficientInterval, QueryTau
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
@@ -80,6 +80,7 @@ def correlation_report(
     places: int,
     bootstrap: Mapping[str, object],
     pick: Pick | None = None,
+    together: Sequence[Sequence[int]] | None = None,
 ) -> Report:
     """Leaderboards first, then the grid.
 
@@ -93,6 +94,7 @@ def correlation_report(
         places: decimal places; -1 prints all digits.
         bootstrap: rounds, seed and level, for the JSON.
         pick: by how much the best of the grid flatters; None where nobody asked.
+        together: places of results that the first coefficient cannot tell apart; None where nobody knows.
 
     Raises:
         UnknownNameError: `best_by` was not computed.
@@ -101,12 +103,15 @@ def correlation_report(
     if name not in coefficients:
         raise UnknownNameError("coefficient", name, coefficients, settings=("best_by",))
     best = best_cells(grid, name)
+    own: list[str] = []
+    if together is not None:
+        own = [letters(at for at, group in enumerate(together) if place in group) for place in range(len(results))]
 
     def tables(is_data: bool) -> Iterator[Table]:
         shape = _Shape(coefficients, places, is_data)
         pairs = [(result.name, result.pairs) for _, result in results if result.pairs is not None]
         if results:
-            yield _boards(results, shape)
+            yield _boards(results, shape, own, coefficients[0])
         if pairs and not is_data:
             rows = [[measure, *_pair_cells(one)] for measure, one in pairs]
             yield shape.table(["significantly different pairs"], _PAIRS, rows)
@@ -119,7 +124,10 @@ def correlation_report(
     content = {
         "format": "rubric_measures correlate 1",
         "official": {"path": path, "measure": official.name, "ranks": official.ranks},
-        "leaderboards": [{"path": path, **_json(result)} for path, result in results],
+        "leaderboards": [
+            {"path": path, **_json(result), "group": own[place] if own else None}
+            for place, (path, result) in enumerate(results)
+        ],
         "grid": [_grid_json(cell, index in best) for index, cell in enumerate(grid)],
         "bootstrap": bootstrap,
         "best_by": name,
@@ -141,7 +149,9 @@ def _groups(groups: Sequence[tuple[str, GroupShift]], shape: _Shape) -> Table:
     return replace(table, notes=[note])
 
 
-def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape) -> Table:
+def _boards(
+    results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape, own: Sequence[str], first: str
+) -> Table:
     several = len({path for path, _ in results}) > 1
     paired = len({result.official for _, result in results}) > 1
     has_queries = any(result.query_kendall is not None for _, result in results)
@@ -152,9 +162,9 @@ def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape
     heads += shape.heads(["kendall_noise_free"], ("", "low:", "high:")) if has_free else []
     heads += [f"pairs:{name}" for name in _PAIRS] if has_pairs else []
     rows = []
-    for path, result in results:
+    for place, (path, result) in enumerate(results):
         row: list[Cell] = [*([path] if several else []), *([result.official] if paired else [])]
-        row += [result.name, len(result.runs)]
+        row += [result.name, len(result.runs), *([own[place]] if own else [])]
         for one in result.coefficients:
             row += shape.coefficient(one, False)
         if has_queries:
@@ -164,8 +174,18 @@ def _boards(results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape
         if has_pairs:
             row += [None] * len(_PAIRS) if result.pairs is None else _pair_cells(result.pairs)
         rows.append(row)
-    left = [*(["leaderboard"] if several else []), *(["official"] if paired else []), "measure", "runs"]
-    return shape.table(left, heads, rows)
+    left = [
+        *(["leaderboard"] if several else []),
+        *(["official"] if paired else []),
+        "measure",
+        "runs",
+        *(["group"] if own else []),
+    ]
+    table = shape.table(left, heads, rows)
+    if not own:
+        return table
+    note = f"group: what shares a letter cannot be told apart by {first}; all see the same resampled queries"
+    return replace(table, notes=[note])
 
 
 def _grid(grid: Sequence[GridCell], shape: _Shape, best: frozenset[int], best_by: str, pick: Pick | None) -> Table:

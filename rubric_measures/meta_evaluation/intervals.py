@@ -40,6 +40,7 @@ __all__ = [
     "QueryTau",
     "correlate_over_queries",
     "correlate_over_runs",
+    "drawn_over_queries",
     "pooled_tau",
     "query_tau",
 ]
@@ -148,6 +149,37 @@ def correlate_over_queries(
     Raises:
         InputError: shapes do not fit, or a run has no score at all.
     """
+    points, replicates = drawn_over_queries(official, scores, name, draws)
+    if draws.rounds == 0:
+        return [CoefficientInterval(point, None, "query") for point in points]
+    queries = len(np.asarray(scores))
+    result = []
+    for measure, point in enumerate(points):
+        if point.value is None:
+            interval = Interval(None, None, None, draws.level, queries, 0, point.reason)
+        elif queries < 2:
+            interval = Interval(
+                point.value, None, None, draws.level, queries, 0, "one query only; an interval needs two"
+            )
+        else:
+            bounds = _bounds(parse_coefficient(point.name).base, point.runs)
+            interval = symmetric_interval(point.value, replicates[:, measure], draws.level, queries, bounds)
+        result.append(CoefficientInterval(point, interval, "query"))
+    return result
+
+
+def drawn_over_queries(
+    official: ArrayLike, scores: ArrayLike, name: str | CoefficientName, draws: Draws
+) -> tuple[list[Coefficient], FloatArray]:
+    """The coefficient of each measure, and its value in every round; see `correlate_over_queries`.
+
+    Returns:
+        a coefficient a measure, and (rounds, measures), all of the same resampled queries; no round where there are
+        fewer than two queries.
+
+    Raises:
+        InputError: shapes do not fit, or a run has no score at all.
+    """
     wanted = parse_coefficient(name) if isinstance(name, str) else name
     x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     table = table[:, :, None] if table.ndim == 2 else table
@@ -166,25 +198,10 @@ def correlate_over_queries(
     points = [
         replace(correlate(x_mean, means[:, measure], base), name=str(wanted)) for measure in range(table.shape[2])
     ]
-    if draws.rounds == 0:
-        return [CoefficientInterval(point, None, "query") for point in points]
     fixed = x if x.ndim == 1 else None
-    if queries >= 2:
-        replicates = _replicates(wanted.base, x, table, bootstrap_counts(queries, draws.rounds, draws.seed), fixed)
-    result = []
-    for measure, point in enumerate(points):
-        if point.value is None:
-            interval = Interval(None, None, None, draws.level, queries, 0, point.reason)
-        elif queries < 2:
-            interval = Interval(
-                point.value, None, None, draws.level, queries, 0, "one query only; an interval needs two"
-            )
-        else:
-            interval = symmetric_interval(
-                point.value, replicates[:, measure], draws.level, queries, _bounds(wanted.base, len(x_mean))
-            )
-        result.append(CoefficientInterval(point, interval, "query"))
-    return result
+    if draws.rounds == 0 or queries < 2:
+        return points, np.empty((0, len(points)))
+    return points, _replicates(wanted.base, x, table, bootstrap_counts(queries, draws.rounds, draws.seed), fixed)
 
 
 def correlate_over_runs(

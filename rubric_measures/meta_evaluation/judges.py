@@ -19,9 +19,11 @@ from rubric_measures.meta_evaluation._table_statistics import (
     query_tables,
     rates_columns,
 )
-from rubric_measures.meta_evaluation.leaderboard_correlation import LeaderboardCorrelation
+from rubric_measures.meta_evaluation.correlation import CoefficientName, parse_coefficient
+from rubric_measures.meta_evaluation.intervals import drawn_over_queries
+from rubric_measures.meta_evaluation.leaderboard_correlation import LeaderboardCorrelation, RunScores, query_table
 
-__all__ = ["Judge", "JudgeBoard", "JudgeRow", "judge_board", "simultaneous_p_values"]
+__all__ = ["Judge", "JudgeBoard", "JudgeRow", "equal_boards", "judge_board", "simultaneous_p_values"]
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,48 @@ def judge_board(
         groups = groups_of_equals(estimates.tolist(), p_values, alpha)
     together = tuple(tuple(rows[place].name for place in group) for group in groups)
     return JudgeBoard(truth, ends, tuple(rows), together, is_clamped)
+
+
+def equal_boards(
+    official: RunScores,
+    others: Sequence[RunScores],
+    coefficient: str | CoefficientName,
+    draws: Draws,
+    *,
+    alpha: float = 0.05,
+) -> tuple[tuple[int, ...], ...] | None:
+    """Leaderboards of judges that a coefficient with the official one cannot tell apart.
+
+    All see the same resampled queries. Groups are of `simultaneous_p_values` of the coefficient at `alpha`.
+
+    Args:
+        official: the official scores, which are resampled, too, where they are of the same queries.
+        others: scores that judges give; those by query are needed.
+        coefficient: what tells them apart, such as `kendall`.
+        draws: rounds (0 for no groups) and seed.
+        alpha: the level at which they are told apart.
+
+    Returns:
+        places in `others` of two or more each, best group first; None where nobody knows: the runs or the queries of
+        two differ, or there are no scores by query.
+    """
+    wanted = parse_coefficient(coefficient) if isinstance(coefficient, str) else coefficient
+    runs = sorted(official.means.keys() & others[0].means.keys()) if others else []
+    tables = [query_table(one, runs) for one in others if official.means.keys() & one.means.keys() == set(runs)]
+    first = tables[0] if tables else None
+    known = [table for table in tables if table is not None and first is not None and table[1] == first[1]]
+    if first is None or len(known) < max(len(others), 2) or draws.rounds == 0:
+        return None
+    reference = query_table(official, runs)
+    is_same = reference is not None and reference[1] == first[1]
+    given = reference[0] if is_same and reference is not None else np.array([official.means[run] for run in runs])
+    points, drawn = drawn_over_queries(given, np.stack([table for table, _ in known], axis=2), wanted, draws)
+    # Of drops the least is best.
+    sign = -1.0 if wanted.base == "max_rank_drop" else 1.0
+    estimates = np.array([np.nan if point.value is None else sign * point.value for point in points])
+    if not len(drawn) or np.isnan(estimates).any():
+        return None
+    return tuple(groups_of_equals(estimates.tolist(), simultaneous_p_values(estimates, sign * drawn), alpha))
 
 
 def _kappa(row: JudgeRow) -> float:

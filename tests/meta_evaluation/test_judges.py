@@ -11,8 +11,9 @@ from rubric_measures.grades.compiled import Grades, build_query
 from rubric_measures.meta_evaluation._bootstrap import Draws, bca_interval, bootstrap_counts
 from rubric_measures.meta_evaluation._table_statistics import gwet_ac1
 from rubric_measures.meta_evaluation.agreement import krippendorff_alpha
-from rubric_measures.meta_evaluation.judges import Judge, judge_board, simultaneous_p_values
+from rubric_measures.meta_evaluation.judges import Judge, equal_boards, judge_board, simultaneous_p_values
 from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources, labels_of_grades
+from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
 
 
 def made(judges: int = 3, queries: int = 12, seed: int = 0):
@@ -188,3 +189,28 @@ def test_failed_grades_are_counted_by_query() -> None:
     source = labels_of_grades(compiled, "model")
     assert source.failed == {"q1": (1, 3), "q2": (0, 1)}
     assert set(source.labels) == {("q1", "d1"), ("q1", "d2"), ("q2", "d3")}
+
+
+def test_judges_that_give_leaderboards_are_grouped() -> None:
+    generator = np.random.default_rng(5)
+    runs, queries = [f"run {place:02}" for place in range(12)], [f"q{place}" for place in range(60)]
+    truth = np.linspace(0.2, 0.8, 12)
+
+    def board(name: str, means: np.ndarray, noise: float = 0.05) -> RunScores:
+        table = means[:, None] + generator.normal(0, noise, (12, 60))
+        by_query = {run: dict(zip(queries, map(float, row), strict=True)) for run, row in zip(runs, table, strict=True)}
+        return RunScores(name, {run: float(np.mean(list(row.values()))) for run, row in by_query.items()}, by_query)
+
+    official = board("official", truth)
+    good, twin, bad = board("good", truth), board("twin", truth), board("bad", truth[::-1])
+    draws = Draws(500, 1)
+    assert equal_boards(official, [bad, good, twin], "kendall", draws) == ((1, 2),)
+    assert equal_boards(official, [bad, good, twin], "max_rank_drop", draws) == ((1, 2),)
+    assert equal_boards(official, [bad, good], "kendall", draws) == ()
+    # Without rounds, by query or for the same runs nobody knows.
+    means = RunScores("means", good.means)
+    fewer = RunScores("fewer", dict(list(good.means.items())[1:]), dict(list(good.queries.items())[1:]))
+    assert equal_boards(official, [good, bad], "kendall", Draws(0)) is None
+    assert equal_boards(official, [good, means], "kendall", draws) is None
+    assert equal_boards(official, [good, fewer], "kendall", draws) is None
+    assert equal_boards(official, [good], "kendall", draws) is None
