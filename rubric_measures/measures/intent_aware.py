@@ -16,10 +16,11 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.measures.measure import BoundsScorer, OfIrMeasures, QueryContext, RankedDocs, RankingScorer
 
-__all__ = ["INTENT_AWARE", "IntentAware", "IntentAwareMeasure"]
+__all__ = ["INTENT_AWARE", "IntentAware", "IntentAwareMeasure", "bits"]
 
 
-def _bits(mask: int) -> list[int]:
+def bits(mask: int) -> list[int]:
+    """The places of the bits that are set, ascending."""
     members = []
     while mask:
         low = mask & -mask
@@ -53,7 +54,7 @@ class IntentAware:
         result = []
         get = self._covering.get
         for doc_id in ranking[:depth]:
-            items = _bits(get(doc_id, 0))
+            items = bits(get(doc_id, 0))
             result.append(_gain(items, seen, 1 - alpha))
             for item in items:
                 seen[item] = seen.get(item, 0) + 1
@@ -75,7 +76,7 @@ class IntentAware:
         key = (alpha, depth)
         if key not in self._ideals:
             doc_ids = sorted(self._best, reverse=True)
-            covering = [_bits(self._best[doc_id]) for doc_id in doc_ids]
+            covering = [bits(self._best[doc_id]) for doc_id in doc_ids]
             seen: dict[int, int] = {}
             heap = [(-float(len(items)), position) for position, items in enumerate(covering)]
             heapq.heapify(heap)
@@ -155,12 +156,12 @@ class IntentAware:
             return 0.0
         relevant: dict[int, int] = {}
         for mask in self._best.values():
-            for item in _bits(mask):
+            for item in bits(mask):
                 relevant[item] = relevant.get(item, 0) + 1
         found: dict[int, int] = {}
         total: dict[int, float] = dict.fromkeys(relevant, 0.0)
         for rank, doc_id in enumerate(ranking, 1):
-            for item in _bits(self._covering.get(doc_id, 0)):
+            for item in bits(self._covering.get(doc_id, 0)):
                 found[item] = found.get(item, 0) + 1
                 total[item] = total.get(item, 0.0) + found[item] / rank
         # fsum: the order of the items in the bank must not show, not even in the last digit.

@@ -16,7 +16,7 @@ from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import Label
 from rubric_measures.measures._label_formulas import label_scorer
 from rubric_measures.measures.delegated import checked_measure, delegated, other_providers, refuse_real
-from rubric_measures.measures.intent_aware import INTENT_AWARE
+from rubric_measures.measures.intent_aware import INTENT_AWARE, bits
 from rubric_measures.measures.measure import (
     CUTOFF,
     BoundsScorer,
@@ -40,28 +40,35 @@ class _RubricQrels(RubricMeasure):
     items with grade >= rel. Passages without grades are unjudged. A measure with a relevance level takes `rel` as its
     own for label="max" (write it inside the name, measure="P(rel=2)@20", to set it yourself, as for "count").
 
-    .. cite:: Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3; Dietz, SIGIR 2024
+    label="item": intent-aware, with graded gains. Each item's grades are labels of their own, and the value is the mean
+    over the items of which some passage has a grade above 0, or of `rel` where the standard measure has a level. For
+    nDCG, ERR, RBP, AP, RR, P, R and Success.
+
+    .. cite:: Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3; Dietz, SIGIR 2024; over items Agrawal et al., WSDM
+        2009, section 4
     """
 
     PRETTY_NAME = "Rubric-Qrels"
     SHORT_DESC = "A standard measure over relevance labels that are derived from the grades of the passages."
     SUPPORTED_PARAMS = {
         "measure": ParamInfo(dtype=str, required=True, desc="the standard measure, such as nDCG@10 or AP"),
-        "label": ParamInfo(dtype=str, choices=["max", "count"], default="max", desc="how item grades become a label"),
+        "label": ParamInfo(
+            dtype=str, choices=["max", "count", "item"], default="max", desc="how item grades become a label"
+        ),
         "rel": min_grade("relevant (max), or as covering an item (count)"),
         "cutoff": CUTOFF,
     }
 
     def levels(self, scale: Scale | None) -> dict[str, int]:
         """As of every measure; measures that read graded labels need no level."""
-        if self.value("label") == "max" and not _needs_level(self.inner()):
+        if self.value("label") != "count" and not _needs_level(self.inner()):
             return {}
         return super().levels(scale)
 
     def said_levels(self) -> list[int]:
         """As of every measure; where the label is a grade, also the level inside the standard measure."""
         inner = self.inner().params.get("rel")
-        return super().said_levels() + ([inner] if self.value("label") == "max" and isinstance(inner, int) else [])
+        return super().said_levels() + ([inner] if self.value("label") != "count" and isinstance(inner, int) else [])
 
     def check(self) -> None:
         """The standard measure is one, and no parameter is given twice."""
@@ -82,9 +89,23 @@ class _RubricQrels(RubricMeasure):
 
     @property
     def depth(self) -> int | None:
-        """The cutoff, here or in the standard measure."""
+        """The cutoff, here or in the standard measure; of single items failed grades may be anywhere."""
+        return None if self.value("label") == "item" else self._cutoff
+
+    @property
+    def needs(self) -> int | None:
+        """The grades up to the cutoff."""
+        return self._cutoff
+
+    @property
+    def _cutoff(self) -> int | None:
         cutoff = self.inner().params.get("cutoff")
         return cutoff if isinstance(cutoff, int) else None
+
+    @property
+    def reads_items(self) -> bool:
+        """Whether items have labels of their own."""
+        return bool(self.value("label") == "item")
 
     @property
     def skips_unjudged(self) -> bool:
@@ -95,6 +116,8 @@ class _RubricQrels(RubricMeasure):
         """The standard measure over the labels of the query: by a formula of ours, else by a program's."""
         inner = self.inner()
         label, rel = self.value("label"), self.value("rel")
+        if label == "item":
+            return self._mean_over_items(query, inner)
         labels = query.labels(label, rel)
         highest = query.grades.scale.highest if label == "max" and query.grades.scale is not None else None
         scorer = label_scorer(inner, labels, highest)
@@ -106,14 +129,54 @@ class _RubricQrels(RubricMeasure):
             return lambda ranked: count if ranked.doc_ids else 0.0
         return _delegated(inner, self, query.query_id, labels, _by_rank)
 
+    def _mean_over_items(self, query: QueryContext, inner: Measure) -> RankingScorer:
+        """The mean over the items of the standard measure by the grades of one item.
+
+        For an item the passages leave the ranking whose grade of it failed, where failures count as expected.
+        """
+        of_item: dict[int, dict[str, float]] = {}
+        for doc_id, levels in query.grades.levels.items():
+            for grade, mask in levels.items():
+                for bit in bits(mask):
+                    of_item.setdefault(bit, {})[doc_id] = grade
+        scale = query.grades.scale
+        scorers = []
+        level = inner.params.get("rel")
+        for bit, labels in sorted(of_item.items()):
+            best = max(labels.values())
+            if best > 0 if level is None else best >= level:
+                scorer = label_scorer(inner, labels, None if scale is None else scale.highest)
+                if scorer is None:
+                    raise MeasureError(
+                        f"{self}: nDCG, AP, RR, P, R and Success are averaged over items, and where the scale is known "
+                        "ERR and RBP; name one of these"
+                    )
+                lost = query.grades.failed.items() if query.is_expecting else ()
+                scorers.append((scorer, frozenset(doc_id for doc_id, mask in lost if mask >> bit & 1)))
+
+        def score(ranked: RankedDocs) -> float:
+            values = []
+            for scorer, lost in scorers:
+                hit = lost and not lost.isdisjoint(ranked.doc_ids)
+                kept = query.ranked([one for one in ranked.doc_ids if one not in lost]) if hit else ranked
+                values.append(scorer(kept))
+            # fsum: the order of the items must not show, not even in the last digit.
+            return math.fsum(values) / len(values) if values else 0.0
+
+        return score
+
     def best(self, query: QueryContext, score: RankingScorer) -> float | None:
-        """The value of the passages by descending label."""
-        return score(query.by_label(self.value("label"), self.value("rel")))
+        """The value of the passages by descending label; over items the best ranking is not known."""
+        label = self.value("label")
+        return None if label == "item" else score(query.by_label(label, self.value("rel")))
 
     def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer | None:
-        """By the lowest labels, normalised by the highest, and the other way round; of measures that we compute."""
+        """By the lowest labels, normalised by the highest, and the other way round; of measures that we compute.
+
+        They are not known over items.
+        """
         label, rel = self.value("label"), self.value("rel")
-        if label == "max" and lowest.grades.scale is None:
+        if label == "item" or (label == "max" and lowest.grades.scale is None):
             return None
         return _label_bounds(self.inner(), lowest, highest, label, rel)
 
@@ -242,7 +305,7 @@ def _standard(name: str, cutoff: int | None, label: str, given: int | None) -> M
         if inner.params.get("cutoff", cutoff) != cutoff:
             raise MeasureError(f"RubricQrels: {name} and @{cutoff} are two cutoffs; give one")
         inner = inner(cutoff=cutoff)
-    if label == "max" and "rel" in inner.SUPPORTED_PARAMS:
+    if label != "count" and "rel" in inner.SUPPORTED_PARAMS:
         if given is not None and inner.params.get("rel", given) != given:
             raise MeasureError(f"RubricQrels: {name} and rel={given} are two levels; give one")
         if inner.NAME == "NumRet" and given is not None and "rel" not in inner.params:

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricQrels, WeightedCover, nRubricCover
+from rubric_measures.base.entities import RubricItem
+from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.grades.compiled import build_query
 from rubric_measures.grades.rows import build_grades
@@ -125,3 +127,45 @@ def test_no_measure_knows_the_order_of_items_or_grades(case: Case, random: Rando
     assert plan.for_query(other)(case.ranking) == plan.for_query(case.compiled)(case.ranking)
     best = plan.for_query(other).best_possible()
     assert best == plan.for_query(case.compiled).best_possible()
+
+
+@given(cases(), st.integers(1, 6), st.integers(1, 5))
+def test_labels_of_items_are_the_intent_aware_measures_where_gains_are_binary(
+    case: Case, cutoff: int, rel: int
+) -> None:
+    # P-IA and AP-IA, which are held to ndeval above, are the same means over items.
+    measures = [
+        RubricQrels(measure=f"P@{cutoff}", label="item", rel=rel),
+        ir_measures.P_IA(rel=rel) @ cutoff,
+        RubricQrels(measure="AP", label="item", rel=rel),
+        ir_measures.AP_IA(rel=rel),
+    ]
+    ours = Plan(measures).for_query(case.compiled)(case.ranking)
+    assert (ours[0], ours[2]) == (pytest.approx(ours[1], abs=1e-12), pytest.approx(ours[3], abs=1e-12))
+
+
+def test_graded_gains_of_items() -> None:
+    grades = [("a", "one", 5), ("b", "one", 3), ("b", "two", 2), ("c", "two", 0), ("a", "never", 0)]
+    items = [RubricItem(query_id="q", item_id=name, text=name) for name in ("one", "two", "never")]
+    query, _ = build_query("q", grades, items, scale=SELF_RATING)
+    err, ndcg, plain = Plan(
+        [
+            RubricQrels(measure=name, label=label)
+            for name, label in (("ERR@2", "item"), ("nDCG@2", "item"), ("ERR@2", "max"))
+        ]
+    ).for_query(query)(["c", "b", "a"])
+    # By hand. Nobody covers `never`, so the mean is over two items; `a` stands below the cutoff.
+    assert err == pytest.approx((7 / 32 / 2 + 3 / 32 / 2) / 2)
+    ideal = 5 + 3 / math.log2(3)
+    assert ndcg == pytest.approx((3 / math.log2(3) / ideal + 1 / math.log2(3)) / 2)
+    assert plain == pytest.approx(7 / 32 / 2)
+    # A passage whose grade of an item failed leaves the ranking of this item alone.
+    lost, _ = build_query("q", grades, items, failed=[("c", "one")], scale=SELF_RATING)
+    [err] = Plan([RubricQrels(measure="ERR@2", label="item")]).for_query(lost)(["c", "b", "a"])
+    assert err == pytest.approx((7 / 32 + (1 - 7 / 32) * 31 / 32 / 2 + 3 / 32 / 2) / 2)
+    with pytest.raises(MeasureError, match="are averaged over items"):
+        Plan([RubricQrels(measure="Bpref", label="item")]).for_query(query)
+    with pytest.raises(MeasureError, match="no item grades here"):
+        Plan([RubricQrels(measure="nDCG@2", label="item")]).for_query(
+            build_grades([ir_measures.Qrel("q", "a", 1)]).queries["q"]
+        )
