@@ -18,7 +18,7 @@ from rubric_measures.api._loading import (
     grade_filter,
     refuse_filters,
 )
-from rubric_measures.api._run_groups import families_of, groups_of, runs_where
+from rubric_measures.api._run_groups import MadeBy, families_of, groups_of, runs_where
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.grades.compiled import OnFailed
@@ -222,7 +222,7 @@ def correlate(
     bank: Bank | None = None,
     on_failed: OnFailed | None = None,
     groups: File | Mapping[str, str] | None = None,
-    made_by: File | Mapping[str, str] | None = None,
+    made_by: MadeBy | None = None,
     where: Sequence[str] = (),
     **chosen: Any,
 ) -> Correlations:
@@ -256,8 +256,8 @@ def correlate(
         on_failed: see `load`.
         groups: run -> group (team, family of models), or a file of lines `run group`: how far each is moved, where both
             sides have scores of the same queries.
-        made_by: run -> model, or a file of lines `run model`: groups by the models' families (`gpt`, …), to see whether
-            a judge favours its own.
+        made_by: run -> model, or files that say it (see `MadeBy`): groups by the models' families (`gpt`, …), to see
+            whether a judge favours its own.
         where: conditions on the runs: `group=NAME` or `group!=NAME`.
         chosen: which grades make a grid, see `load`.
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +24,7 @@ from rubric_measures.api._loading import (
 )
 from rubric_measures.api._runs import open_run_of
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import iter_lines, open_binary
-from rubric_measures.formats.trec import Run, columns_of, map_run
+from rubric_measures.formats.trec import Run, map_run, read_run, run_columns
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.grades.compiled import BANK_DOC, Grades, OnFailed, QueryGrades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
@@ -191,8 +188,7 @@ def _computed_in_parts(
         held.clear()
         part.clear()
 
-    for _, line in iter_lines(path):
-        columns = columns_of(line.decode("utf-8"))
+    for columns in run_columns(path):
         query_id = columns[0]
         if query_id != before:
             if query_id in done:
@@ -258,15 +254,11 @@ def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool
 
 def _scored_docs(path: str) -> list[ScoredDoc]:
     """The run in file order, checked: some providers of ir_measures break ties by it."""
-    if path == "-" or (Path(path).exists() and not Path(path).is_file()):
-        # A pipe can be read only once.
-        with tempfile.NamedTemporaryFile() as copy, open_binary(path) as stream:
-            shutil.copyfileobj(stream, copy)
-            copy.flush()
-            return _scored_docs(copy.name)
-    map_run(path, lambda *_: None)
-    lines = (columns_of(line.decode("utf-8")) for _, line in iter_lines(path))
-    return [ScoredDoc(columns[0], columns[2], float(columns[4])) for columns in lines if columns]
+    return [
+        ScoredDoc(query_id, doc_id, score)
+        for query_id, ranking in read_run(path).rankings.items()
+        for doc_id, score in ranking.with_scores(ranking.doc_ids).given
+    ]
 
 
 def _as_judged(run: list[ScoredDoc], qrels: Sequence[Any]) -> list[ScoredDoc]:

@@ -6,17 +6,19 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rubric_measures.api._loading import File, file_path
-from rubric_measures.base.errors import UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from rubric_measures.leaderboards.board import Leaderboard
     from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
 
-__all__ = ["families_of", "groups_of", "note_relatives", "runs_where"]
+__all__ = ["MadeBy", "families_of", "groups_of", "models_of", "note_relatives", "runs_where"]
 _LOG = logging.getLogger("rubric_measures")
+MadeBy: TypeAlias = File | Sequence[File] | Mapping[str, str]
+"""Run -> model; or files: lines `run model`, ir_metadata (.yml) of a run, or runs that begin with ir_metadata."""
 
 
 def groups_of(groups: File | Mapping[str, str] | None) -> Mapping[str, str] | None:
@@ -38,19 +40,41 @@ def runs_where(scores: RunScores, groups: Mapping[str, str], where: Sequence[str
     return replace(scores, means=means, queries={run: of for run, of in scores.queries.items() if run in runs})
 
 
-def families_of(made_by: File | Mapping[str, str]) -> dict[str, str]:
+def models_of(made_by: MadeBy) -> dict[str, str]:
+    """Run -> model, wherever it is said.
+
+    Raises:
+        FormatError: a file does not say it.
+        InputError: two files name two models of one run.
+    """
+    from rubric_measures.formats.ir_metadata import has_metadata, read_model
+
+    if isinstance(made_by, Mapping):
+        return dict(made_by)
+    found: dict[str, str] = {}
+    files: Sequence[File] = list(made_by) if isinstance(made_by, list | tuple) else [made_by]  # type: ignore[list-item]
+    for file in files:
+        with file_path(file) as path:
+            said = [read_model(path)] if has_metadata(path) else (groups_of(path) or {}).items()
+        for run, model in said:
+            if found.setdefault(run, model) != model:
+                raise InputError(f"run {run!r} is made by two models, {found[run]!r} and {model!r}")
+    return found
+
+
+def families_of(made_by: MadeBy) -> dict[str, str]:
     """Run -> the family of the model that made it; a model that nobody knows is a family of its own."""
     from rubric_measures.meta_evaluation.families import family_of
 
-    return {run: family_of(model) or model for run, model in (groups_of(made_by) or {}).items()}
+    return {run: family_of(model) or model for run, model in models_of(made_by).items()}
 
 
-def note_relatives(board: Leaderboard, made_by: File | Mapping[str, str]) -> dict[str, list[str]]:
+def note_relatives(board: Leaderboard, made_by: MadeBy) -> dict[str, list[str]]:
     """Warns where a run of a board was made by a model of the grader's family, which may favour it.
 
     Args:
         board: the board; its signature names the graders.
-        made_by: run -> model, or a file of lines `run model`.
+        made_by: see `MadeBy`.
 
     Returns:
         family -> such runs; empty where there are none.
@@ -60,7 +84,7 @@ def note_relatives(board: Leaderboard, made_by: File | Mapping[str, str]) -> dic
     """
     from rubric_measures.meta_evaluation.families import relatives
 
-    models = groups_of(made_by) or {}
+    models = models_of(made_by)
     for run in models:
         if run not in board.values:
             raise UnknownNameError("run", run, board.values, settings=("made_by",))

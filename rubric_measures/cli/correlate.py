@@ -71,7 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--groups", metavar="FILE", help="lines `run group` (teams, families of models): how far each group is moved"
     )
     parser.add_argument(
-        "--made-by", metavar="FILE", help="lines `run model`: --groups by the family of the model that made a run"
+        "--made-by",
+        metavar="FILE",
+        nargs="+",
+        help="lines `run model`, or ir_metadata of runs: --groups by the family of the model that made a run",
     )
     parser.add_argument(
         "--where", metavar="group=NAME", nargs="+", action="extend", default=[],
@@ -97,7 +100,7 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    keep_inputs_of(options, options.official, *options.others, options.bank, options.groups, options.made_by)
+    keep_inputs_of(options, options.official, *options.others, options.bank, options.groups, *options.made_by or ())
     found = api.correlate(
         options.official,
         *options.others,

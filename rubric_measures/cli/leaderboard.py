@@ -72,7 +72,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_review_option(parser)
     parser.add_argument(
-        "--made-by", metavar="FILE", help="lines `run model`: warn where a run's model is of the grader's family"
+        "--made-by",
+        metavar="FILE",
+        nargs="+",
+        help="lines `run model`, or ir_metadata of runs: warn where a run's model is of the grader's family",
     )
     add_places_option(parser, None)
     parser.add_argument("--no-overall", action="store_true", help="leave out the row of the best score")
@@ -126,7 +129,13 @@ def run(options: argparse.Namespace) -> int:
     gates = gates_of(options)
     review = None if options.report is None else _check_report(options)
     keep_inputs_of(
-        options, options.graded, options.bank, options.assessor_scores, options.qrels, options.made_by, *options.runs
+        options,
+        options.graded,
+        options.bank,
+        options.assessor_scores,
+        options.qrels,
+        *options.made_by or (),
+        *options.runs,
     )
     grades = loaded_grades(options.graded, options)
     measures = options.measures or [*api.default_measures(grades), *(["nDCG@10"] if options.qrels else [])]

@@ -11,6 +11,7 @@ from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import note_unfinished
 from rubric_measures.base.runs import Qrel, Ranking, count_disagreements, put_in_order
 from rubric_measures.base.scales import MOST_RELEVANT, as_number
+from rubric_measures.formats.ir_metadata import END, START
 
 _LOG = logging.getLogger("rubric_measures")
 _SPACE = re.compile("[ \t\v\f\r]+")
@@ -28,9 +29,12 @@ def checked_rankings(text: str, name: str) -> tuple[str, dict[str, tuple[Ranking
     seen: dict[tuple[str, str], int] = {}
     tags: set[str] = set()
     columns = 0
+    # ir_metadata at the top are comments.
+    header = text.startswith(START)
     for number, line in enumerate(text.split("\n"), 1):
         row = columns_of(line)
-        if not row:
+        if not row or (header and line.startswith("#")):
+            header = header and not line.startswith(END)
             continue
         if len(row) not in ({columns} if columns else {5, 6}):
             expected = "query_id Q0 doc_id rank score" + (" tag" if columns != 5 else "")

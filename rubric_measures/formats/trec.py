@@ -9,13 +9,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, repeat
+from itertools import chain, dropwhile, repeat
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, decode_text, open_binary, path_name
+from rubric_measures.base.files import atomic_writer, decode_text, iter_lines, open_binary, path_name
 from rubric_measures.base.runs import Qrel, Ranking, Run, make_run
 from rubric_measures.base.scales import as_number
 from rubric_measures.formats._trec_checked import (
@@ -27,6 +27,7 @@ from rubric_measures.formats._trec_checked import (
 )
 from rubric_measures.formats._trec_regular import QueryQrels, regular_qrels, regular_rankings
 from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.formats.ir_metadata import START
 from rubric_measures.formats.trec_ids import IdCleaner
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "read_passage_qrels",
     "read_qrels",
     "read_run",
+    "run_columns",
     "run_file",
     "run_name_of",
     "write_qrels",
@@ -72,6 +74,17 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     """
     run_id, rankings, disagreements = _map_rankings(path, lambda _, ranking: ranking)
     return Run(run_id, rankings, disagreements)
+
+
+def run_columns(path: str | os.PathLike[str]) -> Iterator[list[str]]:
+    """The columns of each line of a run that was read before, without the comments at its top."""
+    lines: Iterator[str] = (line.decode("utf-8") for _, line in iter_lines(path))
+    first = next(lines, "")
+    if first.startswith(START):
+        lines = dropwhile(lambda line: line.startswith("#"), lines)
+    elif first:
+        yield columns_of(first)
+    yield from map(columns_of, lines)
 
 
 def map_run(path: str | os.PathLike[str], take: Callable[[str, Ranking], T]) -> tuple[str, dict[str, T]]:
@@ -281,6 +294,8 @@ def _columns(head: Head) -> list[str]:
 
 
 def _is_run(head: Head) -> bool:
+    if head.line.startswith(START):
+        return True
     columns = _columns(head)
     return len(columns) in (5, 6) and columns[3].isdecimal()
 

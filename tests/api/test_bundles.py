@@ -33,7 +33,7 @@ def made(folder: Path, capsys: Captured) -> Path:  # noqa: F811
     (folder / "notes.txt").write_text("made by hand\n")
     more = ("--board", folder / "board.json", "--also", folder / "notes.txt")
     status, out, err = call(capsys, "bundle", folder / "made", *inputs(folder), *more)
-    assert (status, out) == (0, f"{folder / 'made'}: checked, 7 files\n"), err
+    assert (status, out) == (0, f"{folder / 'made'}: checked, 9 files\n"), err
     return folder / "made"
 
 
@@ -45,7 +45,11 @@ def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captur
     assert call(capsys, "check", elsewhere)[:2] == (0, "the same: every file and number\n")
     manifest = json.loads((elsewhere / "bundle.json").read_text())
     assert (manifest["graded"], manifest["bank"]) == ("graded.jsonl", "bank.jsonl")
-    assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == ["also/notes.txt"]
+    assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == [
+        "also/notes.txt",
+        "runs/bm25.run.ir_metadata.yml",
+        "runs/fusion.run.ir_metadata.yml",
+    ]
 
 
 def test_what_made_the_grades_goes_in(made: Path, capsys: Captured) -> None:
@@ -55,7 +59,7 @@ def test_what_made_the_grades_goes_in(made: Path, capsys: Captured) -> None:
     (at / "graded.jsonl.manifest.json").write_text('{"prompts": {}}\n')
     assert call(capsys, "bundle", at / "second", *inputs(at), "--board", at / "board.json")[0] == 0
     manifest = json.loads((at / "second" / "bundle.json").read_text())
-    assert manifest["also"] == ["also/graded.jsonl.manifest.json"]
+    assert manifest["also"][0] == "also/graded.jsonl.manifest.json"
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(manifest, json.loads(SCHEMAS["bundle"]))
 
