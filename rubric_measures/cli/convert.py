@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the texts, for records made of qrels or runs; repeat it for several files of documents",
     )  # fmt: skip
     parser.add_argument("--depth", "-k", type=int, help="documents of each ranking (default: all; 20 for --to records)")
-    parser.add_argument("--run", metavar="NAME", help="write this run, of several in the records")
+    parser.add_argument(
+        "--run", metavar="NAME", help="write this run, of several in the records; the name of the run in requests"
+    )
     parser.add_argument(
         "--answers", metavar="FILE", nargs="+", default=[], help="the answers that support judgments are about"
     )

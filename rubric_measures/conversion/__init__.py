@@ -78,12 +78,15 @@ def convert(
     if len(paths) == 1:
         options = replace(options, name=path_name(paths[0]))
     with naming(*paths):
-        if len(set(kinds)) == 1:
+        if len(set(kinds)) == 1 and (kinds[0] != "requests" or target.kind == "requests"):
             content = _made(_merged(kinds[0], contents), kinds[0], to, options)
         else:
-            # Different kinds meet in the target's.
-            made = (_made(one, kind, to, options) for one, kind in zip(contents, kinds, strict=True))
-            content = _merged(target.kind, list(made))
+            # Different kinds meet in the target's, and so do requests: each file is a run of its own.
+            made = [
+                _made(one, kind, to, replace(options, name=path_name(path)))
+                for path, one, kind in zip(paths, contents, kinds, strict=True)
+            ]
+            content = _merged(target.kind, made)
     if runs or qrels:
         if target.kind != "records":
             raise InputError(f"{path_name(paths[0])}: runs and judgments can be added to records only")

@@ -11,17 +11,18 @@ from typing import Any
 from rubric_measures.base.entities import Grade, RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.scales import ASSIGNED, Scale
-from rubric_measures.conversion._adding import records_of_item_grades
+from rubric_measures.conversion._adding import add_runs, records_of_item_grades
 from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
 from rubric_measures.formats.bank import BankEntry, bank_entries, bank_of_entries
 from rubric_measures.formats.grade_table import GradeRow
 from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
-from rubric_measures.formats.nuggetizer import AssignmentLine, UnknownLabels
+from rubric_measures.formats.nuggetizer import AssignmentLine, RequestLine, UnknownLabels, run_of_file
 from rubric_measures.formats.nuggetizer_records import (
     assignment_lines,
     bank_of_nuggets,
     nugget_lines,
+    passages_of_requests,
     records_of_assignments,
 )
 from rubric_measures.formats.queries import QueryFile
@@ -41,7 +42,7 @@ from rubric_measures.formats.support_labels import (
     records_of_support_labels,
 )
 from rubric_measures.formats.topics import Topic
-from rubric_measures.formats.trec import Qrel, Run
+from rubric_measures.formats.trec import Qrel, Run, make_run
 from rubric_measures.formats.trec_ids import spaced_ids
 from rubric_measures.grades.compiled import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
 from rubric_measures.grades.grade_set_names import CHOOSING, choices_of
@@ -234,6 +235,44 @@ def _runs_to_records(runs: Sequence[Run], options: Options) -> list[QueryPassage
     return list(pool(runs, 20 if options.depth is None else options.depth, _docs(options)))
 
 
+def _queries_of_requests(lines: Sequence[RequestLine]) -> dict[str, str]:
+    """Query id -> text."""
+    texts: dict[str, str] = {}
+    for line in lines:
+        if isinstance(line.query, str):
+            raise InputError(
+                "the requests give texts of queries without ids; write `query` as an object of qid and text"
+            )
+        if line.query.qid in texts:
+            raise InputError(f"query {line.query.qid!r} has two requests; keep one")
+        texts[line.query.qid] = line.query.text
+    return texts
+
+
+def _requests_to_runs(lines: Sequence[RequestLine], options: Options) -> list[Run]:
+    """The candidates as one run, by their scores; where these are missing, in their order."""
+    rows = []
+    for query_id, line in zip(_queries_of_requests(lines), lines, strict=True):
+        found = [one for one in line.candidates if not isinstance(one, str) and one.docid]
+        if len(found) < len(line.candidates):
+            raise InputError(f"query {query_id!r}: a run needs the docid of each candidate")
+        has_scores = all(one.score is not None for one in found)
+        for place, one in enumerate(found):
+            rows.append((query_id, one.docid, one.score if has_scores and one.score is not None else float(-place)))
+    return [make_run(options.run or run_of_file(options.name), rows)]
+
+
+def _requests_to_records(lines: Sequence[RequestLine], options: Options) -> list[QueryPassages]:
+    """The candidates as passages to grade, ranked by the run that they are."""
+    runs = _requests_to_runs(lines, options)
+    ranked = {query_id: set(found.doc_ids[: options.depth]) for query_id, found in runs[0].rankings.items()}
+    groups = [
+        QueryPassages(group.query_id, [one for one in group.passages if one.doc_id in ranked.get(group.query_id, ())])
+        for group in passages_of_requests(lines, {})
+    ]
+    return add_runs(groups, runs, options.depth)
+
+
 def _bank_to_queries(entries: Sequence[Any], _: Options) -> QueryFile:
     bank = bank_of_entries(entries)
     if not bank.query_texts:
@@ -412,6 +451,9 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("reports", "item qrels"): _reports_to_item_qrels,
     ("assignments", "records"): lambda lines, _: records_of_assignments(lines),
     ("assignments", "bank"): _to_bank(bank_of_nuggets),
+    ("requests", "runs"): _requests_to_runs,
+    ("requests", "queries"): lambda lines, _: QueryFile(_queries_of_requests(lines)),
+    ("requests", "records"): _requests_to_records,
     ("graded answers", "records"): lambda answers, _: records_of_graded(answers),
     ("graded answers", "bank"): _to_bank(bank_of_graded),
     ("records", "graded answers"): _records_to_graded,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import BeforeValidator, Field, TypeAdapter
+from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
@@ -120,9 +120,9 @@ class RequestQuery(Record):
 
 
 class CandidateDocument(Record):
-    """The text of a candidate."""
+    """The text of a candidate: a segment of MS MARCO v2.1, or what RankLLM's retrieval has of other collections."""
 
-    segment: str
+    segment: str = Field(validation_alias=AliasChoices("segment", "text", "contents", "content", "body", "passage"))
 
 
 class Candidate(Record):
@@ -259,7 +259,7 @@ ASSIGNMENTS = Format(
 )
 REQUESTS = Format(
     "requests",
-    "nuggetizer's requests: candidates of queries",
+    "requests of nuggetizer and RankLLM: candidates of queries",
     read_requests,
     write_requests,
     lambda head: "candidates" in head.object,

@@ -639,3 +639,20 @@ def test_what_is_wrong_with_the_content_names_the_file(tmp_path: Path, capsys: p
     assert main(["convert", str(tmp_path / "rubrics.jsonl"), "--to", "bank", "-o", str(tmp_path / "bank.jsonl")]) == 2
     problem = "query 'q1' has two lines of criteria; join them first"
     assert capsys.readouterr().err == f"rubric_measures: {tmp_path / 'rubrics.jsonl'}: {problem}\n"
+
+
+def test_requests_that_make_no_run(tmp_path: Path) -> None:
+    path = tmp_path / "dense.jsonl"
+    query = {"qid": 7, "text": "fleas"}
+    for request, said in (
+        ({"query": "fleas", "candidates": ["a text"]}, "texts of queries without ids"),
+        ({"query": query, "candidates": ["a text"]}, "query '7': a run needs the docid of each candidate"),
+    ):
+        path.write_text(json.dumps(request) + "\n")
+        with pytest.raises(InputError, match=said):
+            convert([path], tmp_path / "out.run", to="run")
+    candidates = [{"docid": name, "doc": {"passage": f"text of {name}"}} for name in ("b", "a")]
+    path.write_text(json.dumps({"query": query, "candidates": candidates}) + "\n")
+    convert([path], tmp_path / "out.run", to="run")
+    # Without scores the order counts.
+    assert (tmp_path / "out.run").read_text() == "7 Q0 b 1 0.0 dense\n7 Q0 a 2 -1.0 dense\n"
