@@ -63,7 +63,7 @@ def _values(values: Sequence[GradeValue], places: int, settings: Mapping[str, ob
     cells: list[list[Cell]] = [
         [f"{one.grade:g}", one.anchors, one.covers.estimate, one.covers.low, one.covers.high] for one in values
     ]
-    note = f"covers: how probable it is that {settings['against']} grade {settings['rel']} or more (isotonic)"
+    note = f"covers: how probable a grade of {settings['rel']} or more of {settings['against']} is (isotonic)"
     return Table([Column("grade", is_left=True), *columns(["anchors", "covers", "low", "high"], places, 0)], cells,
                  notes=[note])  # fmt: skip
 

@@ -47,6 +47,45 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "</html>" in Path("report.html").read_text(encoding="utf-8")
 
 
+def test_graders_are_calibrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = ROOT / "resources" / "example"
+    shutil.copy(example / "nuggets.jsonl", "nuggets.jsonl")
+    answers = sorted(map(str, (example / "answers").glob("*.jsonl")))
+    asked = ["--bank", "nuggets.jsonl", "--model", "lexical", "-o", "by-words.jsonl"]
+    assert main(["pool", *answers, "--whole", "--collection", str(example), "-o", "answers.jsonl"]) == 0
+    assert main(["grade", "answers.jsonl", *asked]) == 0
+    assert main(["convert", "by-words.jsonl", "--to", "item-qrels", "-o", "words.qrels"]) == 0
+    rows = [line.split() for line in Path("words.qrels").read_text(encoding="utf-8").splitlines()]
+    scale = [" ".join(row) + "\n" for row in rows if row[2] == "*"]
+    graded = [row for row in rows if row[2] != "*"]
+    # Each grades what words say, but off by so much on some: an assessor by -1, a newer model by +1.
+    for name, every, off, grader in (("human", 2, -1, "human:ada"), ("old", 1, 0, "gpt-4o"), ("new", 1, 1, "gpt-5")):
+        moved = [[*row[:3], str(min(5, max(0, int(row[3]) + off * (place % 3 > 0))))] for place, row in
+                 enumerate(graded) if place % every == 0]  # fmt: skip
+        Path(f"{name}.qrels").write_text("".join(scale + [" ".join(row) + "\n" for row in moved]), encoding="utf-8")
+        texts = ["--collection", "answers.jsonl", "--bank", "nuggets.jsonl", "--grader", grader]
+        assert main(["convert", f"{name}.qrels", "--to", "records", *texts, "-o", f"{name}.jsonl"]) == 0
+    assert main(["convert", "by-words.jsonl", "human.jsonl", "--to", "records", "-o", "reviewed.jsonl.gz"]) == 0
+    assert main(["convert", "old.jsonl", "-o", "graded.jsonl.gz"]) == 0
+    assert main(["convert", "answers.jsonl", "new.jsonl", "--to", "records", "-o", "regraded.jsonl.gz"]) == 0
+    capsys.readouterr()
+    printed = []
+    for line in re.findall(r"^    rubric_measures (calibrate .*)$", PAGE, re.MULTILINE):
+        assert main(shlex.split(line)) == 0, capsys.readouterr().err
+        printed.append(capsys.readouterr().out)
+    assessors, older = printed
+    for text, truth in ((assessors, "assessors"), (older, "gpt-4o")):
+        assert f"bias: the mean of the grader's grade − that of {truth}" in text
+        [row] = [line.split() for line in text.splitlines() if line.split()[:2] == ["all", "all"]]
+        assert row[-1] == "higher" and float(row[5]) > 0.3
+        # What a grader that is too kind finds, the truth finds less of.
+        [run] = [line.split() for line in text.splitlines() if line.startswith("thorough")]
+        assert float(run[3]) < float(run[2]) < float(run[1])
+
+
 def test_the_page_names_every_flag() -> None:
     flags = "--verify-grading --grid-display --uncovered-passages --bad-question --item-statistics --grader-statistics"
     assert [flag for flag in [*flags.split(), "--canary", "--plot", "--cases", "--seed"] if flag not in PAGE] == []
