@@ -14,7 +14,7 @@ from rubric_measures.api._comparing import Comparisons, compare
 from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, are_labels, loaded
 from rubric_measures.api._runs import Runs, rankings_for, run_list
 from rubric_measures.base.entities import bank_hash
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.files import paused_collector
 from rubric_measures.grades.compiled import Grades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
@@ -52,6 +52,12 @@ OF_LABELS = ("nDCG@10",)
 OF_DIRECT = ("RubricQrels(measure='nDCG@10')",)
 OF_CITATIONS = ("SupportPrecision", "SupportRecall", "CitationF1")
 Compat: TypeAlias = Literal["workbench", "nuggetizer", "ragdoll"]
+# What another program shows.
+OF_PROGRAM: dict[Compat, tuple[str, ...]] = {
+    "workbench": ("RubricCover@20", "nRubricCover@20"),
+    "nuggetizer": ("NuggetV(strict=True)", "NuggetV", "NuggetA(strict=True)", "NuggetA"),
+    "ragdoll": ("WeightedCover", "WeightedCover(strict=True)"),
+}
 Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
 """Wraps what is worked through (things, how many, what they are), as a progress bar does."""
 
@@ -198,7 +204,10 @@ class Board(Leaderboard):
         if failed:
             self._note_failed(failed)
         if unscored:
-            log.warning("%d values are not scored, because the grades of all their items failed", unscored)
+            log.warning(
+                "%d values are not scored: the grades of all their items failed, or no item has a positive weight",
+                unscored,
+            )
         low = [
             (cell.coverage, run)
             for run, row in self.cells.items()
@@ -320,7 +329,7 @@ def score(
             the records, or the answers that were assigned.
         measures: objects of ir_measures, or text; standard measures (`nDCG@10`) read the best grade of a passage, or
             the qrels where these are given. None takes those that fit: Rubric-Cover of passages, nugget scores where
-            items have importance, …; and nDCG@10 of the qrels.
+            items have importance, …, or what the program of `compat` shows; and nDCG@10 of the qrels.
         qrels: official judgments, as a file, an id of ir_datasets or in memory: `nDCG@10` reads them, and
             `RubricQrels(measure='nDCG@10')` the grades. Both stand on one board, each over its own queries.
         overall: add the row `_overall_`: by measures of coverage the score of all graded passages together (whatever
@@ -347,7 +356,7 @@ def score(
     judged = known
     if qrels is not None:
         judged, measures, official = _official_of(known, qrels, runs, measures, per_facet)
-    asked = parse_measures(default_measures(known) if measures is None else measures)
+    asked = parse_measures(default_measures(known, compat) if measures is None else measures)
     ours = asked if are_labels(known) else rubric_measures_of([one for one in asked if one not in official])
     if length and runs is not None:
         raise InputError("lengths are those of the answers beside the grades; leave the runs out", settings=("length",))
@@ -428,8 +437,15 @@ def _with_official(ours: Leaderboard, official: Leaderboard, asked: Sequence[Mea
     return with_official(ours, official, [str(one) if str(one) in official.measures else next(named) for one in asked])
 
 
-def default_measures(grades: Grades) -> tuple[str, ...]:
-    """The measures that fit grades, where nobody asks for others; a note says where these are labels by a grader."""
+def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str, ...]:
+    """The measures that fit grades, where nobody asks for others; a note says where these are labels by a grader.
+
+    Args:
+        grades: what is scored.
+        compat: the program that scores are computed as; its own measures fit.
+    """
+    if compat is not None:
+        return OF_PROGRAM[compat]
     if are_labels(grades):
         return OF_LABELS
     if isinstance(grades, RecordGrades):
@@ -514,7 +530,9 @@ def _of_rankings_inside(
     if isinstance(grades, RecordGrades):
         if compat is not None:
             return _as_workbench(grades, measures, overall, facets)
-        return _of_records(grades, measures, None, overall, facets, per_facet, watch)
+        board = _of_records(grades, measures, None, overall, facets, per_facet, watch)
+        _refuse_cited_alone(grades, board)
+        return board
     if not isinstance(grades, AnswerGrades):
         raise InputError("these are no graded records with rankings; name runs to score", settings=("runs",))
     if compat is not None:
@@ -524,6 +542,22 @@ def _of_rankings_inside(
         )
     rankings = sorted(grades.answers.rankings.items())
     return score_runs(in_units(grades, facets, per_facet), rankings, measures, overall=overall)
+
+
+def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
+    """Refuses the zeros of answers that have no grades, because the documents that they cite have them."""
+    for measure in board.measures:
+        cells = [row[measure] for run, row in board.cells.items() if run != OVERALL]
+        if (
+            cells
+            and all(cell.coverage == 0.0 and not cell.failed for cell in cells)
+            and grades.records.are_of_citations
+        ):
+            raise MeasureError(
+                f"{measure}: no answer has a grade, only what answers cite; name a measure of citations, such as "
+                f"{OF_CITATIONS[0]}",
+                settings=("measures",),
+            )
 
 
 def _settings(grades: RecordGrades, facets: bool, per_facet: bool) -> dict[str, object]:

@@ -138,7 +138,10 @@ def run(options: argparse.Namespace) -> int:
         *options.runs,
     )
     grades = loaded_grades(options.graded, options)
-    measures = options.measures or [*api.default_measures(grades), *(["nDCG@10"] if options.qrels else [])]
+    measures = options.measures or [
+        *api.default_measures(grades, options.compat),
+        *(["nDCG@10"] if options.qrels else []),
+    ]
     if is_asked_for(options):
         if options.present or options.per_facet:
             raise InputError("--present and --per-facet stand beside plain scores; leave the options of the report out")

@@ -185,7 +185,7 @@ def bank_of_nugget_banks(banks: Iterable[NuggetBank | ListBank]) -> TestBank:
                 notes["AND"] += nugget.aggregator_type == "AND" and len(nugget.answer_texts) > 1
     for what, text in (
         ("importance", "%d nuggets have an importance other than vital and okay; it was left out"),
-        ("AND", "%d questions need all of their answers (AND); each is one item, with any of its answers as gold"),
+        ("AND", "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all"),
     ):
         if notes[what]:
             _LOG.warning(text, notes[what])

@@ -236,6 +236,19 @@ def test_labelled_answers_are_judged_by_a_model_too(tmp_path: Path, docs: str) -
     assert (found.pairs, found.exact_match) == (2, 1.0)
 
 
+@pytest.mark.parametrize("measure", ["NuggetA", "RubricCover@5", "nDCG@10"])
+def test_answers_whose_citations_alone_were_judged_have_no_zeros(
+    measure: str, tmp_path: Path, docs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers, out = write(tmp_path / "answers.jsonl", report("one")), str(tmp_path / "support.jsonl.gz")
+    assert main(["grade", "--support", answers, "--collection", docs, "--model", "lexical", "-o", out]) == 1
+    capsys.readouterr()
+    assert main(["leaderboard", out, "-m", "SupportPrecision", measure, "--on-failed", "expected"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "no answer has a grade, only what answers cite; name a measure of citations" in printed.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

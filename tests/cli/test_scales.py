@@ -7,6 +7,7 @@ import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -389,6 +390,36 @@ def test_measures_that_nobody_named_fit_answers_and_labels(
             "measures"
         ]
         assert {key: cell["mean"] for key, cell in row.items()} == {name: pytest.approx(mean)}
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("workbench", ["RubricCover(rel=4)@20", "nRubricCover(rel=4)@20"]),
+        ("nuggetizer", ["NuggetV(strict=True)", "NuggetV", "NuggetA(strict=True)", "NuggetA"]),
+        ("ragdoll", ["WeightedCover", "WeightedCover(strict=True)"]),
+    ],
+)
+def test_measures_that_nobody_named_are_those_of_another_program(
+    program: str, expected: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = {"qid": "q", "run_id": "one", "query": "Why?", "answer_text": "So.", "response_length": 1}
+    nuggets = [{"text": "a", "importance": "vital", "assignment": "support"}]
+    criterion = {"text": "a", "type": "explicit", "tier": "optional", "source_nugget": None, "verdict": "satisfied"}
+    # The toolkit takes the weights of each line as they stand.
+    criteria = [[{**criterion, "weight": weight}] for weight in (2, 5)]
+    lines: list[Any] = {
+        "workbench": [["q", [passage("q", "d", [grade_set({"q/a": 5})], {"one": 1}, 2)]]],
+        "nuggetizer": [{**answer, "nuggets": nuggets}],
+        "ragdoll": [
+            {**answer, "run_id": run_id, "task_id": run_id, "status": "completed", "criteria": judged}
+            for run_id, judged in zip(("one", "two"), criteria, strict=True)
+        ],
+    }[program]
+    write_lines(tmp_path / "graded.jsonl", lines)
+    command = ["leaderboard", str(tmp_path / "graded.jsonl"), "--compat", program]
+    rows = json.loads(call(capsys, *command, "--no-overall", "--format", "json"))["runs"]
+    assert {key: cell["mean"] for key, cell in rows[0]["measures"].items()} == dict.fromkeys(expected, 1.0)
 
 
 def test_verify_asks_for_a_scale_that_is_not_known(
