@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.api._comparing import Comparisons, compare
 from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, are_labels, loaded
 from rubric_measures.api._runs import Runs, rankings_for, run_list
 from rubric_measures.base.entities import bank_hash
@@ -35,6 +34,7 @@ from rubric_measures.measures.scoring import Measures, is_supported, note_labels
 if TYPE_CHECKING:
     import pandas
 
+    from rubric_measures.api._comparing import Comparisons
     from rubric_measures.api._plotting import BoardPlot
     from rubric_measures.api._run_groups import MadeBy
     from rubric_measures.grades.loading import RecordQuery
@@ -161,6 +161,8 @@ class Board(Leaderboard):
             UnknownNameError: there is no such run.
             InputError: there are fewer than two runs, or they share no scored query.
         """
+        from rubric_measures.api._comparing import compare
+
         return compare(
             self,
             measures=self.measures,
@@ -613,9 +615,6 @@ def _of_answers_as(
     measures: Sequence[Measure],
     more: bool,
 ) -> Leaderboard:
-    from rubric_measures.leaderboards.nuggetizer import score_nuggetizer
-    from rubric_measures.leaderboards.ragdoll import score_ragdoll
-
     is_ragdoll = program == "ragdoll"
     if runs is not None or not isinstance(grades, AnswerGrades) or grades.of_criteria != is_ragdoll:
         files = "its graded answers" if is_ragdoll else "assignments"
@@ -626,7 +625,13 @@ def _of_answers_as(
             settings=("bank", "facets", "length"),
         )
     _refuse_on_failed(grades)
-    return (score_ragdoll if is_ragdoll else score_nuggetizer)(grades.path, measures)
+    if is_ragdoll:
+        from rubric_measures.leaderboards.ragdoll import score_ragdoll
+
+        return score_ragdoll(grades.path, measures)
+    from rubric_measures.leaderboards.nuggetizer import score_nuggetizer
+
+    return score_nuggetizer(grades.path, measures)
 
 
 def _refuse_on_failed(grades: Grades) -> None:

@@ -44,6 +44,7 @@ __all__ = [
     "peek_head",
     "read_text",
     "reading_at_most",
+    "run_of_file",
 ]
 
 _LOG = logging.getLogger("rubric_measures")
@@ -267,6 +268,14 @@ def check_readable_twice(name: str) -> None:
     path = Path(name)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{name}: is no regular file, so it cannot be read twice; save it, or give it as -")
+
+
+def run_of_file(name: str) -> str:
+    """The run that a file is named after, as nuggetizer's are; empty of standard input."""
+    if name == "-":
+        return ""
+    stem = Path(name).name.removesuffix(".gz")
+    return stem.removesuffix(".jsonl").removesuffix(".json")
 
 
 def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rubric_measures.base.entities import Grade, RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.files import run_of_file
 from rubric_measures.base.scales import ASSIGNED, Scale
 from rubric_measures.conversion._adding import add_runs, records_of_item_grades
 from rubric_measures.corpora.pooling import pool, texts_of
@@ -17,7 +18,7 @@ from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, 
 from rubric_measures.formats.bank import BankEntry, bank_entries, bank_of_entries
 from rubric_measures.formats.grade_table import GradeRow
 from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
-from rubric_measures.formats.nuggetizer import AssignmentLine, RequestLine, UnknownLabels, run_of_file
+from rubric_measures.formats.nuggetizer import AssignmentLine, RequestLine, UnknownLabels
 from rubric_measures.formats.nuggetizer_records import (
     assignment_lines,
     bank_of_nuggets,

@@ -10,9 +10,9 @@ from typing import Any, Self
 from pydantic import TypeAdapter, model_validator
 
 from rubric_measures.base.json_files import JsonLines
+from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format
 from rubric_measures.formats.reports import CitedReport
-from rubric_measures.records.models import Record
 
 __all__ = [
     "ARGUE",

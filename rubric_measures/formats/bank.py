@@ -18,8 +18,8 @@ from rubric_measures.base.entities import Importance, ItemKind, RubricItem, Test
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name, peek_head
 from rubric_measures.base.json_files import JsonLines, TextId, check_keys, json_texts, validate_line
+from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format
-from rubric_measures.records.models import Record
 
 __all__ = [
     "BANK",

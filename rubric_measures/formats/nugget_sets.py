@@ -14,9 +14,9 @@ from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_files import JsonLines, TextId, check_keys, validate_line
+from rubric_measures.base.models import Record
 from rubric_measures.formats.bank import bank_entries
 from rubric_measures.formats.base import Format, Head
-from rubric_measures.records.models import Record
 
 __all__ = [
     "PRELOAD",

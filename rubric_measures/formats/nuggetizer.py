@@ -9,16 +9,15 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import path_name
+from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.base.json_files import JsonLines, TextId, json_texts, parse_json, validate_line
+from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format, Head
-from rubric_measures.records.models import Record
 
 __all__ = [
     "ASSIGNMENTS",
@@ -36,7 +35,6 @@ __all__ = [
     "read_assignments",
     "read_nuggets",
     "read_requests",
-    "run_of_file",
     "validate_assignments",
     "with_known_labels",
     "write_assignments",
@@ -232,14 +230,6 @@ def _with_run(line: AssignmentLine, name: str, number: int, run_id: str | None) 
     if not run_id:
         raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
     return line.model_copy(update={"run_id": run_id})
-
-
-def run_of_file(name: str) -> str:
-    """The run that a file is named after, as nuggetizer's are; empty of standard input."""
-    if name == "-":
-        return ""
-    stem = Path(name).name.removesuffix(".gz")
-    return stem.removesuffix(".jsonl").removesuffix(".json")
 
 
 def _is_assignments(head: Head) -> bool:

@@ -15,8 +15,8 @@ from rubric_measures.base.entities import GradeStatus, Preference, Verdict
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, TextId
+from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format
-from rubric_measures.records.models import Record
 
 __all__ = ["GAMES", "HUMAN", "check_games", "read_preferences", "write_preferences"]
 

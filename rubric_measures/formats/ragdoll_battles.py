@@ -17,9 +17,9 @@ from rubric_measures.base.entities import GradeStatus, Preference, Verdict
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, TextId
+from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.preferences import check_games
-from rubric_measures.records.models import Record
 
 __all__ = ["BATTLES", "read_battles", "write_battles"]
 

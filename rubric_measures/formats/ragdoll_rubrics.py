@@ -20,6 +20,7 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, TextId
+from rubric_measures.base.models import Record
 from rubric_measures.base.scales import ASSIGNED
 from rubric_measures.formats.base import Format, PathName
 from rubric_measures.formats.nugget_sets import Criterion, RubricLine, bank_of_items, bank_of_rubrics
@@ -30,7 +31,6 @@ from rubric_measures.records.models import (
     PromptInfo,
     QueryPassages,
     RankingEntry,
-    Record,
 )
 
 __all__ = [

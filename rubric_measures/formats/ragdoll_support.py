@@ -16,10 +16,10 @@ from pydantic import Field, TypeAdapter, model_validator
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, TextId
+from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.support_labels import SupportAnswer
-from rubric_measures.records.models import Record
 
 __all__ = [
     "JUDGMENTS",

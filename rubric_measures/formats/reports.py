@@ -19,9 +19,9 @@ from rubric_measures.base.entities import Grade
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, note_unfinished, open_binary, path_name
 from rubric_measures.base.json_files import JsonLines, TextId, json_texts, parse_json, validate_line
+from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.biogen import is_submission, reports_of_submission
-from rubric_measures.records.models import Record
 
 __all__ = [
     "ANSWERS",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -14,11 +15,15 @@ __all__ = ["IdCleaner", "as_known", "renamed", "spaced_form", "spaced_ids", "spa
 _LOG = logging.getLogger("rubric_measures")
 # Spaces part the columns, and a terminal would obey the others; NUL is refused.
 _SPACE = re.compile(r"[\s" + CONTROL.pattern[1:-1].replace("\x00", "\x01", 1) + "]")
-_SPACES = [code for code in range(0x3001) if _SPACE.match(chr(code))]
 # Ids that are remembered at a time.
 _MANY = 1 << 16
-# What `written_id` makes of each space that there is.
-_ENCODED = re.compile("|".join("".join(f"%{byte:02X}" for byte in chr(code).encode()) for code in _SPACES))
+
+
+@functools.cache
+def _encoded() -> re.Pattern[str]:
+    """What `written_id` makes of each space that there is."""
+    spaces = filter(_SPACE.match, map(chr, range(0x3001)))
+    return re.compile("|".join("".join(f"%{byte:02X}" for byte in space.encode()) for space in spaces))
 
 
 def written_id(identifier: str) -> str:
@@ -60,7 +65,7 @@ def spaced_form(identifier: str) -> str:
     >>> spaced_form("my%20answer%2F1")
     'my answer%2F1'
     """
-    return _ENCODED.sub(lambda found: unquote(found.group()), identifier) if "%" in identifier else identifier
+    return _encoded().sub(lambda found: unquote(found.group()), identifier) if "%" in identifier else identifier
 
 
 def spaced_pairs(known: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[str, str]]:

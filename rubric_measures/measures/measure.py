@@ -77,19 +77,31 @@ class OfItems(NamedTuple):
 Needed: TypeAlias = int | str | OfItems | None
 
 
-class Top(NamedTuple):
-    """The graded passages among the first k, and the items that they reach."""
+class Top:
+    """The graded passages among the first k, and the items that they reach.
 
-    doc_ids: Sequence[str]
-    by_grade: Mapping[float, int]
-    """grade -> mask of the items that have this grade in one of the passages."""
+    Attributes:
+        doc_ids: the passages, best first.
+        by_grade: grade -> mask of the items that have this grade in one of the passages.
+    """
+
+    __slots__ = ("_at_least", "by_grade", "doc_ids")
+
+    def __init__(self, doc_ids: Sequence[str], by_grade: Mapping[float, int]) -> None:
+        self.doc_ids = doc_ids
+        self.by_grade = by_grade
+        # Several measures ask for the same few levels.
+        self._at_least: dict[int, int] = {}
 
     def at_least(self, rel: int) -> int:
         """The mask of the items that are reached with a grade of `rel` or better."""
-        union = 0
-        for grade, mask in self.by_grade.items():
-            if grade >= rel:
-                union |= mask
+        union = self._at_least.get(rel)
+        if union is None:
+            union = 0
+            for grade, mask in self.by_grade.items():
+                if grade >= rel:
+                    union |= mask
+            self._at_least[rel] = union
         return union
 
 
@@ -257,11 +269,13 @@ class QueryContext:
             lost = {doc_id: lost.get(doc_id, 0) for doc_id in valid}
 
         def count(ranked: RankedDocs) -> Coverage:
-            length = len(ranked.doc_ids)
-            top = length if cutoff is None else min(length, cutoff)
-            judged = ranked.judged[: ranked.within(top)]
+            top, judged = len(ranked.doc_ids), ranked.judged
+            if cutoff is not None and cutoff < top:
+                top, judged = cutoff, judged[: ranked.within(cutoff)]
             failed = sum(map(lost.__getitem__, judged)) if lost else 0
-            return Coverage(top * size, sum(map(valid.__getitem__, judged)), failed)
+            # Answers are one document each.
+            graded = valid[judged[0]] if len(judged) == 1 else sum(map(valid.__getitem__, judged))
+            return Coverage(top * size, graded, failed)
 
         return count
 

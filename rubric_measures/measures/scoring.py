@@ -227,6 +227,16 @@ class QueryScorer:
         # Of these a failed grade may mean that there is no value.
         self._may_be_unknown = bool(query.grades.failed)
         self._condenses = query.on_failed == "expected" and bool(query.void) and plan.condenses
+        is_expecting = query.on_failed == "expected"
+        # Whether a computation knows of failures itself, and how far it looks, which is the same for all rankings.
+        self._reaches = (
+            [
+                (one.HANDLES_FAILED, None if is_expecting and one.skips_unjudged else one.depth)
+                for one in plan.computations
+            ]
+            if self._may_be_unknown
+            else []
+        )
 
     @property
     def query_id(self) -> str:
@@ -285,19 +295,20 @@ class QueryScorer:
         if not self._may_be_unknown:
             return [score(ranked) for score in self._scorers]
         values: list[float | None] = []
-        for computation, score in zip(self._plan.computations, self._scorers, strict=True):
-            if computation.HANDLES_FAILED:
+        unknown: dict[int | None, bool] = {}
+        for (handles, cutoff), score in zip(self._reaches, self._scorers, strict=True):
+            if handles:
                 values.append(score(ranked))
-            else:
-                is_unknown = self._is_unknown(computation, ranked, condensed)
-                values.append(None if is_unknown else score(condensed))
+                continue
+            if cutoff not in unknown:
+                unknown[cutoff] = self._is_unknown(cutoff, ranked, condensed)
+            values.append(None if unknown[cutoff] else score(condensed))
         return values
 
-    def _is_unknown(self, computation: Computation, ranked: RankedDocs, condensed: RankedDocs) -> bool:
+    def _is_unknown(self, cutoff: int | None, ranked: RankedDocs, condensed: RankedDocs) -> bool:
         query = self._query
         if query.on_failed != "expected":
-            return query.is_unknown(ranked.judged[: ranked.within(computation.depth)])
-        cutoff = None if computation.skips_unjudged else computation.depth
+            return query.is_unknown(ranked.judged[: ranked.within(cutoff)])
         return not query.void.isdisjoint(ranked.judged[: ranked.within(cutoff)]) and not any(
             query.valid[doc_id] for doc_id in condensed.judged[: condensed.within(cutoff)]
         )

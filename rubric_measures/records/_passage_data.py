@@ -1,4 +1,4 @@
-"""What files say about a passage besides its grades: judgments by assessors, rankings by runs; the base of all models.
+"""What files say about a passage besides its grades: judgments by assessors, rankings by runs.
 
 Source: as `models`.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pydantic_core import core_schema
 
+from rubric_measures.base.models import Record
 from rubric_measures.base.scales import MOST_RELEVANT
 
 
@@ -39,19 +40,6 @@ class Number:
 MAX_RANK = 1_000_000
 # As in qrels: greater ones have no floating-point number, or are none that anybody gave.
 Label = Annotated[float, Number(-MOST_RELEVANT, MOST_RELEVANT)]
-
-
-class Record(BaseModel):
-    """Base of the models of files: frozen, no coercion, unknown fields kept, our names and the file's accepted."""
-
-    model_config = ConfigDict(
-        extra="allow",
-        frozen=True,
-        strict=True,
-        populate_by_name=True,
-        allow_inf_nan=False,
-        ser_json_inf_nan="constants",
-    )
 
 
 class Judgment(Record):

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.models import Record
 from rubric_measures.base.scales import SCALE_FIELDS, Scale, scale_from
 from rubric_measures.records.distributions import details_of
 from rubric_measures.records.models import (
@@ -23,7 +24,6 @@ from rubric_measures.records.models import (
     PassageData,
     QueryPassages,
     RankingEntry,
-    Record,
     grade_set_key,
     grader_hash,
     items_of_set,

@@ -15,8 +15,9 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AliasChoices, Field
 
 from rubric_measures.base.entities import GradeStatus, ItemKind, content_hash
+from rubric_measures.base.models import Record
 from rubric_measures.base.scales import HELD, SCALE_FIELDS
-from rubric_measures.records._passage_data import Judgment, Label, Number, PassageData, RankingEntry, Record
+from rubric_measures.records._passage_data import Judgment, Label, Number, PassageData, RankingEntry
 
 __all__ = [
     "ITEM_CONTENTS",
@@ -29,7 +30,6 @@ __all__ = [
     "PromptInfo",
     "QueryPassages",
     "RankingEntry",
-    "Record",
     "SelfRating",
     "contents_of",
     "grade_of_items",
