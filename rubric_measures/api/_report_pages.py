@@ -67,6 +67,8 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     if board.signature.settings.get("unit"):
         raise InputError("a report shows items of whole queries; leave facets out", settings=("report", "facets"))
     from rubric_measures.leaderboards.scoring import needed_depth
+    from rubric_measures.measures.support import SupportMeasure
+    from rubric_measures.records.cited_answers import cited_answers
     from rubric_measures.records.rankings import runs_of_records
     from rubric_measures.records.streaming import GradedFile
 
@@ -95,7 +97,10 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
         if run in board.values
     }
     level = named if isinstance(named, int) else None
-    return list(evidence_of(groups, cut, records.bank, records.wanted, level=level, source=records.name))
+    cited = (
+        {group.query_id: cited_answers(group) for group in groups} if isinstance(measures[0], SupportMeasure) else {}
+    )
+    return list(evidence_of(groups, cut, records.bank, records.wanted, level=level, source=records.name, answers=cited))
 
 
 def _read(run: str | Run) -> Run:

@@ -16,6 +16,7 @@ from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import SELF_RATING, Scale, refuse_unreachable
 from rubric_measures.base.tables import render
+from rubric_measures.formats.support_labels import LABELLERS
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.grades.assessors import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN
@@ -132,7 +133,9 @@ def labels_of_records(
     chosen = wanted or GradeFilter()
     parts = [part for part in (chosen.llm, chosen.prompt_class, chosen.prompt_type, chosen.grade_set) if part]
     name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
-    if (chosen.llm or "").startswith(HUMAN) and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
+    # Labels of citations that people gave come from no review.
+    is_human = (chosen.llm or "").startswith(HUMAN) and chosen.llm != LABELLERS
+    if is_human and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
         logging.getLogger("rubric_measures").warning(
             "%s: final grades of a review were settled with the grader's in sight, so they agree too well with it; "
             "compare the first, blind ones (prompt class %s)",

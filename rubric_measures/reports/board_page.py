@@ -13,6 +13,7 @@ from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 from rubric_measures.meta_evaluation.intervals import Draws
 from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
 from rubric_measures.reports import dots
+from rubric_measures.reports._look import SCRIPT, STYLE
 from rubric_measures.reports.evidence import Evidence, QueryEvidence
 from rubric_measures.verification.page_parts import review_link
 
@@ -20,69 +21,16 @@ __all__ = ["board_page"]
 
 # How many lines of a list stand before the fold.
 _SHOWN = 8
-_STYLE = """
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 2rem; }
-.cards section { border-top: 1px solid var(--line); }
-.query { border-top: 1px solid var(--line); }
-.query > summary { display: flex; flex-wrap: wrap; gap: .2rem .8rem; padding: .55rem 0; align-items: baseline; }
-.query > summary::-webkit-details-marker { display: none; }
-.query > summary::before { content: "▸"; color: var(--note); }
-.query[open] > summary::before { content: "▾"; }
-.query > summary b { flex: 1 1 16rem; font-weight: 600; }
-.scores { color: var(--note); font-size: .875rem; font-variant-numeric: tabular-nums; }
-.head, .item > summary { display: grid; gap: 3px; align-items: stretch;
-  grid-template-columns: 1fr repeat(var(--runs), minmax(1.6rem, 3.2rem)); }
-.item > summary { list-style: none; padding: 1.5px 0; }
-.item > summary::-webkit-details-marker { display: none; }
-.item > summary > span:first-child { padding: .15rem .6rem .15rem 0; }
-.head { font-size: .8rem; color: var(--note); align-items: end; }
-.head .run { writing-mode: vertical-rl; transform: rotate(180deg); max-height: 9rem; overflow: hidden; padding: .2rem 0;
-  overflow-wrap: normal; white-space: nowrap; text-overflow: ellipsis; justify-self: center; }
-.item > summary:hover { background: var(--soft); }
-.cell { display: grid; place-items: center; border-radius: 3px; min-height: 1.7rem; font-size: .875rem;
-  font-variant-numeric: tabular-nums; }
-.s0 { background: var(--g0); color: var(--t0); } .s1 { background: var(--g1); color: var(--t1); }
-.s2 { background: var(--g2); color: var(--t2); } .s3 { background: var(--g3); color: var(--t3); }
-.s4 { background: var(--g4); color: var(--t4); font-weight: 700; }
-.why { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(17rem, 100%), 1fr)); gap: .2rem 1.5rem;
-  margin: .2rem 0 .8rem; padding: .5rem .8rem; background: var(--soft); border-radius: .3rem; font-size: .9rem; }
-.why p { margin: .15rem 0; }
-.key { display: inline-block; padding: 0 .45rem; border-radius: 3px; font-size: .8rem; line-height: 1.5; }
-.small { font-size: .8rem; color: var(--note); }
-@media (max-width: 36rem) {
-  .head > span:first-child { display: none; }
-  .head, .item > summary { grid-template-columns: repeat(var(--runs), minmax(1.4rem, 1fr)); }
-  .item > summary > span:first-child { grid-column: 1 / -1; }
-}
-"""
-_SCRIPT = """"use strict";
-const box = document.getElementById("search"), all = [...document.querySelectorAll("details.query")];
-const texts = all.map((one) => one.textContent.toLowerCase());
-box.parentElement.hidden = false;
-box.addEventListener("input", () => {
-  const asked = box.value.toLowerCase().split(/\\s+/).filter(Boolean);
-  let shown = 0;
-  all.forEach((one, place) => {
-    one.hidden = !asked.every((word) => texts[place].includes(word));
-    shown += one.hidden ? 0 : 1;
-  });
-  document.getElementById("shown").textContent = asked.length ? `${shown} of ${all.length}` : "";
-});
-function follow() {
-  const one = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let at = one; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
-  if (one) one.scrollIntoView();
-}
-addEventListener("hashchange", follow);
-follow();
-"""
 _FAILED = {
     "unparsed": "the reply could not be read",
     "refused": "the grader refused",
     "truncated": "the text or reply was cut",
     "failed": "the call failed",
     "missing": "there is no grade",
+    "uncited": "it cites nothing",
 }
+# What is no failure of the grader.
+_NO_FAILURE = {"missing", "uncited", "other"}
 
 
 @dataclass(frozen=True)
@@ -93,6 +41,10 @@ class _Report:
     baseline: str | None
     measure: str
     review: str | None
+
+    @property
+    def is_of_sentences(self) -> bool:
+        return any(query.owners for query in self.queries)
 
     def value(self, run: str, query_id: str) -> float | None:
         return self.board.values[run][self.measure].get(query_id)
@@ -142,15 +94,17 @@ def board_page(
     if not listed or not runs:
         raise InputError("there is nothing to report: no run, or no query")
     report = _Report(board, listed, runs, baseline, board.measures[0], review)
-    style = f":root {{ --runs: {len(runs)}; }}{dots.STYLE}{_STYLE}"
-    return iter(page(title, _body(report, title, level, notes), style=style, script=_SCRIPT))
+    style = f":root {{ --runs: {len(runs)}; }}{dots.STYLE}{STYLE}"
+    return iter(page(title, _body(report, title, level, notes), style=style, script=SCRIPT))
 
 
 def _body(report: _Report, title: str, level: float, notes: Sequence[str]) -> Iterator[str]:
     items = sum(len(query.items) for query in report.queries)
     yield f"<header><h1>{text(title)}</h1>"
     yield f'<p class="note">{words(len(report.runs), "run")}, {words(len(report.queries), "query", "queries")}, '
-    yield f"{words(items, 'item')}: what good answers say.</p>"
+    what = "sentence" if report.is_of_sentences else "item"
+    says = "what the first citations support" if report.is_of_sentences else "what good answers say"
+    yield f"{words(items, what)}: {says}.</p>"
     yield "".join(f'<p class="note">{text(note)}</p>' for note in notes)
     yield "</header>\n<main>"
     yield from _scores(report, level)
@@ -230,12 +184,16 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
             cells = query.cells[item.item_id]
             covering = [run for run in report.runs if query.is_covered(item.item_id, run)]
             link = f'<a href="#i{place}-{number}">{text(item.text)}</a>{_importance(item)}'
-            lost = [run for run in report.runs if cells[run].grade is None and cells[run].status != "missing"]
+            if owner := query.owners.get(item.item_id):
+                link += f" {_of([owner])}"
+            lost = [run for run in report.runs if cells[run].grade is None and cells[run].status not in _NO_FAILURE]
             if lost:
                 failed.append(f"{link} {_of(lost)}: {_FAILED.get(cells[lost[0]].status, 'no grade')}")
+            elif owner and cells[owner].status == "missing":
+                continue  # nobody judged it, and scores leave it out
             elif not covering:
                 nobody.append((item.importance != "vital", link))
-            elif several and len(covering) < len(report.runs):
+            elif several and not owner and len(covering) < len(report.runs):
                 lacking = [run for run in report.runs if run not in covering]
                 # What the best runs lack comes first, and then what splits the runs most evenly.
                 line = f'{link} <span class="small">only in {_of(covering)}</span>'
@@ -246,7 +204,11 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
             orders.setdefault(flag, []).append(run)
         flagged += [f"{here} {_of(runs)}: <q>{text(flag)}</q>" for flag, runs in orders.items()]
         for run in report.runs:
-            if all(query.cells[item.item_id][run].status == "missing" for item in query.items) and query.items:
+            if (
+                run not in query.answers
+                if query.owners
+                else all(query.cells[item.item_id][run].status == "missing" for item in query.items) and query.items
+            ):
                 silent.append(f"{here} {_of([run])}: no answer")
             elif run in query.answers and not query.answers[run].strip():
                 silent.append(f"{here} {_of([run])}: the answer is empty")
@@ -254,11 +216,11 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
     separating.sort(key=lambda one: one[:2])
     what = "No run covers them" if several else "They are not covered"
     facts = "Facts" if all(item.kind == "nugget" for query in report.queries for item in query.items) else "Items"
-    yield (
-        f"{facts} that nobody has",
-        f"{what}: missing in the answers, or wrong in the bank.",
-        [line for _, line in nobody],
-    )
+    heading, says = f"{facts} that nobody has", f"{what}: missing in the answers, or wrong in the bank."
+    if report.is_of_sentences:
+        heading = "Sentences without full support"
+        says = "They cite nothing, or what they cite first supports them in part or not at all."
+    yield heading, says, [line for _, line in nobody]
     yield f"{facts} that separate runs", "Some runs cover them, others do not.", [line for *_, line in separating]
     yield "Failed grades", "They are no numbers: scores count them as the signature says (on_failed).", failed
     yield (
@@ -360,7 +322,8 @@ def _item(report: _Report, query: QueryEvidence, item: RubricItem, name: str) ->
     grid = "".join(_cell(query, run, cells[run]) for run in report.runs)
     groups: dict[Evidence, list[str]] = {}
     for run in report.runs:
-        groups.setdefault(cells[run], []).append(run)
+        if cells[run].status != "other":
+            groups.setdefault(cells[run], []).append(run)
     why = "".join(_why(report, query, found, runs, item) for found, runs in groups.items())
     gold = f'<p class="small">gold answers: {text(" | ".join(item.gold_answers))}</p>' if item.gold_answers else ""
     return fold(
@@ -372,8 +335,10 @@ def _item(report: _Report, query: QueryEvidence, item: RubricItem, name: str) ->
 
 
 def _cell(query: QueryEvidence, run: str, found: Evidence) -> str:
+    if found.status == "other":
+        return '<span class="cell"></span>'
     if found.grade is None:
-        mark, kind = ("–", "s0") if found.status == "missing" else ("!", "bad")
+        mark, kind = ("–", "s0") if found.status in _NO_FAILURE else ("!", "bad")
         why = text(_FAILED.get(found.status, found.status))
         return f'<span class="cell {kind}" title="{text(run)}: {why}">{mark}</span>'
     return (
@@ -400,19 +365,20 @@ def _said(query: QueryEvidence, grade: float) -> str:
 def _why(report: _Report, query: QueryEvidence, found: Evidence, runs: Sequence[str], item: RubricItem) -> str:
     names = ", ".join(f"<b>{text(run)}</b>" for run in runs)
     if found.grade is None:
-        said = "no answer, or no grade of it" if found.status == "missing" else _FAILED.get(found.status, found.status)
+        is_unknown = found.status == "missing" and not query.owners
+        said = "no answer, or no grade of it" if is_unknown else _FAILED.get(found.status, found.status)
         return f"<div><p>{names}: {text(said)}</p>{_review(report, query, item, found)}</div>"
     is_covered = found.grade >= query.level
     parts = [f"<p>{names}: {text(_said(query, found.grade))}</p>"]
     if found.sentence:
         parts.append(f"<p>{'' if is_covered else 'Nearest: '}<q>{text(found.sentence)}</q></p>")
-    elif not is_covered:
+    elif not is_covered and found.lacks:
         parts.append("<p>No sentence has a word of it.</p>")
     if found.reason:
         parts.append(f"<p>Grader: {text(found.reason)}</p>")
     if not is_covered and found.lacks and item.kind == "nugget":
         parts.append(f"<p>Words that are not there: {text(', '.join(found.lacks))}</p>")
-    if any(run not in query.answers for run in runs):
+    if query.owners or any(run not in query.answers for run in runs):
         parts.append(f'<p class="small">passage {text(found.doc_id)}</p>')
     parts.append(_review(report, query, item, found))
     return f"<div>{''.join(parts)}</div>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from rubric_measures.base.scales import Scale, covering_level
 from rubric_measures.base.sentences import sentence_ends
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.prompts import looks_like_instruction
+from rubric_measures.records.cited_answers import CitedAnswer, sentence_items
 from rubric_measures.records.streaming import PassageGroup
 from rubric_measures.verification.analyses import CheckedGrade, CheckedQuery, check_records
 
@@ -30,7 +31,8 @@ class Evidence(NamedTuple):
     Attributes:
         grade: the best grade of the run's passages; None where there is none.
         status: `graded`, or why there is no grade: `unparsed`, `refused`, `truncated`, `failed`; `missing` where nobody
-            graded a passage of the run for the item.
+            graded a passage of the run for the item. Of sentences of answers also `uncited`, and `other` where the
+            sentence is one of another run.
         doc_id: the passage with that grade.
         sentence: its sentence that shares most content words with the item.
         reason: why the grader gave the grade, where it was asked for that.
@@ -59,6 +61,7 @@ class QueryEvidence:
         scale: the scale of the grades; None where it is not known.
         answers: run -> its text, of runs with one passage: generated answers.
         flags: run -> the stretch of a passage of it that looks like an instruction to the grader.
+        owners: item id -> the run whose sentence it is, where grades say what citations support; else empty.
     """
 
     query_id: str
@@ -70,6 +73,7 @@ class QueryEvidence:
     scale: Scale | None
     answers: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
+    owners: Mapping[str, str] = field(default_factory=dict)
 
     def is_covered(self, item_id: str, run: str) -> bool:
         """Whether a run covers an item."""
@@ -94,6 +98,7 @@ def evidence_of(
     *,
     level: int | None = None,
     source: str = "",
+    answers: Mapping[str, Sequence[CitedAnswer]] | None = None,
 ) -> Iterator[QueryEvidence]:
     """The evidence of each query of graded records, in their order.
 
@@ -104,18 +109,45 @@ def evidence_of(
         wanted: which grades count.
         level: the least grade that covers an item; None takes that of the scale.
         source: what the records are called, for errors.
+        answers: query -> the answers whose sentences are the items, where grades say what citations support. The
+            evidence of a sentence is then the document that it cites first, as its score is.
 
     Raises:
         InputError: several grade sets are left, or the covering level is not known.
         UnknownNameError: the bank lacks a query.
     """
     for checked in check_records(groups, GradeSetSelector(wanted, source), bank):
-        items = (
-            tuple(RubricItem(item_id, checked.query_id, item_id) for item_id in checked.items)
-            if bank is None
-            else bank.items[checked.query_id]
-        )
-        yield _of_query(checked, items, rankings, level)
+        of_query = (answers or {}).get(checked.query_id, ())
+        if of_query:
+            items = sentence_items(of_query)
+        elif bank is not None:
+            items = bank.items[checked.query_id]
+        else:
+            items = tuple(RubricItem(item_id, checked.query_id, item_id) for item_id in checked.items)
+        found = _of_query(checked, items, rankings, level)
+        yield _of_sentences(found, checked, of_query) if of_query else found
+
+
+def _of_sentences(found: QueryEvidence, checked: CheckedQuery, answers: Sequence[CitedAnswer]) -> QueryEvidence:
+    """The same with what stands behind sentences: what they cite, each for the run that says it."""
+    documents = {passage.doc_id: passage for passage in checked.passages}
+    items = {item.item_id: item for item in found.items}
+    owners, cells = {}, {}
+    for answer in answers:
+        for sentence in answer.sentences:
+            cited = documents.get(sentence.citations[0]) if sentence.citations else None
+            row = None if cited is None else cited.grades.get(sentence.item_id)
+            if row is None:
+                shown = Evidence(None, "missing" if sentence.citations else "uncited")
+            elif not row.text:
+                # Files of labels have no texts of documents.
+                shown = Evidence(row.grade, row.status, row.doc_id, reason=row.reason)
+            else:
+                shown = _evidence(items[sentence.item_id], row)
+            owners[sentence.item_id] = answer.run_id
+            others = dict.fromkeys(found.cells[sentence.item_id], Evidence(None, "other"))
+            cells[sentence.item_id] = {**others, answer.run_id: shown}
+    return replace(found, cells=cells, owners=owners)
 
 
 def _of_query(

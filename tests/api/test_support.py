@@ -223,7 +223,9 @@ def test_records_of_several_runs_are_one_grader_s(tmp_path: Path, docs: str) -> 
     ]
 
 
-def test_labelled_answers_are_judged_by_a_model_too(tmp_path: Path, docs: str) -> None:
+def test_labelled_answers_are_judged_by_a_model_too(
+    tmp_path: Path, docs: str, caplog: pytest.LogCaptureFixture
+) -> None:
     labelled = line("one", labels=(["2"], ["0"]))
     for sentence, text in zip(labelled["sentences"], ("Boiling water.", "Tea comes from China."), strict=True):
         sentence["text"], sentence["citations"][0]["reference"] = text, "d1"
@@ -234,6 +236,8 @@ def test_labelled_answers_are_judged_by_a_model_too(tmp_path: Path, docs: str) -
         out, out, items=True, rounds=0, llm="human:support-labels", llm_b="lexical:1"
     ).agreement
     assert (found.pairs, found.exact_match) == (2, 1.0)
+    # The labels come from no review, where the model's grade would have been in sight.
+    assert "settled with the grader's in sight" not in caplog.text
 
 
 @pytest.mark.parametrize("measure", ["NuggetA", "RubricCover@5", "nDCG@10"])

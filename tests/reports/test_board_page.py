@@ -22,6 +22,7 @@ from rubric_measures.corpora.collections import example_folder
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import items_of_set
 from rubric_measures.reports.board_page import board_page
+from tests.support_data import line, write
 
 HOSTILE = """</script><script>document.title = "run"</script><img src="http://x.example/a.png" onerror="boom()">"""
 ROWS = [
@@ -152,6 +153,35 @@ def test_runs_over_records(tmp_path: Path) -> None:
     assert "_overall_" not in shown.partition("How these numbers were made")[0]
     with pytest.raises(InputError, match="give graded records"):
         rubric_measures.write_report(tmp_path / "r.html", board, [rubric_measures.Grade("q", "d", 1, "i")])
+
+
+def test_sentences_stand_beside_what_they_cite_first(tmp_path: Path) -> None:
+    labels = write(tmp_path / "labels.jsonl", line("one"), line("two", labels=(["2"], ["1", "2"])), line("two", "t2"))
+    grades = rubric_measures.load(labels)
+    board = rubric_measures.score(grades)
+    shown = plain("".join(board_page(board, evidence(board, grades), title="Citations")))
+    assert "14 sentences: what the first citations support." in shown
+    # 1, 2 and 4 of the six sentences, of each of two answers, and one more; 3 and 5 have no label and are out.
+    assert "Sentences without full support (7) They cite nothing, or" in shown
+    assert "Sentence 1 of one. one Sentence 2 of one. one Sentence 4 of one. one Sentence 1 of two. two" in shown
+    assert "Empty and missing answers (1) They score 0. t2 one: no answer" in shown
+    assert "separate runs" not in shown
+    assert "Sentence 1 of one. 1 one : Partial Support, partly covered passage d1.0" in shown
+    assert "Sentence 3 of one. – one : there is no grade Sentence 4 of one. – one : it cites nothing" in shown
+
+
+def test_sentences_stand_beside_the_words_of_documents(tmp_path: Path) -> None:
+    cited = {
+        "metadata": {"run_id": "one", "narrative_id": "t1"},
+        "references": ["d1"],
+        "answer": [{"text": "Tea needs boiling water.", "citations": [0]}],
+        "documents": {"d1": {"id": "d1", "text": "Boiling water."}},
+    }
+    answers = write(tmp_path / "answers.jsonl", cited)
+    grades = rubric_measures.load(rubric_measures.grade(answers, support=True, model="lexical"))
+    board = rubric_measures.score(grades)
+    shown = plain("".join(board_page(board, evidence(board, grades), title="Citations")))
+    assert "Boiling water. Words that are not there: Tea, needs passage d1" in shown
 
 
 def test_each_grade_leads_into_the_review_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
