@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union, Unpack
@@ -217,7 +217,9 @@ def evaluate_answers(
         **calls,
     )
     grades = load(records, of_asked(used, asked), on_failed=on_failed)
-    board = score(grades, None, measures or _measures(used), overall=False)
+    board = score(grades, None, measures or _measures(used), overall=False, notes=False)
+    # Which answers are missing was said of the table.
+    replace(board, missing={}).log_notes()
     if folder is not None:
         with atomic_writer(folder / "board.json") as stream:
             stream.write(board.render("json", -1))

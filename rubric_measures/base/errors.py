@@ -71,6 +71,17 @@ def shortened(text: str) -> str:
     return _LONG_STRETCH.sub(lambda found: f"{found[0][:700]}…{found[0][-300:]}", text)
 
 
+def counted(number: int, what: str) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "grade"), counted(2, "query")
+    ('1 grade', '2 queries')
+    """
+    if number == 1:
+        return f"1 {what}"
+    return f"{number} {what[:-1]}ies" if what.endswith("y") else f"{number} {what}s"
+
+
 def origin_of(error: BaseException) -> str:
     """The top-level package whose code raised an exception; empty where that is not known.
 

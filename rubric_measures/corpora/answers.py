@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from unicodedata import category
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.sentences import sentence_ends
 from rubric_measures.formats.reports import Answer, read_answers
 from rubric_measures.formats.topics import Topic, length_of, limit_for
@@ -218,12 +218,15 @@ def check_answers(
     missing = [(run_id, query_id) for run_id, found in answered.items() for query_id in asked if query_id not in found]
     for pairs, what in ((empty, "empty"), (missing, "missing")):
         if pairs:
-            text = "%d answers are %s and score 0 (such as that of run %s to query %s)"
-            _LOG.warning(text, len(pairs), what, *pairs[0])
+            run_id, query_id = pairs[0]
+            _LOG.warning(
+                "%s, scored 0 (such as that of run %s to query %s)",
+                *(counted(len(pairs), f"{what} answer"), run_id, query_id),
+            )
     if silent:
         _LOG.warning(
-            "%d runs have no answer with words: they score 0: %s",
-            len(silent),
+            "%s without a word in any answer, scored 0: %s",
+            counted(len(silent), "run"),
             ", ".join(silent),
         )
     if too_long:

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.errors import MeasureError, counted
 
 __all__ = [
     "note_dropped",
@@ -90,7 +90,8 @@ def note_queries(unknown: Mapping[str, Collection[str]], missing: Mapping[str, C
     for run_id, queries in sorted(missing.items()):
         if queries:
             _LOG.warning(
-                "run %s does not rank %d queries (such as %s); they score 0", run_id, len(queries), min(queries)
+                "run %s does not rank %s (such as %s), and scores 0 there",
+                *(run_id, counted(len(queries), "query"), min(queries)),
             )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rubric_measures.base.errors import counted
 from rubric_measures.review._events import AssessorGrade, CellKey, Event
-from rubric_measures.review._pages import counted
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.session import Review
 

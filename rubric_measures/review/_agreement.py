@@ -7,8 +7,8 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import NamedTuple
 
+from rubric_measures.base.errors import counted
 from rubric_measures.review._events import ADJUDICATE, CellKey, Snapshot
-from rubric_measures.review._pages import counted
 from rubric_measures.review.queues import waits_for
 from rubric_measures.review.review_data import Material
 from rubric_measures.verification.calibration import wilson_interval

@@ -8,14 +8,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from rubric_measures.base.entities import RubricItem
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.review._actions import about, is_done
 from rubric_measures.review._bank_edits import state_of
 from rubric_measures.review._bank_table import bank_table, blind_cells
 from rubric_measures.review._events import EDITS, CellKey, Snapshot
 from rubric_measures.review._highlights import mark_words
 from rubric_measures.review._impact import changed_cells
-from rubric_measures.review._pages import counted
 from rubric_measures.review._queue_screen import check_url, state_of_grade
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.queues import QueueChoice

@@ -6,6 +6,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from rubric_measures.base.errors import counted
 from rubric_measures.base.extras import require
 
 _SCRIPT = "text/javascript; charset=utf-8"
@@ -31,17 +32,6 @@ def _environment() -> Any:
     )
     environment.filters["counted"] = counted
     return environment
-
-
-def counted(number: int, what: str) -> str:
-    """A number and what it counts.
-
-    >>> counted(1, "grade"), counted(2, "query")
-    ('1 grade', '2 queries')
-    """
-    if number == 1:
-        return f"1 {what}"
-    return f"{number} {what[:-1]}ies" if what.endswith("y") else f"{number} {what}s"
 
 
 def load_templates() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rubric_measures.base.entities import ItemKind, content_hash, item_content
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name
 from rubric_measures.formats.bank import write_bank
 from rubric_measures.grades.assessors import (
@@ -40,7 +40,6 @@ from rubric_measures.review._bank_formats import made_banks, read_entries, write
 from rubric_measures.review._events import ADJUDICATE, PAGE, CellKey, Snapshot
 from rubric_measures.review._export_rows import GRADE_COLUMNS, audit_lines, grade_rows
 from rubric_measures.review._importing import PageGrade, TakenIn
-from rubric_measures.review._pages import counted
 from rubric_measures.review._stale_items import left_grades, left_items, left_note, words_of
 from rubric_measures.review.requests import checked_assessor
 from rubric_measures.review.review_data import Material

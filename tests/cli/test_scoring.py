@@ -136,7 +136,7 @@ def test_leaderboard_over_runs_and_inside_records(folder: Path) -> None:
     over_runs = run(folder, "leaderboard", "graded.jsonl.gz", "alpha.run", "beta.run", "-m", "RubricCover(rel=4)@20")
     assert over_runs.returncode == 0
     assert [line.split("\t")[0] for line in over_runs.stdout.splitlines()] == ["run_id", "_overall_", "alpha", "beta"]
-    assert "run beta does not rank 1 queries (such as q2); they score 0" in over_runs.stderr
+    assert "run beta does not rank 1 query (such as q2), and scores 0 there" in over_runs.stderr
     assert "signature" in over_runs.stderr
     inside = run(folder, "leaderboard", "graded.jsonl.gz", "--output", "board.md", "--format", "markdown")
     assert inside.returncode == 0

@@ -146,8 +146,8 @@ def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptur
     ]
     check_answers(answers, ["q1", "q2"], track="rag25")
     assert caplog.messages == [
-        "1 answers are empty and score 0 (such as that of run r to query q2)",
-        "1 answers are missing and score 0 (such as that of run s to query q2)",
+        "1 empty answer, scored 0 (such as that of run r to query q2)",
+        "1 missing answer, scored 0 (such as that of run s to query q2)",
         "1 answers of 1 runs are longer than allowed (run r has 401 of 400 words for query q1); they are kept whole",
     ]
     caplog.clear()
@@ -187,14 +187,14 @@ def test_files_of_plain_answers_are_pooled(tmp_path: Path, caplog: pytest.LogCap
         groups = rubric_measures.pool(tmp_path / "answers.tsv", topics=tmp_path / "topics.jsonl", max_words=None)
         found = [(passage.doc_id, passage.text) for group in groups for passage in group.passages]
     assert found == [("r/q1/1", "A b."), ("r/q2/1", "")]
-    assert "1 answers are empty" in caplog.text
+    assert "1 empty answer, scored 0" in caplog.text
     assert "run r has 2 of 1 words for query q1" in caplog.text
 
 
 def test_a_run_that_never_says_anything_is_named(caplog: pytest.LogCaptureFixture) -> None:
     answers = [Answer("q1", "a", "words"), Answer("q2", "a", ""), Answer("q1", "b", " "), Answer("q2", "b", "")]
     check_answers(answers)
-    assert "1 runs have no answer with words: they score 0: b" in caplog.messages
+    assert "1 run without a word in any answer, scored 0: b" in caplog.messages
     # Empty answers are passages, too, and are shared.
     groups = list(pool(answers=[*answers, Answer("q2", "c", "")]))
     found = [(p.doc_id, p.text, [place.method for place in p.rankings]) for group in groups for p in group.passages]

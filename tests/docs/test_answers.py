@@ -72,7 +72,7 @@ def test_from_answers_to_scores(
     pool, grade, leaderboard = _commands(1)
     assert main(pool) == 0
     said = capsys.readouterr().err
-    assert "1 answers are empty and score 0 (such as that of run b to query frost)" in said
+    assert "1 empty answer, scored 0 (such as that of run b to query frost)" in said
     # "Boil water. Pour it over the leaves." has seven words.
     assert "run a has 7 of 6 words for query tea" in said
     assert main(grade) == 0
@@ -107,7 +107,7 @@ def test_a_run_of_empty_answers_has_its_row(
     pool, grade, leaderboard = _commands(1)
     pool.insert(1, "runs/silent.jsonl")
     assert main(pool) == 0
-    assert "1 runs have no answer with words: they score 0: silent" in capsys.readouterr().err
+    assert "1 run without a word in any answer, scored 0: silent" in capsys.readouterr().err
     # The scripted model has a reply for every passage with words; nobody asks it about the empty one.
     assert main(grade) == 0
     capsys.readouterr()

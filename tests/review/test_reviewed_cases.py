@@ -91,7 +91,7 @@ def test_evaluate_says_which_queries_do_not_meet(tmp_path: Path, capsys: pytest.
     assert main(["evaluate", str(folder / "graded.jsonl.gz"), str(folder / "x.run"), "RubricCover"]) == 0
     err = capsys.readouterr().err
     assert "1 queries of run x are not graded and were left out (such as q9)" in err
-    assert "run x does not rank 2 queries (such as q1); they score 0" in err
+    assert "run x does not rank 2 queries (such as q1), and scores 0 there" in err
 
 
 @pytest.mark.parametrize("large", [1 << 40, 0], ids=["in memory", "on disk"])
@@ -109,7 +109,7 @@ def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(
         assert main(["leaderboard", *paths, "-m", "RubricCover", *more]) == 0
         err = capsys.readouterr().err
         assert "2 queries of 2 runs are not graded and were left out (such as q8 of run y)" in err
-        assert "run x does not rank 1 queries (such as q2); they score 0" in err
+        assert "run x does not rank 1 query (such as q2), and scores 0 there" in err
     assert main(["leaderboard", *paths[:3], "-m", "RubricCover", "--bank", str(folder / "bank.jsonl")]) == 0
     assert "1 queries of run x are not graded and were left out (such as q9)" in capsys.readouterr().err
     assert main(["leaderboard", *paths[:2], "-m", "RubricCover"]) == 0
