@@ -15,10 +15,10 @@ HELP = "run the main job on the example collection"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument("--output", "-o", metavar="FOLDER", default="example-output", help="default: example-output")
-    parser.add_argument("--copy", metavar="FOLDER", help="put the collection there first, and use it from there")
+    parser.add_argument("--copy", metavar="FOLDER", help="only put the collection there, and print the commands")
     parser.epilog = """examples:
   rubric_measures example -o /tmp/example
-  rubric_measures example --copy example   (all files at hand, in commands that can be copied)
+  rubric_measures example --copy example   (all files at hand, with the commands that use them)
 
 Passages are pooled from seven rankings and three generated-answer runs, graded against a bank of questions and a bank
 of nuggets by the embedded lexical grader, and scored; then the answers by what they cite. No key, no GPU, no network;
@@ -69,11 +69,18 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.output)
     if folder.resolve() == example_folder().resolve():
         raise InputError(f"{folder}: is the example collection itself; name another folder")
+    if options.copy is not None:
+        source = _copied(example_folder(), Path(options.copy))
+        print(f"{source}: the example collection. What `rubric_measures example` runs, over these files:\n")
+        print(f"$ mkdir -p {shlex.quote(str(folder))}")
+        for step in _steps(source, folder):
+            print(f"$ rubric_measures {shlex.join(step)}")
+        return 0
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made ({error.strerror or error})") from None
-    source = example_folder() if options.copy is None else _copied(example_folder(), Path(options.copy))
+    source = example_folder()
     status = 0
     for step in _steps(source, folder):
         print(f"\n$ rubric_measures {shlex.join(step)}", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,18 @@ def test_the_collection_is_copied_and_used_from_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["example", "--copy", "mine"]) == 0
-    assert "$ rubric_measures pool --collection mine -o example-output/passages.jsonl.gz" in capsys.readouterr().out
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("mine: the example collection") and not (tmp_path / "example-output").exists()
+    assert lines[1:3] == [
+        "$ mkdir -p example-output",
+        "$ rubric_measures pool --collection mine -o example-output/passages.jsonl.gz",
+    ]
+    # A person copies them.
+    (tmp_path / "example-output").mkdir()
+    for line in lines[2:]:
+        assert main(shlex.split(line)[2:]) == 0, line
+    assert "</html>" in (tmp_path / "example-output" / "report.html").read_text(encoding="utf-8")
+    capsys.readouterr()
     assert (tmp_path / "mine" / "docs.jsonl").read_bytes() == (example_folder() / "docs.jsonl").read_bytes()
     # What is there is never replaced.
     assert main(["example", "--copy", "mine"]) == 2
