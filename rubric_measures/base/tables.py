@@ -92,8 +92,7 @@ class Table:
             raise ValueError(f"a row of the table has not {len(self.columns)} cells")
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What a command found, in the shapes that forms need; each is made only when a form asks for it.
 
     Attributes:

@@ -6,7 +6,6 @@ import argparse
 import json
 import logging
 import math
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
@@ -267,6 +266,8 @@ def review_of(options: argparse.Namespace) -> Review | None:
     Raises:
         InputError: the address is none of a page.
     """
+    import shlex
+
     from rubric_measures.verification.page_parts import Review
 
     address = options.review_address.rstrip("/")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from rubric_measures.base.errors import FormatError
 
@@ -101,8 +101,7 @@ class Head:
         return parse_json(self.first, path=self.name, line=1)
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """One file format.
 
     Attributes:

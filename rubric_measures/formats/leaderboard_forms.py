@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -100,6 +99,8 @@ def cells_of(line: str) -> list[str]:
 
     A line that is longer than any table's is one cell.
     """
+    import csv
+
     try:
         cells = line.split("\t") if "\t" in line else next(csv.reader([line], skipinitialspace=True), [])
     except csv.Error:

@@ -78,13 +78,15 @@ def _rank_biased_precision(gains: Mapping[str, float], cutoff: int | None, persi
 def _average_precision(relevant: Set[str], number: int, cutoff: int | None) -> LabelScorer:
     """AP = sum over the ranks of relevant documents of the precision there, over the number of relevant documents."""
 
-    def score(ranked: RankedDocs) -> float:
+    def found_of(ranked: RankedDocs) -> float:
         total = 0.0
         for found, rank in enumerate(ranked.ranks_of(relevant, cutoff), 1):
             total += found / rank
-        return _over(total, number)
+        return total
 
-    return score
+    # Where grades failed, the lowest that they may be seldom makes other documents relevant.
+    key = "AP", relevant, cutoff
+    return lambda ranked: _over(ranked.kept(key, lambda: found_of(ranked)), number)
 
 
 def _reciprocal_rank(relevant: Set[str], cutoff: int | None) -> LabelScorer:

@@ -6,7 +6,6 @@ a bit mask, so the best grades of k passages are k bitwise ors, however many ite
 
 from __future__ import annotations
 
-import copy
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
@@ -114,7 +113,7 @@ class RankedDocs:
         ranks: where those stand, from 1, parallel to `judged`.
     """
 
-    __slots__ = ("_query", "_tops", "doc_ids", "judged", "ranks")
+    __slots__ = ("_kept", "_query", "_tops", "doc_ids", "judged", "ranks")
 
     def __init__(self, query: QueryContext, doc_ids: Sequence[str], depth: int | None = None) -> None:
         graded = query.valid
@@ -124,12 +123,21 @@ class RankedDocs:
         self.judged = [doc_ids[rank - 1] for rank in self.ranks]
         self._query = query
         self._tops: dict[tuple[bool, int], Top] | None = None
+        self._kept: dict[Hashable, Any] = {}
 
     def seen_by(self, query: QueryContext) -> RankedDocs:
         """The same ranking, as measures look at it with other grades of the same passages."""
-        seen = copy.copy(self)
+        seen = RankedDocs.__new__(RankedDocs)
+        seen.doc_ids, seen.judged, seen.ranks, seen._kept = self.doc_ids, self.judged, self.ranks, self._kept
         seen._query, seen._tops = query, None
         return seen
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` makes of `judged` and `ranks` alone, made once for all that give this key (`seen_by`, too)."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: T = self._kept[key]
+        return found
 
     def within(self, cutoff: int | None) -> int:
         """How many graded passages stand at ranks up to the cutoff (None: anywhere)."""
@@ -366,6 +374,11 @@ class QueryContext:
             )
         return lost if self.on_failed in ("exclude", "expected") else 0
 
+    @property
+    def has_valid(self) -> bool:
+        """Whether any grade is valid."""
+        return self.shared("any valid", lambda: any(self.grades.levels.values()))
+
     def is_unknown(self, judged: Iterable[str]) -> bool:
         """Whether all that is known of the query is that grades failed, of these passages too: then nothing is scored.
 
@@ -376,11 +389,7 @@ class QueryContext:
         """
         if self.on_failed != "error":
             failed = self.grades.failed
-            return (
-                self.on_failed != "zero"
-                and not self.shared("any valid", lambda: any(self.grades.levels.values()))
-                and any(doc_id in failed for doc_id in judged)
-            )
+            return self.on_failed != "zero" and not self.has_valid and any(doc_id in failed for doc_id in judged)
         lost = next((doc_id for doc_id in judged if doc_id in self.grades.failed), None)
         if lost is not None:
             raise MeasureError(
@@ -678,12 +687,16 @@ class CoverageMeasure(RubricMeasure):
     def prepare(self, query: QueryContext) -> RankingScorer:
         """See `Computation`."""
         kind = query.top(self.value("cutoff"), self.value("judged_only"))
-        value = self.formula(query)
+        value = self._formula(query)
         return lambda ranked: value(ranked.top(kind))
+
+    def _formula(self, query: QueryContext) -> Callable[[Top], float | None]:
+        # Made once a query. The measure is kept with it, so that no other one gets its id.
+        return query.shared(("formula", id(self)), lambda: (self, self.formula(query)))[1]
 
     def best(self, query: QueryContext, score: RankingScorer) -> float | None:
         """See `Computation`."""
-        return self.formula(query)(query.everything)
+        return self._formula(query)(query.everything)
 
 
 M = TypeVar("M", bound=RubricMeasure)

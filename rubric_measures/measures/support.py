@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubric_measures.base.entities import CitedSentence
@@ -66,8 +65,7 @@ class _Labelled(NamedTuple):
         return [grade for grade in self.grades if grade is not None]
 
 
-@dataclass(frozen=True)
-class _Labels:
+class _Labels(NamedTuple):
     """The grades of the pairs of one query, by answer.
 
     Attributes:

@@ -27,9 +27,9 @@ def render(tournament: Tournament, output_format: str = "text", places: int = 1)
     board = tournament.leaderboard()
     report = board_report(board, places)
     if output_format == "text":
-        report = replace(report, tables=_tables(tournament, places))
+        report = report._replace(tables=_tables(tournament, places))
     content = lambda: {**board_content(board, places), "tournament": _content(tournament)}  # noqa: E731
-    return "".join(tables.render(replace(report, content=content), output_format))
+    return "".join(tables.render(report._replace(content=content), output_format))
 
 
 def _interval(rating: Rating, places: int) -> str | None:
