@@ -114,12 +114,12 @@ class Account:
             self._of_query[query] = self._of_query.get(query, 0.0) + cost
         if self._cache is None:
             return ()
-        tokens = reply.prompt_tokens + reply.completion_tokens
+        tokens, is_answer = reply.prompt_tokens + reply.completion_tokens, reply.is_answer
         # A call that brought neither answer nor tokens cost nothing, whatever the price.
-        priced = bool(cost) or (self._runner.price is not None and tokens > 0) or not (reply.is_answer or tokens)
+        priced = bool(cost) or (self._runner.price is not None and tokens > 0) or not (is_answer or tokens)
         values = self._pending.setdefault((request.model, query, priced), [0, 0, 0, 0, 0.0])
         values[0] += 1
-        values[1] += not reply.is_answer
+        values[1] += not is_answer
         values[2] += reply.prompt_tokens
         values[3] += reply.completion_tokens
         values[4] += cost

@@ -90,6 +90,7 @@ class RunState(Generic[K, T]):
         self.elsewhere: dict[str, Request] = {}  # and those that another process is making
         self.version = -1  # of the cache, when requests were last looked up
         self.told_waiting = False
+        self.lease, self.taken = _LEASED, 0.0  # how many calls are taken together, and when some were
         self.looked = 0.0  # when it was last looked what became of these
         self.waiting: dict[str, list[tuple[_Started[K, T], int]]] = {}  # key -> who waits for its reply
         self.handed: set[str] = set()
@@ -268,7 +269,11 @@ class RunState(Generic[K, T]):
 
     def _take(self) -> None:
         """Takes the next requests as calls of ours; those that another process is making are waited for."""
-        wanted = [self.misses.popleft() for _ in range(min(len(self.misses), max(_LEASED, len(self.handed))))]
+        now = time.monotonic()
+        # To take calls is a transaction, which costs more than a call that is answered at once.
+        is_quick = now - self.taken < _LOOK_SECONDS and len(self.handed) < _LEASED // 2
+        self.lease, self.taken = 2 * self.lease if is_quick else _LEASED, now
+        wanted = [self.misses.popleft() for _ in range(min(len(self.misses), max(self.lease, len(self.handed))))]
         if not self.account.leases:
             self.ready.extend(wanted)
             return

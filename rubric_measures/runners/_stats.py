@@ -76,16 +76,17 @@ class RunStats:
 
     def count_call(self, request: Request, reply: Reply, cost: float = 0.0) -> None:
         """Counts a call by its request and its reply."""
+        is_answer = reply.is_answer
         self.calls += 1
         self.redrawn += request.replicate >= ATTEMPT_STEP
-        self.failed += not reply.is_answer
-        self.truncated += reply.is_answer and reply.status == "truncated"
+        self.failed += not is_answer
+        self.truncated += is_answer and reply.status == "truncated"
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
         if reply.raw:
             self._count_parts(reply.raw)
         self.cost += cost
-        self.unpriced += reply.is_answer and not cost + reply.prompt_tokens
+        self.unpriced += is_answer and not cost + reply.prompt_tokens
         self.see(reply)
 
     def _count_parts(self, raw: Mapping[str, Any]) -> None:
