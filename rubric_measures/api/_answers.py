@@ -135,6 +135,8 @@ def evaluate_answers(
     on_failed: OnFailed | None = None,
     title: str = "Answers",
     baseline: str | None = None,
+    notes: Sequence[str] = (),
+    review: str | None = None,
     progress: Progress = False,
     **calls: Unpack[CallOptions],
 ) -> EvaluatedAnswers:
@@ -171,6 +173,8 @@ def evaluate_answers(
         on_failed: how a failed grade counts, see `load`.
         title: the heading of the report.
         baseline: the run that others are compared with in the report, see `write_report`.
+        notes: further lines below the heading of the report.
+        review: the address of the review page of these grades and bank, see `write_report`.
         progress: True shows a bar on standard error; a function is told the counts.
         calls: how the model is asked, and limits: see `CallOptions`.
 
@@ -223,7 +227,7 @@ def evaluate_answers(
     if folder is not None:
         with atomic_writer(folder / "board.json") as stream:
             stream.write(board.render("json", -1))
-        write_report(folder / "index.html", board, grades, title=title, baseline=baseline)
+        write_report(folder / "index.html", board, grades, title=title, baseline=baseline, notes=notes, review=review)
     return EvaluatedAnswers(board, grades, used, records, tuple(asked.runs), folder)
 
 

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from rubric_measures.cli.inputs import NamedValue, add_gate_options, gated, gates_of, is_watched
+from rubric_measures.cli.inputs import (
+    NamedValue,
+    add_gate_options,
+    add_review_option,
+    gated,
+    gates_of,
+    is_watched,
+    review_address,
+    review_at,
+)
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -29,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--columns", metavar="ROLE=COLUMN,…", help="query, answer, reference, contexts, id, run, for other names")
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: what fits the bank")
     add("--title", default="Answers", help="the heading of the report")
+    add_review_option(parser)
     add("--baseline", metavar="RUN", help="in the report: queries on which others lose most against it come first")
     add("--contexts", action="store_true", help="grade the retrieved contexts, too, as runs of their own")
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file")
@@ -61,9 +72,12 @@ def run(options: argparse.Namespace) -> int:
     from rubric_measures.formats.answer_tables import parsed_columns
 
     gates = gates_of(options)
-    of_gates = ("fail_under", "fail_if_worse_than", "by", "alpha")
-    given = {name: value for name, value in vars(options).items() if value is not None and name not in of_gates}
+    left_out = ("fail_under", "fail_if_worse_than", "by", "alpha", "review_address")
+    given = {name: value for name, value in vars(options).items() if value is not None and name not in left_out}
     given["columns"] = parsed_columns(options.columns) if options.columns else None
+    kept = [str(Path(options.output) / name) for name in ("graded.jsonl.gz", "bank.csv")]
+    review = review_at(review_address(options), [kept[0], "--bank", kept[1]])
+    given |= {"review": review.address, "notes": [review.note]}
     made = evaluate_answers(**given, progress=is_watched())
     print(made.board)
     print(f"\nreport: {made.folder}/index.html")

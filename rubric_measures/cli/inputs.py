@@ -266,20 +266,35 @@ def review_of(options: argparse.Namespace) -> Review | None:
     Raises:
         InputError: the address is none of a page.
     """
+    address = review_address(options)
+    if options.bank is None or options.graded == "-":
+        return None
+    parts = [options.graded, "--bank", options.bank]
+    for name in ("llm", "prompt_class", "grade_set", "scale"):
+        if getattr(options, name):
+            parts += [f"--{name.replace('_', '-')}", getattr(options, name)]
+    return review_at(address, parts)
+
+
+def review_address(options: argparse.Namespace) -> str:
+    """The address of the review page.
+
+    Raises:
+        InputError: it is none of a page.
+    """
+    address = str(options.review_address).rstrip("/")
+    if not address.startswith(("http://", "https://")) or "?" in address:
+        raise InputError(f"--review-address {address}: expected http://HOST:PORT, as `review` prints it")
+    return address
+
+
+def review_at(address: str, files: Sequence[str]) -> Review:
+    """The review page there, with the command that opens it over these files."""
     import shlex
 
     from rubric_measures.verification.page_parts import Review
 
-    address = options.review_address.rstrip("/")
-    if not address.startswith(("http://", "https://")) or "?" in address:
-        raise InputError(f"--review-address {address}: expected http://HOST:PORT, as `review` prints it")
-    if options.bank is None or options.graded == "-":
-        return None
-    parts = ["rubric_measures", "review", options.graded, "--bank", options.bank]
-    for name in ("llm", "prompt_class", "grade_set", "scale"):
-        if getattr(options, name):
-            parts += [f"--{name.replace('_', '-')}", getattr(options, name)]
-    return Review(address, shlex.join(map(str, parts)))
+    return Review(address, shlex.join(map(str, ["rubric_measures", "review", *files])))
 
 
 def add_plot_option(parser: argparse._ActionsContainer, what: str, kinds: Sequence[str] = ()) -> None:

@@ -167,7 +167,7 @@ def run(options: argparse.Namespace) -> int:
             **units,
         )
     if options.report is not None:
-        notes = [] if review is None else [f"Links called review work while this runs: {review.command}"]
+        notes = [] if review is None else [review.note]
         address = None if review is None else review.address
         about = {"baseline": options.baseline, "level": options.level, "notes": notes, "review": address}
         api.write_report(options.report, board, grades, runs, **about)

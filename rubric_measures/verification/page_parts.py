@@ -140,6 +140,11 @@ class Review(NamedTuple):
     address: str
     command: str
 
+    @property
+    def note(self) -> str:
+        """What a page with such links says of them."""
+        return f"Links called review work while this runs: {self.command}"
+
     def link(self, query_id: str, doc_id: str, item_id: str) -> str:
         """A link to one cell."""
         return review_link(self.address, query_id, doc_id, item_id)

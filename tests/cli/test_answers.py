@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,32 @@ def test_gates(capsys: pytest.CaptureFixture[str]) -> None:
     bank.write_text("\n".join(bank.read_text(encoding="utf-8").split("\n")[:-2]) + "\n", encoding="utf-8")
     assert run("--fail-if-worse-than", "main.json", "--by", "1") == 0
     assert "main.json was scored with another bank" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_report_leads_into_the_review_of_its_grades(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--review-address", "http://lab.example:9000/") == 0
+    page = Path("report/index.html").read_text(encoding="utf-8")
+    assert "rubric_measures review report/graded.jsonl.gz --bank report/bank.csv" in page
+    links = set(re.findall(r'<a href="http://lab\.example:9000/(check/[^"?]*)\?seen=1">review</a>', page))
+    assert len(links) > 40
+    assert run("--review-address", "lab") == 2
+    assert "expected http://HOST:PORT" in capsys.readouterr().err
+    # The command of the page opens the cells.
+    pytest.importorskip("starlette")
+    httpx = pytest.importorskip("httpx")
+    command = ["review", "report/graded.jsonl.gz", "--bank", "report/bank.csv", "--assessor", "ada", "--port", "0"]
+    process = subprocess.Popen([sys.executable, "-m", "rubric_measures", *command], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        [address] = re.findall(r"http://\S+", process.stderr.readline())
+        with httpx.Client(base_url=address, follow_redirects=True) as client:
+            for link in sorted(links)[::20]:
+                answer = client.get(f"/{link}?seen=1")
+                assert answer.status_code == 200 and "aria-current" in answer.text, link
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize(
