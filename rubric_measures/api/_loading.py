@@ -482,7 +482,9 @@ def load(
     if content == "support":
         from rubric_measures.formats.support_labels import read_support_labels, records_of_support_labels
 
-        return of_records(records_of_support_labels(read_support_labels(path)), path)
+        with naming(path):
+            labelled = records_of_support_labels(read_support_labels(path))
+        return of_records(labelled, path)
     if content == "added":
         added = _of_added_format(path)
         return load(added, known_bank, on_failed=on_failed, scale=scale, **chosen)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rubric_measures.api._loading import content_of, file_path, is_file, listed
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, naming
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
@@ -84,7 +84,8 @@ def _read(path: str) -> list[Any]:
     if content == "records":
         return load_graded(path)
     if content == "support":
-        return records_of_support_labels(read_support_labels(path))
+        with naming(path):
+            return records_of_support_labels(read_support_labels(path))
     return list(read_answers(path, keep_lost=True))
 
 
