@@ -240,16 +240,35 @@ class Records:
     def are_of_citations(self) -> bool:
         """Whether the first query has answers whose sentences are items, so that grades are of what they cite."""
         from rubric_measures.records.cited_answers import cited_answer
-        from rubric_measures.records.streaming import GradedFile, PassageGroup
+
+        first = self._first
+        return first is not None and any(cited_answer(first.query_id, one) for one in first.passages)
+
+    @property
+    def are_of_answers(self) -> bool:
+        """Whether all that the first query ranks are generated answers, or the parts of them, called RUN/QUERY/PART."""
+        first = self._first
+        if first is None:
+            return False
+        # One passage stands for the same text of several runs.
+        ranked = [(one.doc_id, [place.method for place in one.rankings]) for one in first.passages if one.rankings]
+        return bool(ranked) and all(
+            any(doc_id.startswith(f"{run}/{first.query_id}/") for run in runs) for doc_id, runs in ranked
+        )
+
+    @cached_property
+    def _first(self) -> QueryPassages | None:
+        """The first query; None of a pipe, which can be read once only."""
+        from rubric_measures.records.models import QueryPassages
+        from rubric_measures.records.streaming import GradedFile
 
         if self.source == "-":
-            return False
-        if isinstance(self.source, str):
-            with GradedFile(self.source) as groups:
-                first: PassageGroup | None = next(iter(groups), None)
-        else:
-            first = next(iter(self.source), None)
-        return first is not None and any(cited_answer(first.query_id, one) for one in first.passages)
+            return None
+        if not isinstance(self.source, str):
+            return next(iter(self.source), None)
+        with GradedFile(self.source) as groups:
+            first = next(iter(groups), None)
+            return None if first is None else QueryPassages(first.query_id, list(first.passages))
 
     @property
     def is_of_labels(self) -> bool:

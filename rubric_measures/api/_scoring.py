@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
 
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
-# assigned answers to items with neither; of labels of passages, given by people and by graders; of answers whose
+# answers to items with neither; of labels of passages, given by people and by graders; of answers whose
 # citations were judged.
 OF_PASSAGES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='nDCG@10')")
 OF_NUGGETS = ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA")
@@ -469,7 +469,10 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
         return OF_NUGGETS
     if items and all(item.weight is not None for item in items):
         return OF_CRITERIA
-    return OF_ANSWERS if isinstance(grades, AnswerGrades) else OF_PASSAGES
+    is_of_answers = (
+        grades.records.are_of_answers if isinstance(grades, RecordGrades) else isinstance(grades, AnswerGrades)
+    )
+    return OF_ANSWERS if is_of_answers else OF_PASSAGES
 
 
 def units(stream: Iterator[RecordQuery], facets: bool, per_facet: bool) -> Iterator[RecordQuery]:

@@ -382,7 +382,17 @@ def test_measures_that_nobody_named_fit_answers_and_labels(
     write_lines(tmp_path / "assigned.jsonl", [line])
     (tmp_path / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d2 0\n")
     (tmp_path / "one.run").write_text("q1 Q0 d2 1 2 one\nq1 Q0 d1 2 1 one\n")
+    # Two runs give the same answer, which is one passage.
+    texts = ("It is hot water.", "It is hot water.", "It is not.")
+    answers = [{"query_id": "q1", "run_id": run, "text": text} for run, text in zip("abc", texts, strict=True)]
+    write_lines(tmp_path / "answers.jsonl", answers)
+    item = {"query_id": "q1", "nugget_id": "q1/n", "nugget_text": "hot water"}
+    write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "query_text": "Tea?", "items": [item]}])
+    assert main(["pool", "answers.jsonl", "-o", "pooled.jsonl"]) == 0
+    assert main(["grade", "pooled.jsonl", "--bank", "bank.jsonl", "--model", "lexical", "-o", "graded.jsonl"]) == 0
+    capsys.readouterr()
     for sources, name, mean in (
+        (("graded.jsonl",), "NuggetA(rel=4,partial_rel=3)", 1.0),
         (("assigned.jsonl",), "NuggetA(rel=2,partial_rel=1)", 0.75),
         (("qrels.txt", "one.run"), "nDCG@10", 1 / math.log2(3)),
     ):
