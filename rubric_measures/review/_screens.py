@@ -133,7 +133,8 @@ def _next_command(review: Review, made: Exported) -> str:
     """What to type next, where items wait for grades, or nothing is graded yet."""
     if review.next_command is None or not (made.waiting or review.material.is_draft):
         return ""
-    return review.next_command(made.paths[0], made.paths[1])
+    bank = next(path for path in made.paths if path.endswith("bank.jsonl"))
+    return review.next_command(review.material.path if review.material.is_draft else made.paths[0], bank)
 
 
 def post_export(review: Review, asked: Asked) -> ScreenAnswer:

@@ -103,7 +103,7 @@ def export_review(
     formats: Sequence[str] = (),
 ) -> Exported:
     """Writes `graded.jsonl.gz`, `bank.jsonl`, `grades.csv` (a row a grade) and `audit.jsonl` into a folder, which is
-    made when it is not there.
+    made when it is not there; of the draft of a bank the two files without grades.
 
     Args:
         store: what assessors did.
@@ -120,7 +120,9 @@ def export_review(
     events, snapshot = store.events(), store.snapshot()
     entries = edited_entries(read_entries(bank_path), material.bank, snapshot, material.stale)
     banks = made_banks(entries, formats)
-    paths = [target / name for name in (*NAMES, *(bank.file_name for bank in banks))]
+    # A draft of a bank has no grades.
+    names = [name for name in NAMES if not material.is_draft or name in ("bank.jsonl", "audit.jsonl")]
+    paths = [target / name for name in (*names, *(bank.file_name for bank in banks))]
     read = {Path(material.path).resolve(), Path(bank_path).resolve()}
     if read & {path.resolve() for path in paths}:
         raise InputError(f"{path_name(folder)}: holds what is reviewed; export into another folder")
@@ -134,15 +136,16 @@ def export_review(
     except OSError as error:
         raise InputError(f"{path_name(folder)}: cannot be made ({error.strerror or error})") from None
     # First, because it is how a later export knows the folder for one: also when this one is killed before its end.
-    with atomic_writer(paths[2]) as stream:
+    with atomic_writer(target / "audit.jsonl") as stream:
         for line in audit_lines(events, snapshot):
             stream.write(line)
-    with atomic_writer(paths[3]) as stream:
-        rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow(GRADE_COLUMNS)
-        rows.writerows(grade_rows(material, snapshot))
-    write_graded(paths[0], corrected_groups(material, snapshot))
-    write_bank(paths[1], entries)
+    if not material.is_draft:
+        with atomic_writer(target / "grades.csv") as stream:
+            rows = csv.writer(stream, lineterminator="\n")
+            rows.writerow(GRADE_COLUMNS)
+            rows.writerows(grade_rows(material, snapshot))
+        write_graded(target / "graded.jsonl.gz", corrected_groups(material, snapshot))
+    write_bank(target / "bank.jsonl", entries)
     write_banks(target, banks)
     notes = [f"{bank.file_name} cannot hold: {bank.note}" for bank in banks if bank.note]
     left = left_note(left_grades(snapshot, material.graded_by), "the export")

@@ -117,12 +117,15 @@ def test_a_draft_is_edited_before_anything_is_graded(tmp_path: Path) -> None:
         shown(review, "ada", path)
     review.next_command = lambda passages, bank: f"grade {Path(passages).name} {Path(bank).name}"
     answer = screens.post_export(review, Asked("/export", {}, {"folder": ["out"]}, "ada", "token"))
-    assert "This grades the passages with this bank" in answer.content and "grade graded.jsonl.gz" in answer.content
+    assert (
+        "This grades the passages with this bank" in answer.content
+        and "grade passages.jsonl.gz bank.jsonl" in answer.content
+    )
     review.store.close()
     # What it wrote is graded and reviewed like any other bank: nothing waits.
-    out, bank = str(tmp_path / "out" / "graded.jsonl.gz"), str(tmp_path / "out" / "bank.jsonl")
-    made = str(tmp_path / "graded.jsonl.gz")
-    assert main(["grade", out, "--bank", bank, "--model", "lexical", "-o", made]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["audit.jsonl", "bank.jsonl"]
+    bank, made = str(tmp_path / "out" / "bank.jsonl"), str(tmp_path / "graded.jsonl.gz")
+    assert main(["grade", graded, "--bank", bank, "--model", "lexical", "-o", made]) == 0
     later = open_review_of(made, bank)
     assert not later.material.is_draft and not later.material.waiting
     assert [item.text for item in later.material.bank.for_query("q1")] == ["Why is the sea blue?", "What is b?"]
