@@ -14,7 +14,7 @@ from rubric_measures.api._answer_banks import BankSource, given_bank, made_bank,
 from rubric_measures.api._answer_rows import Asked, answer_tables_of, asked_in
 from rubric_measures.api._loading import Bank, File
 from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas
@@ -190,11 +190,19 @@ def evaluate_answers(
     from rubric_measures.api._report_pages import write_report
     from rubric_measures.api._scoring import score
     from rubric_measures.base.files import atomic_writer
-    from rubric_measures.measures.scoring import parse_measures
+    from rubric_measures.grading import default_prompts
+    from rubric_measures.measures.scoring import Plan, parse_measures, rubric_measures_of
+    from rubric_measures.measures.support import SupportMeasure
+    from rubric_measures.prompts import load_prompt
 
-    if measures is not None:
-        # A name that is none is found before a model is paid.
-        parse_measures(measures)
+    # A name that is none is found before a model is paid, and what the bank lacks.
+    plan = None if measures is None else Plan(rubric_measures_of(parse_measures(measures)))
+    for measure in () if plan is None else plan.measures:
+        if isinstance(measure, SupportMeasure):
+            raise MeasureError(
+                f"{measure}: a table says nothing of what sentences cite; grade reports for what citations support",
+                settings=("measures",),
+            )
     folder = None if output is None else _folder(output)
     tables = answer_tables_of(answers, columns or {})
     known = given_bank(bank, bank_from, folder)
@@ -208,11 +216,15 @@ def evaluate_answers(
         used = made_bank(asked, known, bank_from, model, progress, calls)
     assert used is not None
     used = TestBank(used.items, {**asked.texts, **used.query_texts}, used.facet_texts, used.edited)
+    of_these = of_asked(used, asked)
+    if plan is not None:
+        names = ([prompt] if isinstance(prompt, str) else list(prompt)) or default_prompts(model, of_these)
+        plan.refuse_lacking(of_these.items, load_prompt(names[0]).grade_scale if names else None)
     if folder is not None:
         write_kept(folder / "bank.csv", used)
     records = grade(
         _pooled(asked, contexts),
-        of_asked(used, asked),
+        of_these,
         model=model,
         prompt=prompt,
         explain=_explains(model, prompt) if explain is None else explain,
@@ -220,7 +232,7 @@ def evaluate_answers(
         progress=progress,
         **calls,
     )
-    grades = load(records, of_asked(used, asked), on_failed=on_failed)
+    grades = load(records, of_these, on_failed=on_failed)
     board = score(grades, None, measures or _measures(used), overall=False, notes=False)
     # Which answers are missing was said of the table.
     replace(board, missing={}).log_notes()

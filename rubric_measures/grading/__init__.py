@@ -1,6 +1,6 @@
 """Grading: prompts put to a model, replies read, grades with a status added to passage records."""
 
-from rubric_measures.grading._grader import Grader
+from rubric_measures.grading._grader import Grader, default_prompts
 from rubric_measures.grading._manifest import make_manifest, write_manifest
 from rubric_measures.grading._report import GradingReport, note_amended, note_report
 from rubric_measures.grading._reproducing import Shown, shown_for_grade
@@ -16,6 +16,7 @@ __all__ = [
     "GradingReport",
     "GradingSettings",
     "Shown",
+    "default_prompts",
     "estimate",
     "make_manifest",
     "note_amended",

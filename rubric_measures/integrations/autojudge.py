@@ -344,14 +344,12 @@ def _measures(chosen: JudgeSettings, bank: TestBank, scale: Scale | None) -> tup
     Raises:
         MeasureError: the bank lacks what a measure needs.
     """
-    from rubric_measures.grades.compiled import QueryGrades
     from rubric_measures.measures.scoring import Plan, parse_measures, rubric_measures_of
 
     asked = parse_measures(chosen.measures or chosen.default_measures(bank, scale))
     plan = Plan(rubric_measures_of(asked))
     plan = plan if scale is None else plan.on(scale)
-    for query_id, items in bank.items.items():
-        plan.for_query(QueryGrades(query_id, items, {}, scale=scale))([])
+    plan.refuse_lacking(bank.items, scale)
     return asked, plan.measures
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import ir_measures
 from ir_measures.measures.base import Measure
 
+from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.base.runs import ScoredIds
 from rubric_measures.base.scales import ANY_LEVEL, Scale, refuse_unreachable
@@ -203,6 +204,21 @@ class Plan:
                     "name a standard measure, such as nDCG@10",
                     settings=("measures",),
                 )
+
+    def refuse_lacking(self, bank: Mapping[str, tuple[RubricItem, ...]], scale: Scale | None = None) -> None:
+        """Refuses what the items cannot serve, before there is any grade.
+
+        Args:
+            bank: query -> its items.
+            scale: that of the grades that will be; None where it is not known yet.
+
+        Raises:
+            MeasureError: a measure needs what an item lacks, such as importance or a weight, or a level that no grade
+                of the scale reaches.
+        """
+        plan = self if scale is None else self.on(scale)
+        for query_id, items in bank.items():
+            plan.for_query(QueryGrades(query_id, items, {}, scale=scale))([])
 
     def for_query(self, grades: QueryGrades, on_failed: OnFailed = "expected") -> QueryScorer:
         """Prepares the scoring of any number of rankings of one query.

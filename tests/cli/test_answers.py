@@ -92,6 +92,9 @@ def test_the_report_leads_into_the_review_of_its_grades(capsys: pytest.CaptureFi
         (["--bank-from", "questions"], "the lexical grader asks no questions"),
         (["--contexts"], "there are no retrieved contexts to grade"),
         (["--bank", "results.csv"], "results.csv:1: is no test bank"),
+        (["-m", "WeightedCover"], "WeightedCover(rel=4,partial_rel=3) needs the weight of every item"),
+        (["-m", "NuggetA(rel=7)"], "no grade of the scale 0 to 5 is 7 or more"),
+        (["-m", "SupportPrecision"], "a table says nothing of what sentences cite"),
     ],
 )
 def test_what_is_wrong_is_one_line_before_anything_is_made(
