@@ -126,29 +126,13 @@ def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, det
         how: `median` or `majority`.
         details: what else is known about the item; the replicates are added.
     """
-    value, status, text, note, retries, checks, thinking, longest, distribution, reason, *_ = answers[0]
-    if len(answers) > 1:
-        retries = sum(answer.retries for answer in answers)
-        checks = tuple(check for answer in answers for check in answer.checks)
-        longest = max(answer.max_tokens for answer in answers)
-    if retries:
-        details["retries"] = retries
-    if checks:
-        details["checks"] = [list(check) for check in checks]
-    if thinking or (len(answers) > 1 and any(answer.thinking for answer in answers)):
-        details["thinking"] = thinking if len(answers) == 1 else [answer.thinking for answer in answers]
-    if reason or (len(answers) > 1 and any(answer.reason for answer in answers)):
-        details["reason"] = reason if len(answers) == 1 else [answer.reason for answer in answers]
-    if longest:
-        details["max_tokens"] = longest
-    if distribution is not None or (len(answers) > 1 and any(answer.distribution for answer in answers)):
-        valued = [(answer.value, answer.distribution) for answer in answers if answer.value is not None]
-        details["distribution"] = {
-            str(grade): float(f"{share:.6g}") for grade, share in mean_distribution(valued).items()
-        }
     if len(answers) == 1:
         # The usual case, and the one that a night of grading consists of.
+        value, status, text, note, *said = answers[0]
+        if any(said):
+            details.update(_said_of(answers))
         return Outcome(item_id, value, status, text, note, details or None)
+    details.update(_said_of(answers))
     grades = [answer.value for answer in answers if answer.value is not None]
     details["replicates"] = [[answer.value, answer.text] for answer in answers]
     if 2 * len(grades) <= len(answers):
@@ -158,3 +142,24 @@ def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, det
     grade = combine_grades(grades, how)
     shown = next(answer for answer in answers if answer.value == grade)
     return Outcome(item_id, grade, shown.status, shown.text, shown.note, details)
+
+
+def _said_of(answers: Sequence[ReadReply]) -> dict[str, object]:
+    """What replies say besides grades, as details: one value where there is one reply, else a list."""
+
+    def each(values: Sequence[str]) -> object:
+        return (values[0] if len(values) == 1 else [*values]) if any(values) else None
+
+    distribution = None
+    if answers[0].distribution is not None or any(answer.distribution for answer in answers):
+        valued = [(answer.value, answer.distribution) for answer in answers if answer.value is not None]
+        distribution = {str(grade): float(f"{share:.6g}") for grade, share in mean_distribution(valued).items()}
+    found = {
+        "retries": sum(answer.retries for answer in answers) or None,
+        "checks": [list(check) for answer in answers for check in answer.checks] or None,
+        "thinking": each([answer.thinking for answer in answers]),
+        "reason": each([answer.reason for answer in answers]),
+        "max_tokens": max(answer.max_tokens for answer in answers) or None,
+        "distribution": distribution,
+    }
+    return {name: value for name, value in found.items() if value is not None}

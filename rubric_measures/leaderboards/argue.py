@@ -10,7 +10,7 @@ import os
 import statistics
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -209,22 +209,16 @@ def count_report(
     if not judged.sentences and any(one.text.strip() for one in judged.report.sentences):
         return None
     for sentence in judged.sentences:
-        cited = [one.doc_id for one in sentence.citations or ()]
-        attests = _by_document(sentence, "SENTENCE_ATTESTED", "is_attested")
-        if any(attests.get(doc_id) is None for doc_id in cited):
+        of_sentence = _count_sentence(sentence, evidence, notes)
+        if of_sentence is None:
             return None
-        relevant = _by_document(sentence, "CITED_DOCUMENT_RELEVANCE", "is_relevant")
-        counted["sentences"] += 1
-        counted["citations"] += len(cited)
-        counted["supporting"] += sum(attests[doc_id] is True for doc_id in cited)
-        counted["relevant"] += sum(relevant.get(doc_id, doc_id in evidence) is True for doc_id in cited)
-        counted["judged"] += bool(cited) or _lacks_citation(sentence, notes)
-        counted["correct"] += bool(cited) and all(attests[doc_id] for doc_id in cited)
+        counted.update(of_sentence)
+        cited = {one.doc_id for one in sentence.citations or ()}
         for question, answer in (pair for one in sentence.judgments or () for pair in one.matches):
             item = by_text.get(question)
             if item is None or (item.gold_answers and answer not in item.gold_answers):
                 notes.unknown[question] += 1
-            elif not evidence or listed[item.item_id].get(answer, frozenset()) & set(cited):
+            elif not evidence or listed[item.item_id].get(answer, frozenset()) & cited:
                 stated.setdefault(item.item_id, set()).add(answer)
     right = [
         item.item_id
@@ -245,6 +239,23 @@ def count_report(
         correct_nuggets_weighted=sum(weigh[item_id] for item_id in right),
         character_count=len(text),
     )
+
+
+def _count_sentence(sentence: ArgueSentence, evidence: Set[str], notes: _Notes) -> dict[str, int] | None:
+    """What a sentence adds to the counts of its report; None where a citation has no judgment whether it attests."""
+    cited = [one.doc_id for one in sentence.citations or ()]
+    attests = _by_document(sentence, "SENTENCE_ATTESTED", "is_attested")
+    if any(attests.get(doc_id) is None for doc_id in cited):
+        return None
+    relevant = _by_document(sentence, "CITED_DOCUMENT_RELEVANCE", "is_relevant")
+    return {
+        "sentences": 1,
+        "citations": len(cited),
+        "supporting": sum(attests[doc_id] is True for doc_id in cited),
+        "relevant": sum(relevant.get(doc_id, doc_id in evidence) is True for doc_id in cited),
+        "judged": bool(cited) or _lacks_citation(sentence, notes),
+        "correct": bool(cited) and all(attests[doc_id] for doc_id in cited),
+    }
 
 
 def _empty(bank: TestBank, topic: str, weigh: Mapping[str, float]) -> ReportCounts:

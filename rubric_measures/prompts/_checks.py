@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from rubric_measures.base.scales import CONTRADICTED, HELD, scale_problems
@@ -49,36 +49,49 @@ def problems_of(entry: Mapping[str, Any]) -> list[str]:
         problems.append(f"unknown target {target!r} (known: {', '.join(FIELDS)})")
     if parser not in PARSERS:
         problems.append(f"unknown parser {parser!r} (known: {', '.join(PARSERS)})")
-    if scale is not None and not _is_scale(scale):
-        problems.append("scale must be [lowest, highest], two integers")
-    elif scale is not None and not _LOWEST.get(target, 0) <= scale[0] < scale[1] <= HELD[1]:
-        problems.append(
-            f"scale {str(scale)[:40]} has grades that no record holds: it must lie within {_LOWEST.get(target, 0)} to "
-            f"{HELD[1]}, such as scale = [0, 5]"
-        )
-    elif scale is not None and (wrong := scale_problems(scale, entry.get("covers"), entry.get("partial"))):
-        problems.append(wrong)
-    elif scale is None and parser != "yes_no" and entry.keys() & {"covers", "partial"}:
-        problems.append("covers and partial need a scale, such as scale = [0, 5]")
-    if parser == "rating" and scale is None:
-        problems.append("parser rating needs a scale, such as scale = [0, 5]")
+    problems += _problems_of_scale(entry)
     if parser in ("label", "phrase", "label_list", "aspects") and not labels:
         problems.append(f"parser {parser} needs labels, lowest grade first")
     if not all(isinstance(text, str) for text in [*labels, *entry.get("defaults", {}).values()]):
         problems.append("labels and defaults must be strings")
     elif parser in _OF_LABELS and labels and (scale is None or _is_scale(scale)):
         problems += _problems_of_labels(parser, labels, scale)
-    problems += _problems_of_reading(entry)
-    if target in FIELDS:
-        required, optional = FIELDS[target]
-        present = set(FIELD.findall(entry.get("system", "") + "\n" + entry["text"])) - set(entry.get("defaults", {}))
-        if missing := sorted(required - present):
-            problems.append(f"the text lacks {', '.join('{' + name + '}' for name in missing)}")
-        if unknown := sorted(present - required - optional):
-            known = ", ".join("{" + name + "}" for name in sorted(required | optional))
-            problems.append(
-                f"unknown {', '.join('{' + name + '}' for name in unknown)} (a {target} prompt has {known})"
-            )
+    return [*problems, *_problems_of_reading(entry), *_problems_of_fields(entry)]
+
+
+def _problems_of_scale(entry: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the grades that a prompt asks for."""
+    scale, lowest = entry.get("scale"), _LOWEST.get(entry["target"], 0)
+    if scale is None:
+        without = entry["parser"] != "yes_no" and entry.keys() & {"covers", "partial"}
+        problems = ["covers and partial need a scale, such as scale = [0, 5]"] if without else []
+        return [*problems, *(["parser rating needs a scale, such as scale = [0, 5]"] * (entry["parser"] == "rating"))]
+    if not _is_scale(scale):
+        return ["scale must be [lowest, highest], two integers"]
+    if not lowest <= scale[0] < scale[1] <= HELD[1]:
+        return [
+            f"scale {str(scale)[:40]} has grades that no record holds: it must lie within {lowest} to {HELD[1]}, such "
+            "as scale = [0, 5]"
+        ]
+    wrong = scale_problems(scale, entry.get("covers"), entry.get("partial"))
+    return [wrong] if wrong else []
+
+
+def _problems_of_fields(entry: Mapping[str, Any]) -> list[str]:
+    """The fields that the text of a prompt lacks, and those that its target does not have."""
+    if entry["target"] not in FIELDS:
+        return []
+    required, optional = FIELDS[entry["target"]]
+    present = set(FIELD.findall(entry.get("system", "") + "\n" + entry["text"])) - set(entry.get("defaults", {}))
+
+    def braced(names: Set[str]) -> str:
+        return ", ".join("{" + name + "}" for name in sorted(names))
+
+    missing, unknown = required - present, present - required - optional
+    problems = [f"the text lacks {braced(missing)}"] if missing else []
+    if unknown:
+        known = braced(required | optional)
+        problems.append(f"unknown {braced(unknown)} (a {entry['target']} prompt has {known})")
     return problems
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -168,9 +169,8 @@ def _of_query(
         of_item = cells.setdefault(item.item_id, {})
         for run, members in ranked.items():
             rows = [one.grades[item.item_id] for one in members if item.item_id in one.grades]
-            best = max((row for row in rows if row.grade is not None), key=lambda row: row.grade or 0, default=None)
-            if best is None:
-                best = rows[0] if rows else None
+            # The first of the best grades; where all failed, the first of these.
+            best = max(rows, key=lambda row: -math.inf if row.grade is None else row.grade, default=None)
             if best is None:
                 of_item[run] = Evidence(None, "missing")
                 continue
