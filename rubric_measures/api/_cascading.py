@@ -34,7 +34,7 @@ class Second:
     condition: Condition
 
     @classmethod
-    def of(
+    def asked_for(
         cls,
         then: str | None,
         when: str | None,
@@ -42,15 +42,21 @@ class Second:
         base_url: str | Sequence[str] | None,
         model_option: Mapping[str, Any] | None,
         only_changed: bool,
-    ) -> Second:
-        """The second model of some settings; the calls are those of the first, but for endpoint and backend.
+    ) -> Second | None:
+        """The second model of some settings, if there is one; the calls are those of the first, but for endpoint and
+        backend.
 
         Raises:
-            InputError: one of the two is missing, or the condition is none.
+            InputError: one of the two is missing, or the condition is none; settings have no model.
         """
         from rubric_measures.grades.panels import parse_condition
         from rubric_measures.runners.models import CallSettings
 
+        if then is None and when is None:
+            if base_url or model_option:
+                text = "there is no second model; leave its settings out"
+                raise InputError(text, settings=("then_base_url", "then_model_option", "then"))
+            return None
         if then is None or when is None:
             text = "a cascade needs a second model, and when it is asked: name both or none"
             raise InputError(text, settings=("then", "when"))

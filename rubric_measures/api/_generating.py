@@ -232,20 +232,16 @@ class _What:
             raise InputError("several models are for synthetic queries; name one", settings=("model", "target"))
         if self.from_documents and self.target != "nuggets":
             raise InputError("nuggets are made from documents, nothing else", settings=("from_documents", "target"))
-        ignored = {
-            "queries": synthetic and self.queries,
-            "from_documents": synthetic and self.from_documents,
-            "passages": not synthetic and self.passages,
-            "examples": not synthetic and self.examples,
-            "quota": not synthetic and self.quota,
-            "qrels": self.qrels and not (self.from_documents and self.by == "judgments"),
-            "over_generate": self.over_generate and not self.from_documents,
-        }
+        ignored = ["queries", "from_documents"] if synthetic else ["passages", "examples", "quota"]
+        if not (self.from_documents and self.by == "judgments"):
+            ignored.append("qrels")
+        if not self.from_documents:
+            ignored.append("over_generate")
         words = "" if synthetic else "nuggetizer" if self.from_documents else "workbench"
         if self.program not in ("", words):
             known = f"the words of {words}" if words else "no program's words"
             raise InputError(f"program {self.program}: there are {known} for these prompts", settings=("program",))
-        if names := [name for name, given in ignored.items() if given]:
+        if names := [name for name in ignored if getattr(self, name)]:
             raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
         for name in ("limit", "max_documents", "sample_passages"):
             value = getattr(self, name)

@@ -154,10 +154,7 @@ def grade(
 
     prompts = (prompt,) if isinstance(prompt, str) else tuple(prompt)
     chosen = _Chosen(None if queries is None else [str(name) for name in queries], limit)
-    # It is written when all is done, and then it would be too late.
-    if manifest and (Path(manifest).is_dir() or not Path(manifest).parent.is_dir()):
-        text = f"the manifest {os.fspath(manifest)} cannot be written; name a file in a folder that exists"
-        raise InputError(text, settings=("manifest",))
+    _check_manifest(manifest)
     manifest = _beside(output, manifest, ".manifest.json")
     calls["cache"] = cache = _beside(output, calls.get("cache"), ".cache.sqlite")
     scripted = [str(name).removeprefix("scripted:") for name in (model, then) if str(name).startswith("scripted:")]
@@ -182,12 +179,7 @@ def grade(
         _note_missing(made, prompts)
     change = _change(bank, made, old_bank, only_changed)
     asked = CallSettings(model, **calls).make()
-    second = None
-    if then is not None or when is not None:
-        second = Second.of(then, when, calls, then_base_url, then_model_option, only_changed)
-    elif then_base_url or then_model_option:
-        settings_of_then = ("then_base_url", "then_model_option", "then")
-        raise InputError("there is no second model; leave its settings out", settings=settings_of_then)
+    second = Second.asked_for(then, when, calls, then_base_url, then_model_option, only_changed)
     greedy = temperature == 0 and "temperature" not in (option or {})
     if replicates > 1 and greedy and shuffle_seed is None:
         raise InputError(
@@ -288,6 +280,13 @@ def _say_kept(report: GradingReport, is_kept: bool, then: str) -> None:
     elif _calls_kept(report):
         text = "%d calls of this run are lost: name a cache to keep them"
         _LOG.warning(text, _calls_kept(report), extra={"settings": ("cache",)})
+
+
+def _check_manifest(manifest: _File | None) -> None:
+    """Refuses a file that cannot be written: it is written when all is done, and then it would be too late."""
+    if manifest and (Path(manifest).is_dir() or not Path(manifest).parent.is_dir()):
+        text = f"the manifest {os.fspath(manifest)} cannot be written; name a file in a folder that exists"
+        raise InputError(text, settings=("manifest",))
 
 
 def _beside(output: _File | None, named: _File | None, ending: str) -> str | None:

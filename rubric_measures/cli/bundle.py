@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.cli.inputs import add_grade_options, grade_choices
+from rubric_measures.cli.inputs import add_grade_options, grade_choices, passed
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -43,10 +43,7 @@ def run(options: argparse.Namespace) -> int:
         options.board,
         options.graded,
         options.runs,
-        bank=options.bank,
-        qrels=options.qrels,
-        also=options.also,
-        texts=options.texts,
+        **passed(options, "bank", "qrels", "also", "texts"),
         **({} if options.on_failed is None else {"on_failed": options.on_failed}),
         **grade_choices(options),
     )

@@ -6,7 +6,14 @@ import argparse
 import sys
 
 from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.inputs import NamedNumber, add_grade_options, add_places_option, grade_choices, keep_inputs
+from rubric_measures.cli.inputs import (
+    NamedNumber,
+    add_grade_options,
+    add_places_option,
+    grade_choices,
+    keep_inputs,
+    passed,
+)
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -68,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     combined = api.combine(
         options.graded,
         chosen.pop("llm") or (),
-        **{name: getattr(options, name) for name in _PASSED},
+        **passed(options, *_PASSED),
         cutoff=None if options.cutoff is None else tuple(options.cutoff),
         runs=options.runs,
         **chosen,

@@ -14,6 +14,7 @@ from rubric_measures.cli.inputs import (
     add_test_options,
     chosen_smallest,
     keep_inputs_of,
+    passed,
 )
 from rubric_measures.formats.leaderboards import FORMS
 from rubric_measures.meta_evaluation.comparison_tables import comparison_report
@@ -49,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 when queries or tests are missing."""
     keep_inputs_of(options, *options.scores)
-    compared = api.compare(
-        *options.scores, smallest=chosen_smallest(options), **{name: getattr(options, name) for name in _PASSED}
-    )
+    compared = api.compare(*options.scores, smallest=chosen_smallest(options), **passed(options, *_PASSED))
     if options.plot is not None:
         compared.plot(options.plot)
     (comparison,) = compared.values()

@@ -56,26 +56,15 @@ examples:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures import api
-    from rubric_measures.cli.inputs import grade_choices
+    from rubric_measures.cli.inputs import grade_choices, passed
     from rubric_measures.corpora.overwriting import keep_inputs
 
     keep_inputs(options.output, options.bank, *options.answers)
     api.convert(
         options.inputs,
         options.output,
-        to=options.to,
-        source=options.source,
-        add_run=options.add_run,
-        add_qrels=options.add_qrels,
-        collection=options.collection,
-        bank=options.bank,
-        label=options.label,
-        rel=options.rel,
-        depth=options.depth,
-        grader=options.grader,
-        run=options.run,
-        answers=options.answers,
-        unknown_labels=options.unknown_labels,
+        **passed(options, "to", "source", "add_run", "add_qrels", "collection", "bank", "label", "rel", "depth"),
+        **passed(options, "grader", "run", "answers", "unknown_labels"),
         **grade_choices(options),
     )
     return 0

@@ -14,7 +14,7 @@ from ir_measures.util import Metric
 from rubric_measures import api
 from rubric_measures.base.errors import InputError, escaped, naming
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.cli.inputs import add_grade_options, add_label_option, add_places_option, grade_choices
+from rubric_measures.cli.inputs import add_grade_options, add_label_option, add_places_option, grade_choices, passed
 
 __all__ = ["HELP", "add_arguments", "run"]
 
@@ -51,10 +51,7 @@ def run(options: argparse.Namespace) -> int:
             options.run,
             options.measures,
             options.bank,
-            provider=options.provider,
-            facets=options.facets,
-            on_failed=options.on_failed,
-            unknown_labels=options.unknown_labels,
+            **passed(options, "provider", "facets", "on_failed", "unknown_labels"),
             **grade_choices(options),
         )
     # So that a full disk names the output.

@@ -52,6 +52,7 @@ __all__ = [
     "keep_inputs",
     "keep_inputs_of",
     "loaded_grades",
+    "passed",
     "progress",
     "review_of",
     "wanted_of",
@@ -218,10 +219,15 @@ def bank_of(options: argparse.Namespace) -> TestBank | None:
     return None if options.bank is None else api.load_bank(options.bank)
 
 
+def passed(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Options that a function of the library takes by the same names."""
+    return {name: getattr(options, name) for name in names}
+
+
 def grade_choices(options: argparse.Namespace) -> dict[str, Any]:
     """The parameters of `load` that say which grades count."""
     names = ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors", "scale", "grade")
-    return {name: getattr(options, name) for name in names}
+    return passed(options, *names)
 
 
 def loaded_grades(path: str, options: argparse.Namespace) -> Grades:

@@ -28,6 +28,7 @@ from rubric_measures.cli.inputs import (
     keep_inputs,
     keep_inputs_of,
     loaded_grades,
+    passed,
     progress,
     review_of,
 )
@@ -151,17 +152,14 @@ def run(options: argparse.Namespace) -> int:
         # The scores come first, and these look at the rankings again.
         for path in runs or ():
             check_readable_twice(path)
-    units = {"facets": options.facets, "per_facet": options.per_facet, "compat": options.compat}
+    units = passed(options, "facets", "per_facet", "compat")
     with naming(*([] if runs else [options.graded])):
         board = api.score(
             grades,
             runs,
             measures,
-            qrels=options.qrels,
             overall=not options.no_overall,
-            length=options.length,
-            present=options.present,
-            summary=options.summary,
+            **passed(options, "qrels", "length", "present", "summary"),
             watch=progress,
             notes=False,
             **units,
@@ -178,18 +176,9 @@ def run(options: argparse.Namespace) -> int:
 
         more = api.report(
             board,
-            intervals=options.intervals,
-            level=options.level,
-            baseline=options.baseline,
-            groups=options.groups,
+            **passed(options, "intervals", "level", "baseline", "groups", "assessor_scores", "assessor_form"),
+            **passed(options, "correction", "test", "alpha", "rounds", "seed"),
             checks=api.check(board, grades, runs, **units) if options.checks else None,
-            assessor_scores=options.assessor_scores,
-            assessor_form=options.assessor_form,
-            correction=options.correction,
-            test=options.test,
-            alpha=options.alpha,
-            rounds=options.rounds,
-            seed=options.seed,
             smallest=chosen_smallest(options),
         )
         _say_report(more, board)
@@ -222,7 +211,7 @@ def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
     """Draws the board, where that is asked for."""
     if options.plot is not None:
         drawn = ("baseline", "level", "correction", "test", "alpha", "rounds", "seed")
-        board.plot(options.plot, options.plot_kind, **{name: getattr(options, name) for name in drawn}, **of)
+        board.plot(options.plot, options.plot_kind, **passed(options, *drawn), **of)
 
 
 def _weight(text: str) -> tuple[str, float]:

@@ -99,15 +99,7 @@ def pool(
     segments += [AnswerSegment(answer.query_id, answer.run_id, 1, "") for answer in answers if not answer.words]
     _check_names([run.run_id for run in runs], {segment.run_id for segment in segments})
     spaced = spaced_ids({answer.query_id for answer in answers} if queries is None else set(queries))
-    labels: dict[str, dict[str, float]] = {}
-    for row in judgments:
-        of_query = labels.setdefault(spaced.get(row.query_id, row.query_id), {})
-        if of_query.setdefault(row.doc_id, row.relevance) != row.relevance:
-            raise InputError(
-                f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; "
-                "judgments of items cannot be pooled, give one label a document",
-                settings=("judgments",),
-            )
+    labels = _labels_of(judgments, spaced)
     found: dict[str, _Pool] = {}
     repeated = [segment for segment in segments if not _add_segment(found.setdefault(segment.query_id, {}), segment)]
     if repeated:
@@ -119,16 +111,7 @@ def pool(
             repeated[0].run_id,
             repeated[0].query_id,
         )
-    wanted: dict[str, dict[str, list[RankingEntry]]] = {}
-    for run in runs:
-        for written, ranking in run.rankings.items():
-            query_id = spaced.get(written, written)
-            members = wanted.setdefault(query_id, {})
-            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
-                if isinstance(doc_id, Gap):
-                    continue
-                place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
-                members.setdefault(doc_id, []).append(place)
+    wanted = _retrieved(runs, depth, spaced)
     if judged:
         for query_id, of_query in labels.items():
             answered = found.get(query_id, {})
@@ -141,6 +124,34 @@ def pool(
             "the runs need a collection with the texts of their documents; name one", settings=("collection",)
         )
     return _groups(order, found, wanted, labels, docs or {}, missing, titles)
+
+
+def _labels_of(judgments: Iterable[Qrel], spaced: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Query -> document -> label."""
+    labels: dict[str, dict[str, float]] = {}
+    for row in judgments:
+        of_query = labels.setdefault(spaced.get(row.query_id, row.query_id), {})
+        if of_query.setdefault(row.doc_id, row.relevance) != row.relevance:
+            raise InputError(
+                f"document {row.doc_id!r} has two judgments for query {row.query_id!r}; "
+                "judgments of items cannot be pooled, give one label a document",
+                settings=("judgments",),
+            )
+    return labels
+
+
+def _retrieved(runs: Iterable[Run], depth: int, spaced: Mapping[str, str]) -> dict[str, dict[str, list[RankingEntry]]]:
+    """Query -> document among the first `depth` of a run -> its places."""
+    wanted: dict[str, dict[str, list[RankingEntry]]] = {}
+    for run in runs:
+        for written, ranking in run.rankings.items():
+            query_id = spaced.get(written, written)
+            members = wanted.setdefault(query_id, {})
+            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
+                if not isinstance(doc_id, Gap):
+                    place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
+                    members.setdefault(doc_id, []).append(place)
+    return wanted
 
 
 def _check_names(run_ids: Sequence[str], answering: set[str]) -> None:

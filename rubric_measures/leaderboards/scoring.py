@@ -413,34 +413,14 @@ class Scoring:
         inputs = self.inputs.read()
         if self.best is not None:
             self.rows[OVERALL] = self.best
-        values: dict[str, dict[str, dict[str, float | None]]] = {}
-        cells: dict[str, dict[str, Cell]] = {}
         rows = self._with_known_best(self.rows)
-        for run_id, row in sorted(rows.items()):
-            # All columns have the same queries; that of a best score that nobody knows has none.
-            queries = sorted(next(filter(None, row.columns), {}))
-            by_query = [{query_id: column[query_id] for query_id in queries if column} for column in row.columns]
-            values[run_id] = dict(zip(self.names, by_query, strict=True))
-            columns = list(map(row.in_order, by_query, self.plan.computations))
-            cells[run_id] = {
-                name: with_failures(
-                    make_cell(column.values(), row.tallies[which], measure),
-                    column if run_id != OVERALL else {},
-                    failures,
-                    row.tallies[which],
-                    measure,
-                )
-                for name, column, failures, which, measure in zip(
-                    self.names, columns, row.failures, self.plan.needs, self.plan.measures, strict=True
-                )
-            }
+        values = {run_id: self._by_query(row) for run_id, row in sorted(rows.items())}
+        cells = {run_id: self._cells(run_id, rows[run_id], of_run.values()) for run_id, of_run in values.items()}
         if not self.is_on_failed_given and any(cell.failed for row in cells.values() for cell in row.values()):
             refuse_many_failed(cells)
-        dropped = sum(row.dropped for row in rows.values())
-        if dropped:
+        if dropped := sum(row.dropped for row in rows.values()):
             note_dropped(dropped)
-        lost = sum(row.lost_penalties for row in rows.values())
-        if lost:
+        if lost := sum(row.lost_penalties for row in rows.values()):
             note_lost_penalties(lost, max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties))
         return Leaderboard(
             self.names,
@@ -454,6 +434,28 @@ class Scoring:
             inputs=inputs,
             by_file_order={run_id: self._by_file_order(row) for run_id, row in rows.items() if row.in_file_order},
         )
+
+    def _by_query(self, row: RunRow) -> dict[str, dict[str, float | None]]:
+        """Measure -> query -> value, sorted by query."""
+        # All columns have the same queries; that of a best score that nobody knows has none.
+        queries = sorted(next(filter(None, row.columns), {}))
+        columns = [{query_id: column[query_id] for query_id in queries if column} for column in row.columns]
+        return dict(zip(self.names, columns, strict=True))
+
+    def _cells(self, run_id: str, row: RunRow, by_query: Iterable[Mapping[str, float | None]]) -> dict[str, Cell]:
+        columns = map(row.in_order, by_query, self.plan.computations)
+        return {
+            name: with_failures(
+                make_cell(column.values(), row.tallies[which], measure),
+                column if run_id != OVERALL else {},
+                failures,
+                row.tallies[which],
+                measure,
+            )
+            for name, column, failures, which, measure in zip(
+                self.names, columns, row.failures, self.plan.needs, self.plan.measures, strict=True
+            )
+        }
 
     def _by_file_order(self, row: RunRow) -> dict[str, float | None]:
         """The means of a run with ties in the order of the file."""
