@@ -494,6 +494,8 @@ def load(
             return Grades(read.queries, on_failed, read.source)
     path = os.fspath(source)
     content = content_of(path)
+    # A name that is nothing is said first.
+    judgments = judgments_of(path) if content == "dataset" else []
     if content != "assignments":
         _refuse_unknown_labels(path, unknown_labels)
     if content == "records":
@@ -521,7 +523,7 @@ def load(
             if error.line != 1:
                 raise
             raise _refused(_named(error, path), "holds no grades", _SCORED) from None
-    return build_grades(judgments_of(path), known_bank, **counted)
+    return build_grades(judgments, known_bank, **counted)
 
 
 def loaded(grades: Gradable) -> Grades:

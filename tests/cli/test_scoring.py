@@ -179,6 +179,7 @@ BAD: list[tuple[str, list[str], str]] = [
         ["evaluate", "nowhere.txt", "alpha.run", "AP"],
         "nowhere.txt: no such file, and no such ir_datasets",
     ),
+    ("no such file of a grader", ["leaderboard", "nowhere.gz", "--llm", "gpt"], "nowhere.gz: no such file, and no"),
     ("no such run", ["evaluate", "qrels.txt", "nowhere.run", "AP"], "nowhere.run: cannot be read"),
     ("empty run", ["evaluate", "qrels.txt", "empty", "AP"], "empty: is empty"),
     ("empty records", ["leaderboard", "empty"], "empty: is empty"),
