@@ -210,12 +210,6 @@ class Board(Leaderboard):
                 "%d values are not scored: the grades of all their items failed, or no item has a positive weight",
                 unscored,
             )
-        low = [
-            (cell.coverage, run)
-            for run, row in self.cells.items()
-            for cell in row.values()
-            if cell.coverage is not None and run != OVERALL
-        ]
         for measure in self.measures if self.by_file_order else ():
             tops = tied_top(self, measure)
             if tops is not None:
@@ -223,8 +217,9 @@ class Board(Leaderboard):
                     "%s: ties decide the first ranks: %s by document id, and %s in the order of the files",
                     *(measure, *(", ".join(top) for top in tops)),
                 )
-        if low and min(low)[0] < 1:
-            share, run = min(low)
+        shares = ((cell.coverage, run) for run, row in self.cells.items() for cell in row.values() if run != OVERALL)
+        share, run = min(((share, run) for share, run in shares if share is not None), default=(1.0, ""))
+        if share < 1:
             log.info("grades exist for %.1f %% of what the least covered run (%s) needs", 100 * share, run)
 
     def _note_failed(self, count: int) -> None:

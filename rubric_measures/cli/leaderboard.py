@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures import api
@@ -35,7 +35,9 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.measures.scoring import note_labels, parse_measures
 
 if TYPE_CHECKING:
+    from rubric_measures.api import Board
     from rubric_measures.base.tables import Report
+    from rubric_measures.grades.compiled import Grades
     from rubric_measures.leaderboards.board import Leaderboard
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
     from rubric_measures.verification.page_parts import Review
@@ -170,21 +172,7 @@ def run(options: argparse.Namespace) -> int:
         about = {"baseline": options.baseline, "level": options.level, "notes": notes, "review": address}
         api.write_report(options.report, board, grades, runs, **about)
     _plot(options, board, grades=grades, runs=runs)
-    if is_asked_for(options):
-        # Means alone need neither numpy nor scipy.
-        from rubric_measures.meta_evaluation.comparison_tables import report_of
-
-        more = api.report(
-            board,
-            **passed(options, "intervals", "level", "baseline", "groups", "assessor_scores", "assessor_form"),
-            **passed(options, "correction", "test", "alpha", "rounds", "seed"),
-            checks=api.check(board, grades, runs, **units) if options.checks else None,
-            smallest=chosen_smallest(options),
-        )
-        _say_report(more, board)
-        report = report_of(more, chosen_places(options))
-    else:
-        report = _report(board, options)
+    report = _report(board, options) if not is_asked_for(options) else _full_report(board, grades, options, units)
     with atomic_writer(options.output) as stream:
         # At once, so that nothing is printed where a name cannot be.
         stream.write("".join(render(report, options.output_format)))
@@ -194,6 +182,21 @@ def run(options: argparse.Namespace) -> int:
     note_labels(one for one in parse_measures(measures) if str(one) not in board.measures)
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return gated(gates, board, 0 if board.is_complete else 1)
+
+
+def _full_report(board: Board, grades: Grades, options: argparse.Namespace, units: Mapping[str, Any]) -> Report:
+    """The board with intervals, tests and checks; means alone need neither numpy nor scipy."""
+    from rubric_measures.meta_evaluation.comparison_tables import report_of
+
+    more = api.report(
+        board,
+        **passed(options, "intervals", "level", "baseline", "groups", "assessor_scores", "assessor_form"),
+        **passed(options, "correction", "test", "alpha", "rounds", "seed"),
+        checks=api.check(board, grades, options.runs or None, **units) if options.checks else None,
+        smallest=chosen_smallest(options),
+    )
+    _say_report(more, board)
+    return report_of(more, chosen_places(options))
 
 
 def _check_report(options: argparse.Namespace) -> Review | None:

@@ -6,7 +6,7 @@ import logging
 import math
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -235,10 +235,10 @@ def _value(token: object, name: str, line: int, where: str = "value") -> float:
 
 def _from_long(text: str, name: str, form: Form | None, known: Known) -> Iterator[tuple[int, Score]]:
     lines = [(number, row) for number, line in enumerate(text.split("\n"), 1) if (row := columns_of(line))]
-    named = [row[2] for _, row in lines if len(row) == 3 and row[:2] == ["runid", ALL]]
-    lines = [(number, row) for number, row in lines if len(row) != 3 or row[:2] != ["runid", ALL]]
-    if len(set(named)) > 1:
-        problem = f"holds several runs ({', '.join(sorted(set(named))[:5])}); give each run a file of its own"
+    named = {row[2] for _, row in lines if _names_run(row)}
+    lines = [(number, row) for number, row in lines if not _names_run(row)]
+    if len(named) > 1:
+        problem = f"holds several runs ({', '.join(sorted(named)[:5])}); give each run a file of its own"
         raise FormatError(problem, path=name)
     if lines and (said := long_header(lines[0][1])):
         if form not in (None, said):
@@ -254,7 +254,7 @@ def _from_long(text: str, name: str, form: Form | None, known: Known) -> Iterato
             problem = f"has {len(row)} columns; expected {len(columns)}: {' '.join(columns)}"
             raise FormatError(problem, path=name, line=number)
     place = {column: columns.index(column) for column in columns}
-    alone = named[0] if named else run_name_of(name)
+    alone = named.pop() if named else run_name_of(name)
     texts = _text_measures([row for _, row in lines], place["measure"], place["value"])
     left_out = 0
     for number, row in lines:
@@ -266,6 +266,11 @@ def _from_long(text: str, name: str, form: Form | None, known: Known) -> Iterato
         yield number, Score(run, row[place["measure"]], row[place["topic"]], value)
     if left_out:
         _LOG.warning("%s: %d lines of %d text measures were left out", name, left_out, len(texts))
+
+
+def _names_run(row: Sequence[str]) -> bool:
+    """Whether a line of trec_eval says of which run all others are."""
+    return len(row) == 3 and [*row[:2]] == ["runid", ALL]
 
 
 def _text_measures(rows: Sequence[Sequence[str]], measure: int, value: int) -> set[str]:
@@ -336,30 +341,37 @@ def _from_table(text: str, name: str, form: Form) -> Iterator[tuple[int, Score]]
         if len(row) != len(header):
             problem = f"has {len(row)} cells, the header {len(header)}; expected one for each, cut at tabs or commas"
             raise FormatError(problem, path=name, line=number)
-    if form == "workbench":
-        measures = {column: column + 2 for column in range(1, len(header) - 2) if header[column + 1] == "+/-"}
-        coverages: dict[int, int] = {}
-    else:
-        extra = {title: column for column, title in enumerate(header) if title.startswith(_BESIDE)}
-        plain = [column for column in range(len(header)) if header[column] not in extra and column not in (run, topic)]
-        numeric = [column for column in plain if any(is_number(row[column]) for row in rows)]
-        if len(numeric) < len(plain):
-            _LOG.warning("%s: %d columns without any number were left out", name, len(plain) - len(numeric))
-        measures = {column: extra.get(f"stderr:{header[column]}", 0) for column in numeric}
-        coverages = {column: extra.get(f"coverage:{header[column]}", 0) for column in numeric}
+    beside = {column: (column + 2, 0) for column in range(1, len(header) - 2) if header[column + 1] == "+/-"}
+    if form != "workbench":
+        beside = _measures_of(header, rows, {run, topic}, name)
     empty = 0
     for number, row in lines[1:]:
-        for column, error in measures.items():
+        for column, (error, coverage) in beside.items():
             if _is_empty(row[column]):
                 empty += 1
                 continue
             value = _value(row[column], name, number, header[column])
             spread = _optional(row, error, name, number, header)
-            share = _optional(row, coverages.get(column, 0), name, number, header)
+            share = _optional(row, coverage, name, number, header)
             query_id = ALL if topic is None else row[topic]
             yield number, Score(row[run], header[column], query_id, value, spread, share)
     if empty:
         _LOG.warning("%s: %d empty cells were left out", name, empty)
+
+
+def _measures_of(
+    header: Sequence[str], rows: Sequence[Sequence[str]], ids: Set[int | None], name: str
+) -> dict[int, tuple[int, int]]:
+    """Column of a measure -> those of its standard error and of its coverage, 0 where there is none."""
+    extra = {title: column for column, title in enumerate(header) if title.startswith(_BESIDE)}
+    plain = [column for column in range(len(header)) if header[column] not in extra and column not in ids]
+    numeric = [column for column in plain if any(is_number(row[column]) for row in rows)]
+    if len(numeric) < len(plain):
+        _LOG.warning("%s: %d columns without any number were left out", name, len(plain) - len(numeric))
+    return {
+        column: (extra.get(f"stderr:{header[column]}", 0), extra.get(f"coverage:{header[column]}", 0))
+        for column in numeric
+    }
 
 
 def _is_empty(cell: str) -> bool:

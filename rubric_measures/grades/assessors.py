@@ -173,19 +173,17 @@ def grades_by_assessors(
     sets: list[ItemGradeSet] = []
     for number, entry in enumerate(entries):
         grades, _ = items_of_set(entry)
-        kept = {
-            item_id: grade
-            for item_id, grade in grades.items()
-            if (items is None or item_id in items) and item_id not in stale.get(number, ())
-        }
-        if kept:
-            sets.append(entry)
-            by_assessor.setdefault(entry.llm, {}).update(kept)
-            if is_adjudication(entry):
-                settled.update((item_id, (entry.llm, grade)) for item_id, grade in kept.items())
-            for item_id, reason in entry.answers:
-                if item_id in kept:
-                    said.setdefault(item_id, {})[entry.llm] = reason
+        left_out = (grades.keys() - items.keys() if items is not None else set()) | stale.get(number, set())
+        kept = {item_id: grade for item_id, grade in grades.items() if item_id not in left_out}
+        if not kept:
+            continue
+        sets.append(entry)
+        by_assessor.setdefault(entry.llm, {}).update(kept)
+        if is_adjudication(entry):
+            settled.update((item_id, (entry.llm, grade)) for item_id, grade in kept.items())
+        for item_id, reason in entry.answers:
+            if item_id in kept:
+                said.setdefault(item_id, {})[entry.llm] = reason
     of_items: dict[str, list[float]] = {}
     for grades in by_assessor.values():
         for item_id, grade in grades.items():
@@ -196,8 +194,7 @@ def grades_by_assessors(
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
     places = {(entries[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
     left = sum(item_id not in by_assessor.get(assessor, {}) for assessor, item_id in places)
-    decided = {item_id: grade for item_id, (_, grade) in settled.items()}
-    return AssessorGrades(of_items, reasons, sets, by_assessor, left, decided)
+    return AssessorGrades(of_items, reasons, sets, by_assessor, left, {name: one[1] for name, one in settled.items()})
 
 
 def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | None) -> dict[int, set[str]]:

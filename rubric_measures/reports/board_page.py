@@ -203,15 +203,7 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
         for run, flag in query.flags.items():
             orders.setdefault(flag, []).append(run)
         flagged += [f"{here} {_of(runs)}: <q>{text(flag)}</q>" for flag, runs in orders.items()]
-        for run in report.runs:
-            if (
-                run not in query.answers
-                if query.owners
-                else all(query.cells[item.item_id][run].status == "missing" for item in query.items) and query.items
-            ):
-                silent.append(f"{here} {_of([run])}: no answer")
-            elif run in query.answers and not query.answers[run].strip():
-                silent.append(f"{here} {_of([run])}: the answer is empty")
+        silent += [f"{here} {_of([run])}: {said}" for run in report.runs if (said := _silence(query, run))]
     nobody.sort(key=lambda one: one[0])
     separating.sort(key=lambda one: one[:2])
     what = "No run covers them" if several else "They are not covered"
@@ -229,6 +221,14 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
         flagged,
     )
     yield "Empty and missing answers", "They score 0.", silent
+
+
+def _silence(query: QueryEvidence, run: str) -> str:
+    """That a run has no answer, or an empty one; empty where it has one."""
+    missing = (query.cells[item.item_id][run].status == "missing" for item in query.items)
+    if run not in query.answers if query.owners else query.items and all(missing):
+        return "no answer"
+    return "" if query.answers.get(run, "?").strip() else "the answer is empty"
 
 
 def _of(runs: Sequence[str]) -> str:
