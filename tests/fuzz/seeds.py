@@ -101,6 +101,16 @@ _REQUESTS = [
     }
     for query in (1, 2)
 ]
+_METADATA = """tag: {run}
+actor: {{team: lab}}
+method:
+  automatic: true
+  retrieval:
+  - name: bm25
+    k1: 0.9
+  generation:
+    llm: openai/gpt-4o
+"""
 _NUGGET_BANK = {
     "query_id": "q1",
     "format_version": "v3",
@@ -318,6 +328,9 @@ def make_seeds(folder: Path) -> None:
     write("argue.jsonl", _lines([_argue("a", True), _argue("b", False)]))
     write("rubrics.jsonl", _lines(_RUBRICS))
     write("requests.jsonl", _lines(_REQUESTS))
+    write("ir-metadata.yml", _METADATA.format(run="bm25"))
+    header = "".join(f"# {line}\n" for line in _METADATA.format(run="tfidf").splitlines())
+    write("annotated.run", f"# ir_metadata.start\n{header}# ir_metadata.end\n{Path('tfidf.run').read_text()}")
     write("topics.jsonl", _lines(_TOPICS))
     write("tqa.json", json.dumps(_TQA, indent=1))
     write("games.jsonl", _lines(_GAMES))
