@@ -134,7 +134,7 @@ def _edited(snapshot: Snapshot, state: ItemState, event: Event) -> ItemState:
 
 def _known(snapshot: Snapshot, item: RubricItem, key: str, history: Sequence[Version]) -> Sequence[Version]:
     """The history of an item, after that of the one that had its words before, whose grades it has again."""
-    old = snapshot.items.get(item.item_id)
+    old = snapshot.first_at(item.query_id, item.item_id)
     return history if old is None or old.key == key else (*old.history, *history)
 
 
@@ -150,7 +150,7 @@ def _needs_grades(history: Sequence[Version], item: RubricItem) -> bool:
 
 def _refuse_twin(snapshot: Snapshot, item: RubricItem, key: str) -> None:
     for state in snapshot.items.values():
-        if state.key != key and state.item.item_id == item.item_id and not state.retired:
+        if state.key != key and state.place == (item.query_id, item.item_id) and not state.retired:
             raise InputError(f"query {item.query_id!r} has an item with this text already: {item.text!r}")
 
 
@@ -162,11 +162,11 @@ def _insert(snapshot: Snapshot, event: Event, items: Sequence[RubricItem], behin
         if item.item_id in {state.item.item_id for state in made.values()}:
             raise InputError(f"two items have the same text: {item.text!r}")
         version = Version(event.event_id, event.assessor, event.time, what, item)
-        old = snapshot.items.get(item.item_id)
+        old = snapshot.first_at(item.query_id, item.item_id)
         # Grades of the words that the bank's file had are in the records, whatever became of the item since.
         regrade = _needs_grades((*(old.history if old else ()), version), item)
         if old is None or (old.retired and old.item.item_id == item.item_id):
-            key, history = item.item_id, (*(old.history if old else ()), version)
+            key, history = old.key if old else snapshot.free_key(item), (*(old.history if old else ()), version)
             snapshot.items.pop(key, None)
         else:
             # The key belongs to an item that has other words by now.
@@ -213,7 +213,9 @@ def edited_entries(
         head = heads.get((query_id, entry.facet_id)) or by_query.get(query_id)
         if head is not None:
             fields |= head.model_dump(exclude_unset=True, exclude={"items", "query_id", "facet_id", "facet_text"})
-        fields["items"] = [_written(item, items.get((query_id, state.key)), state, stale) for item, state in members]
+        fields["items"] = [
+            _written(item, items.get((query_id, state.first_id)), state, stale) for item, state in members
+        ]
         left = _left(query_id, bank, now, by_query.get(query_id))
         if left and all(other.query_id != query_id for other in made):
             # Grades of these ids are stale, also where a query has none of its old items left.
@@ -225,7 +227,7 @@ def edited_entries(
 def _written(item: BankItem, old: BankItem | None, state: ItemState, stale: Collection[tuple[str, str]]) -> BankItem:
     """An item as it stands now, with what the file said beside it, who edited it last, and a mark for new grades."""
     if state.version == 0 and old is not None:
-        return old if (state.item.query_id, state.key) in stale else _unmarked(old)
+        return old if (state.item.query_id, state.first_id) in stale else _unmarked(old)
     last = state.history[-1]
     earlier = old.info if old is not None and isinstance(old.info, dict) else {}
     info = {name: said for name, said in earlier.items() if name != "same_as"}

@@ -109,7 +109,8 @@ class ItemState:
     """An item with its history.
 
     Attributes:
-        key: the id under which the item first appeared; stays when the item's id changes with its text.
+        key: the id under which the item first appeared; stays when the item's id changes with its text. Where an
+            item of another query has that id, the query stands before it.
         item: as it stands now.
         retired: whether it left the bank.
         regrade: whether grades must be made anew: the text or the gold answers changed, in this review or an earlier
@@ -133,6 +134,11 @@ class ItemState:
         """The item as the bank's file has it; None where assessors made it."""
         first = self.history[0]
         return first.item if first.version == 0 else None
+
+    @property
+    def first_id(self) -> str:
+        """The id that the item has in the bank's file; its key where assessors made it."""
+        return self.key if self.original is None else self.original.item_id
 
     @property
     def waits(self) -> bool:
@@ -171,6 +177,18 @@ class Snapshot:
                 members.setdefault(state.item.query_id, []).append(state.item)
         texts = {query_id: tuple(items) for query_id, items in members.items()}
         return TestBank(texts, original.query_texts, original.facet_texts)
+
+    def first_at(self, query_id: str, item_id: str) -> ItemState | None:
+        """The item that first appeared under this id of this query; None where there is none."""
+        for key in (item_id, f"{query_id} {item_id}"):
+            state = self.items.get(key)
+            if state is not None and state.item.query_id == query_id:
+                return state
+        return None
+
+    def free_key(self, item: RubricItem) -> str:
+        """The key of an item that first appears: ids need only be unique in their query."""
+        return item.item_id if item.item_id not in self.items else f"{item.query_id} {item.item_id}"
 
     def live(self) -> dict[tuple[str, str], ItemState]:
         """(query_id, item_id) -> the items that are in the bank now."""

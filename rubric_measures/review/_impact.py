@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
@@ -228,6 +228,8 @@ class Scores:
             {doc_id: {} for doc_id in docs},
             self.material.scale,
         )
+        if query is not None:
+            compiled = replace(compiled, answers=query.record.grades.answers)
         earlier = self._earlier.get(query_id, {})
         changed, known = (
             sum(before.get(place) != final for place, final in given.items() if place[1] in ids)
@@ -242,10 +244,7 @@ def impact_of(scores: Scores, snapshot: Snapshot) -> list[Impact]:
     if not scores.run_ids:
         return []
     items_before = len(scores.material.bank)
-    left_out = set(after.waiting)
-    counted = [
-        state.item for state in snapshot.items.values() if not state.retired and state.item.item_id not in left_out
-    ]
+    counted = [state.item for state in snapshot.items.values() if not (state.retired or state.waits)]
     queries = scores.material.bank.items.keys() | {state.item.query_id for state in snapshot.items.values()}
     without = len(queries - {item.query_id for item in counted})
     found = []

@@ -39,7 +39,8 @@ def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str,
     for item in bank:
         waits = (item.query_id, item.item_id) in waiting
         first = Version(0, "", "", "in the file", item, waits)
-        snapshot.items[item.item_id] = ItemState(item.item_id, item, False, waits, (first,))
+        key = snapshot.free_key(item)
+        snapshot.items[key] = ItemState(key, item, False, waits, (first,))
     for event in events:
         if event.event_id in undone or event.kind == "undo":
             continue

@@ -68,7 +68,7 @@ def _what(state: ItemState, first: RubricItem) -> str:
 
 def words_of(snapshot: Snapshot, cell: CellKey, otherwise: str) -> str:
     """The words of a cell's item as the bank has them now; `otherwise` where no item of the bank has its id."""
-    state = snapshot.items.get(cell.item_id)
+    state = snapshot.first_at(cell.query_id, cell.item_id)
     if state is None or state.retired or state.place != (cell.query_id, cell.item_id):
         return otherwise
     return state.item.text or otherwise

@@ -20,6 +20,8 @@ from rubric_measures.review.store import ReviewStore
 __all__ = ["DEFAULT_MEASURES", "open_review", "parse_assignments", "state_path"]
 
 DEFAULT_MEASURES = ("RubricCover@20", "RubricQrels(measure='nDCG@10')")
+# Of answers whose citations were judged.
+_OF_CITATIONS = ("SupportPrecision", "SupportRecall")
 
 
 def state_path(graded: str, state: str | None = None) -> str:
@@ -47,7 +49,8 @@ def open_review(
         graded: the file of graded records.
         bank: the file of the test bank.
         state: see `state_path`.
-        measures: of the impact screen; None takes `DEFAULT_MEASURES`. Levels that are left out are the scale's.
+        measures: of the impact screen; None takes `DEFAULT_MEASURES`, or measures of citations where these were judged.
+            Levels that are left out are the scale's.
         wanted: the grades that are reviewed; the first grader of the file if None.
         assessor: who works here when the browser does not say.
         blind: the grader's grade is hidden until the assessor has given theirs.
@@ -65,6 +68,8 @@ def open_review(
     # An export reads the bank once more, for what no item holds.
     check_readable_twice(os.fspath(bank))
     material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
+    if not measures and any(query.record.grades.answers for query in material.queries.values()):
+        asked = parse_measures(_OF_CITATIONS)
     instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""
     assignments = parse_assignments(assign, list(material.bank.items))
     path = state_path(graded, state)

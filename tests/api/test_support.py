@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ from rubric_measures.cli import main
 from rubric_measures.conversion import convert
 from rubric_measures.formats.support_labels import read_support_labels
 from rubric_measures.records.files import load_graded
+from rubric_measures.review._events import CellKey
+from rubric_measures.review._impact import Scores, impact_of
+from rubric_measures.review._stale_items import words_of
+from rubric_measures.review.export import export_review
 from rubric_measures.review.opening import open_review
 from tests.fault_server import running
 from tests.support_data import line, write
@@ -169,6 +174,35 @@ def test_a_judge_that_knows_contradiction(tmp_path: Path, docs: str, caplog: pyt
         ["0"],
         ["-1"],
     ]
+
+
+def test_assessors_correct_pairs_of_several_queries(tmp_path: Path, docs: str) -> None:
+    second = {**report("one", SENTENCES[:3]), "metadata": {"run_id": "one", "narrative_id": "t2"}}
+    answers, out = write(tmp_path / "answers.jsonl", report("one", SENTENCES[:3]), second), tmp_path / "s.jsonl.gz"
+    assert main(["grade", "--support", answers, "--collection", docs, "--model", "lexical", "-o", str(out)]) == 0
+    bank = str(tmp_path / "bank.jsonl")
+    convert([out], bank, to="bank")
+    review = open_review(str(out), bank, state=str(tmp_path / "state.sqlite"), assessor="ada")
+    with closing(review.store) as store:
+        cell = CellKey("t2", "d2", "one/1")
+        assert words_of(store.snapshot(), cell, "") == "Tea comes from India."
+        # A third of the words, and so 1, is what the grader said.
+        store.grade("ada", cell, 2, review.material.grade(cell).grade)
+        store.decide("ada", cell, "override", 2, "It is so.")
+        store.edit("ada", "item_edit", {"key": "t2 one/0", "importance": "vital"}, {"t2 one/0": 0})
+        [precision, recall] = impact_of(Scores(review.material, review.measures), store.snapshot())
+        assert (precision.measure, precision.items_after, precision.without_items) == ("SupportPrecision", 6, 0)
+        [row] = precision.rows
+        before = rubric_measures.score(str(out), measures="SupportPrecision", notes=False).cells["one"]
+        assert row.before == before["SupportPrecision"].mean
+        assert row.after is not None and row.after > (row.before or 0)
+        assert [one.after for one in recall.rows] == [pytest.approx(row.after * 2 / 3)]
+        graded_after, bank_after = export_review(store, review.material, bank, tmp_path / "corrected").paths[:2]
+    kept = list(rubric_measures.load_bank(str(bank_after)))
+    assert [(item.query_id, item.item_id) for item in kept] == [(t, f"one/{n}") for t in ("t1", "t2") for n in range(3)]
+    assert [item.importance for item in kept] == [None, None, None, "vital", None, None]
+    corrected = rubric_measures.load(str(graded_after), assessors="override")
+    assert rubric_measures.score(corrected, notes=False).cells["one"]["SupportPrecision"].mean == row.after
 
 
 def test_a_judge_behind_an_endpoint_is_asked_once(
