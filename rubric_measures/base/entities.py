@@ -6,13 +6,16 @@ A signature says what produced a number: every setting that could change it, in 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from json import JSONEncoder
 
 __all__ = [
     "GRADE_STATUSES",
@@ -278,8 +281,12 @@ class TestBank:
             raise UnknownNameError("query", query_id, self.items, hint=hint, where=where) from None
 
 
-# Made once: json.dumps with arguments makes an encoder for each call.
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+@cache
+def _encoder() -> JSONEncoder:
+    # Made once: json.dumps with arguments makes an encoder for each call. Help needs none.
+    from json import JSONEncoder
+
+    return JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical_json(value: object) -> str:
@@ -288,7 +295,7 @@ def canonical_json(value: object) -> str:
     Raises:
         ValueError: the value holds NaN or infinity, or something that JSON cannot say.
     """
-    return _ENCODER.encode(value)
+    return _encoder().encode(value)
 
 
 def content_hash(value: object) -> str:
