@@ -61,15 +61,7 @@ def made_bank(
     if not missing:
         return kept
     source = bank_from or _usual_source(asked, missing, model)
-    lacking = [query_id for query_id in missing if query_id not in asked.references]
-    if source != "questions" and lacking:
-        count, all_of_them = len(lacking), len(missing)
-        text = f"{count} of {all_of_them} queries have no reference answer (such as {short(missing[lacking[0]])})"
-        raise InputError(f"{text}; write some, name a bank, or make it from the queries", settings=_BANK)
-    if model.partition(":")[0] == "lexical" and source != "sentences":
-        what = "finds no nuggets" if source == "references" else "asks no questions"
-        text = f"the lexical grader {what}; choose a model that can write, reference answers with their sentences, or a"
-        raise InputError(f"{text} bank", settings=("model", *_BANK))
+    _check_source(source, asked, missing, model)
     references = {query_id: asked.references[query_id] for query_id in missing if query_id in asked.references}
     if source == "sentences":
         made = reference_sentences(references, missing)
@@ -85,6 +77,18 @@ def made_bank(
         raise InputError(text, settings=_BANK)
     _LOG.info("test bank: %d items of %d queries, %s", len(made), len(missing), _MADE_FROM[source])
     return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)
+
+
+def _check_source(source: BankSource, asked: Asked, missing: Mapping[str, str], model: str) -> None:
+    lacking = [query_id for query_id in missing if query_id not in asked.references]
+    if source != "questions" and lacking:
+        text = f"{len(lacking)} of {len(missing)} queries have no reference answer (such as"
+        text += f" {short(missing[lacking[0]])}); write some, name a bank, or make it from the queries"
+        raise InputError(text, settings=_BANK)
+    if model.partition(":")[0] == "lexical" and source != "sentences":
+        what = "finds no nuggets" if source == "references" else "asks no questions"
+        text = f"the lexical grader {what}; choose a model that can write, reference answers with their sentences, or a"
+        raise InputError(f"{text} bank", settings=("model", *_BANK))
 
 
 def _usual_source(asked: Asked, missing: Mapping[str, str], model: str) -> BankSource:

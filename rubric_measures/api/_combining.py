@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.api._correlating import Scores, official_scores
@@ -164,21 +165,23 @@ def combine(
 
             if weights:
                 settings["weights"] = weights
-
-            def rest(place: int) -> Any:
-                others = [other for other in range(len(members)) if other != place]
-                # A mean is seldom equal to a grade.
-                of_others = panel_rule(
-                    "median" if by == "mean" else by, weights and [weights[other] for other in others]
-                )
-                return lambda said: of_others([said[other] for other in others])
-
+            rest = partial(_rule_of_others, by, weights, len(members))
             report = panel_report(gathered, name, outcomes, rest, levels, known, scored)
         made = with_grades(source, gathered, outcomes, name, settings)
         if output is None:
             return Combined(made, llm=name, report=report)
         write_graded(output, made)
         return Combined(None, path=os.fspath(output), llm=name, report=report)
+
+
+def _rule_of_others(by: str, weights: Sequence[float] | None, members: int, place: int) -> Any:
+    """The rule of a panel without the member at a place."""
+    from rubric_measures.grades.panels import panel_rule
+
+    others = [other for other in range(members) if other != place]
+    # A mean is seldom equal to a grade.
+    of_others = panel_rule("median" if by == "mean" else by, weights and [weights[other] for other in others])
+    return lambda said: of_others([said[other] for other in others])
 
 
 def _members(llm: Sequence[str], first: str | None, then: str | None, by: str) -> list[str]:

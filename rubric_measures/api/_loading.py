@@ -453,20 +453,15 @@ def load(
         FormatError: the file cannot be read; names file and line.
         MeasureError: rows in memory carry no items.
     """
-    chosen = {
-        "llm": llm,
-        "prompt_class": prompt_class,
-        "prompt_type": prompt_type,
-        "question_set": question_set,
-        "grade_set": grade_set,
-        "assessors": assessors,
-        "grade": grade,
+    chosen: dict[str, Any] = {
+        **{"llm": llm, "prompt_class": prompt_class, "prompt_type": prompt_type, "question_set": question_set},
+        **{"grade_set": grade_set, "assessors": assessors, "grade": grade},
     }
     known_bank = bank_of(bank)
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale_of(scale)}
 
     def of_records(records: str | Sequence[QueryPassages], called: str = "the records") -> Grades:
-        wanted = grade_filter(llm, prompt_class, prompt_type, question_set, grade_set, assessors, scale, grade)
+        wanted = grade_filter(**chosen, scale=scale)
         return RecordGrades(Records(records, known_bank, wanted, called), on_failed)
 
     if isinstance(source, PassageRecords) and source.path:
@@ -508,7 +503,7 @@ def load(
         return of_records(labelled, path)
     if content == "added":
         added = _of_added_format(path)
-        return load(added, known_bank, on_failed=on_failed, scale=scale, **chosen)  # type: ignore[arg-type]
+        return load(added, known_bank, on_failed=on_failed, scale=scale, **chosen)
     if content == "assignments":
         refuse_filters(path, {**chosen, "scale": scale}, "assigned nuggets")
         return AnswerGrades(path, known_bank, on_failed, unknown_labels)

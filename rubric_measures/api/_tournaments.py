@@ -120,10 +120,8 @@ def tournament(
     """
     from rubric_measures.pairwise import EloSettings, TournamentSettings, rate_games
 
-    named: dict[str, Any] = {
-        name: value for name, value in (("k", k), ("start", start), ("replays", replays)) if value is not None
-    }
-    named["seed"] = seed
+    of_elo = {"k": k, "start": start, "replays": replays, "seed": seed}
+    named: dict[str, Any] = {name: value for name, value in of_elo.items() if value is not None}
     is_ragdoll = compat == "ragdoll"
     elo = EloSettings(**named) if compat is None or is_ragdoll else EloSettings.compat(compat, **named)
     if prior is None:
@@ -148,12 +146,7 @@ def tournament(
         **calls,
     }
     _check(model, games, assessor_games, playing)
-    of_ragdoll = [name for name in ("per_pair", "per_agent") if playing[name] is not None]
-    if of_ragdoll and not is_ragdoll:
-        text = f"{', '.join(of_ragdoll)}: only RAGDoll draws so; compute as it does"
-        raise InputError(text, settings=(*of_ragdoll, "compat"))
-    if is_ragdoll and one_order:
-        raise InputError("RAGDoll judges each pair in one order anyway; leave it out", settings=("one_order",))
+    _check_draws(playing, is_ragdoll)
     played = [game for listed in _games(games).values() for game in listed]
     by_assessors = _games(assessor_games, assessors=True)
     if model is None:
@@ -203,6 +196,16 @@ def _check(model: str | None, games: object, assessor_games: object, playing: Ma
         raise InputError(f"playing games needs {', '.join(missing)}", settings=missing)
     if playing["save"] == "-":
         raise InputError("games are kept in a file, not on standard output", settings=("save",))
+
+
+def _check_draws(playing: Mapping[str, object], is_ragdoll: bool) -> None:
+    """Refuses draws of games that only RAGDoll makes, or does not."""
+    of_ragdoll = [name for name in ("per_pair", "per_agent") if playing[name] is not None]
+    if of_ragdoll and not is_ragdoll:
+        text = f"{', '.join(of_ragdoll)}: only RAGDoll draws so; compute as it does"
+        raise InputError(text, settings=(*of_ragdoll, "compat"))
+    if is_ragdoll and playing["one_order"]:
+        raise InputError("RAGDoll judges each pair in one order anyway; leave it out", settings=("one_order",))
 
 
 def _is_given(value: object) -> bool:
