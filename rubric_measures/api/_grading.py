@@ -386,7 +386,7 @@ def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:
 
 def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_changed: bool) -> BankChange | None:
     """What edits did to the bank, where only those are followed."""
-    from rubric_measures.formats.bank import read_bank
+    from rubric_measures.formats.bank import is_bank, read_bank
     from rubric_measures.grading import BankChange
 
     if not only_changed:
@@ -407,7 +407,11 @@ def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_chang
         return BankChange.of((), made, bank_of(old_bank))
     if os.fspath(bank) == "-":
         raise InputError("grading only what changed reads the bank twice; name a file", settings=settings)
-    return BankChange.of(read_bank(bank), made, bank_of(old_bank))
+    # Only this format has a place for what the review page notes of edits.
+    is_noted = is_bank(bank)
+    if not is_noted and old_bank is None:
+        raise InputError(f"{os.fspath(bank)}: notes no edits; name the bank before them", settings=("old_bank",))
+    return BankChange.of(read_bank(bank) if is_noted else (), made, bank_of(old_bank))
 
 
 def _documents(source: _File | None, level: int, prompt: str | None, label_set: str | None) -> dict[str, str]:

@@ -325,3 +325,18 @@ def test_a_bank_says_what_its_edits_touched(graded: Path) -> None:
     # A query without items: its grades are taken out, and the passage has none any more.
     new = regrade(folder)
     assert sets(new, 1) == [[]]
+
+
+def test_a_table_that_was_edited_by_hand_is_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head, other = "query_id,item_id,text,kind\n", "q2,1,The beta layer,nugget\n"
+    (tmp_path / "old.csv").write_text(f"{head}q1,1,The alpha river,nugget\n{other}")
+    (tmp_path / "new.csv").write_text(f"{head}q1,1,The gamma river,nugget\n{other}")
+    passages = write_lines(tmp_path / "p.jsonl", [[name, [passage(name, "d", [], {})]] for name in ("q1", "q2")])
+    old, new = str(tmp_path / "old.csv"), str(tmp_path / "new.csv")
+    graded, again = str(tmp_path / "g.jsonl.gz"), str(tmp_path / "again.jsonl.gz")
+    command = ["--model", "lexical", "-o"]
+    assert main(["grade", str(passages), "--bank", old, *command, graded]) == 0
+    assert main(["grade", graded, "--bank", new, "--only-changed", *command, again]) == 2
+    assert "new.csv: notes no edits; name the bank before them (--old-bank)" in capsys.readouterr().err
+    assert main(["grade", graded, "--bank", new, "--old-bank", old, "--only-changed", *command, again]) == 0
+    assert "only what edits touched: 1 items graded anew" in capsys.readouterr().err
