@@ -28,6 +28,7 @@ _FAILED = {
     "failed": "the call failed",
     "missing": "there is no grade",
     "uncited": "it cites nothing",
+    "textless": "there is no text of what it cites",
 }
 # What is no failure of the grader.
 _NO_FAILURE = {"missing", "uncited", "other"}
@@ -184,15 +185,14 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
             cells = query.cells[item.item_id]
             covering = [run for run in report.runs if query.is_covered(item.item_id, run)]
             link = f'<a href="#i{place}-{number}">{text(item.text)}</a>{_importance(item)}'
-            if owner := query.owners.get(item.item_id):
-                link += f" {_of([owner])}"
+            owner = query.owners.get(item.item_id)
             lost = [run for run in report.runs if cells[run].grade is None and cells[run].status not in _NO_FAILURE]
             if lost:
                 failed.append(f"{link} {_of(lost)}: {_FAILED.get(cells[lost[0]].status, 'no grade')}")
             elif owner and cells[owner].status == "missing":
                 continue  # nobody judged it, and scores leave it out
             elif not covering:
-                nobody.append((item.importance != "vital", link))
+                nobody.append((item.importance != "vital", f"{link} {_of([owner])}" if owner else link))
             elif several and not owner and len(covering) < len(report.runs):
                 lacking = [run for run in report.runs if run not in covering]
                 # What the best runs lack comes first, and then what splits the runs most evenly.

@@ -32,8 +32,8 @@ class Evidence(NamedTuple):
     Attributes:
         grade: the best grade of the run's passages; None where there is none.
         status: `graded`, or why there is no grade: `unparsed`, `refused`, `truncated`, `failed`; `missing` where nobody
-            graded a passage of the run for the item. Of sentences of answers also `uncited`, and `other` where the
-            sentence is one of another run.
+            graded a passage of the run for the item. Of sentences of answers also `uncited`, `textless` where
+            there is no text of what is cited, and `other` where the sentence is one of another run.
         doc_id: the passage with that grade.
         sentence: its sentence that shares most content words with the item.
         reason: why the grader gave the grade, where it was asked for that.
@@ -141,8 +141,9 @@ def _of_sentences(found: QueryEvidence, checked: CheckedQuery, answers: Sequence
             if row is None:
                 shown = Evidence(None, "missing" if sentence.citations else "uncited")
             elif not row.text:
-                # Files of labels have no texts of documents.
-                shown = Evidence(row.grade, row.status, row.doc_id, reason=row.reason)
+                # Files of labels have no texts of documents; a grader without one makes no call.
+                status = "textless" if row.status == "failed" else row.status
+                shown = Evidence(row.grade, status, row.doc_id, reason=row.reason)
             else:
                 shown = _evidence(items[sentence.item_id], row)
             owners[sentence.item_id] = answer.run_id

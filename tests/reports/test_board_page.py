@@ -177,11 +177,15 @@ def test_sentences_stand_beside_the_words_of_documents(tmp_path: Path) -> None:
         "answer": [{"text": "Tea needs boiling water.", "citations": [0]}],
         "documents": {"d1": {"id": "d1", "text": "Boiling water."}},
     }
-    answers = write(tmp_path / "answers.jsonl", cited)
-    grades = rubric_measures.load(rubric_measures.grade(answers, support=True, model="lexical"))
+    # Of the other run's document there is no text.
+    lost = {"metadata": {"run_id": "two", "narrative_id": "t1"}, "references": ["d2"]}
+    lost["answer"] = [{"text": "Tea is cold.", "citations": [0]}]
+    answers = write(tmp_path / "answers.jsonl", cited, lost)
+    grades = rubric_measures.load(rubric_measures.grade(answers, support=True, model="lexical"), on_failed="expected")
     board = rubric_measures.score(grades)
     shown = plain("".join(board_page(board, evidence(board, grades), title="Citations")))
     assert "Boiling water. Words that are not there: Tea, needs passage d1" in shown
+    assert "Tea is cold. two: there is no text of what it cites" in shown
 
 
 def test_each_grade_leads_into_the_review_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
