@@ -11,6 +11,7 @@ from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import covering_level
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
+from rubric_measures.records.cited_answers import cited_answer
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 from rubric_measures.verification.analyses import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.verification.bank_sections import BankCounter
@@ -163,8 +164,13 @@ def report_parts(
         settings: which reports.
 
     Raises:
-        InputError: the records lack the grades.
+        InputError: the records lack the grades, or are of citations, and the bank report is asked for.
     """
+    if BANK in settings.reports:
+        first = next(iter(source), None)
+        if first is not None and any(cited_answer(first.query_id, one) for one in first.passages):
+            text = "holds what citations support; sentences of answers are no bank to report on"
+            raise InputError(f"{source.name}: {text}", settings=(BANK,))
     if {*STATISTICS, BANK} & set(settings.reports):
         if not {"item_statistics", BANK} & set(settings.reports) and _LEVELLED & set(settings.reports):
             # Nothing is said before it is known that all can be said; item statistics find it out themselves.
