@@ -134,7 +134,7 @@ class AssessorGrades:
         sets: the grade sets that hold them.
         by_assessor: `human:NAME` -> item_id -> the grade.
         stale: grades that were given before their item changed; they are not among these.
-        settled: item_id -> the grade that an adjudicator decided.
+        settled: item_id -> (`human:NAME`, grade): what an adjudicator decided.
     """
 
     grades: Mapping[str, Collection[float]] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class AssessorGrades:
     sets: Collection[ItemGradeSet] = ()
     by_assessor: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     stale: int = 0
-    settled: Mapping[str, float] = field(default_factory=dict)
+    settled: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
 
 def grades_by_assessors(
@@ -194,7 +194,7 @@ def grades_by_assessors(
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
     places = {(entries[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
     left = sum(item_id not in by_assessor.get(assessor, {}) for assessor, item_id in places)
-    return AssessorGrades(of_items, reasons, sets, by_assessor, left, {name: one[1] for name, one in settled.items()})
+    return AssessorGrades(of_items, reasons, sets, by_assessor, left, settled)
 
 
 def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | None) -> dict[int, set[str]]:

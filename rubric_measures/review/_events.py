@@ -199,18 +199,18 @@ class Snapshot:
         return adjudicated(self.grades.get(cell, {}))
 
     def final(
-        self, cell: CellKey, earlier: Mapping[str, float] | None = None, settled: float | None = None
+        self, cell: CellKey, earlier: Mapping[str, float] | None = None, settled: tuple[str, float] | None = None
     ) -> float | None:
         """The grade of a cell by assessors, as `grade_of_assessors`; None where nobody gave a final one.
 
         Args:
             cell: the cell.
             earlier: assessor -> grade in the records; counts until the assessor has a final one in this review.
-            settled: what an adjudicator decided in the records; binds until one decides in this review.
+            settled: who decided as an adjudicator in the records, and how; binds until one decides in this review.
         """
-        decided = self.adjudicated(cell)
-        if decided is not None or settled is not None:
-            return settled if decided is None else decided[1]
+        decided = self.adjudicated(cell) or settled
+        if decided is not None:
+            return decided[1]
         said = dict(earlier or {})
         said.update(
             (assessor, one.final) for assessor, one in self.grades.get(cell, {}).items() if one.final is not None

@@ -20,10 +20,11 @@ def grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object,
     """Who graded what, when, blind or not, and what came of it: a row a grade of this review, as `GRADE_COLUMNS` says.
 
     `decision` is `agree`, `override` (theirs stands), `accept` (the grader's), `adjudicate` (what others differ on was
-    decided), `to decide`, or empty while undecided. What was decided, and by whom, stands in each row of the cell.
+    decided), `to decide`, or empty while undecided. What was decided, and by whom, stands in each row of the cell, also
+    where the records have it from an earlier review.
     """
     for cell, assessors in snapshot.grades.items():
-        adjudicator, adjudicated = snapshot.adjudicated(cell) or (None, None)
+        adjudicator, adjudicated = snapshot.adjudicated(cell) or material.settled(cell) or (None, None)
         grader = material.grade(cell).grade
         for name, said in sorted(assessors.items()):
             decision = said.decision or ("to decide" if waits_for(assessors, name) else "")

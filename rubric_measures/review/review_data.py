@@ -61,7 +61,7 @@ class QueryMaterial:
         assessors: (doc_id, item_id) -> assessor -> grade, of those grades by assessors.
         graded_once: (doc_id, item_id) -> assessors who graded other words or gold answers of the item, in the records:
             these grades do not count, and their assessors saw the grader's.
-        settled: (doc_id, item_id) -> the grade that an adjudicator decided, in the records.
+        settled: (doc_id, item_id) -> (name, grade): what an adjudicator decided, in the records.
     """
 
     query_id: str
@@ -72,13 +72,13 @@ class QueryMaterial:
     record: RecordQuery
     assessors: Mapping[tuple[str, str], Mapping[str, float]]
     graded_once: Mapping[tuple[str, str], Collection[str]]
-    settled: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    settled: Mapping[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
 
     @cached_property
     def earlier_grades(self) -> Mapping[tuple[str, str], float]:
         """(doc_id, item_id) -> the one grade of assessors that the records have."""
         found = {place: grade_of_assessors(given.values()) for place, given in self.assessors.items()}
-        return found | dict(self.settled)
+        return found | {place: grade for place, (_, grade) in self.settled.items()}
 
     def others(self, doc_id: str, item_id: str) -> dict[str, float]:
         """grader -> grade of one passage and item, of graders on the main one's scale and assessors (`human:NAME`)."""
@@ -188,8 +188,8 @@ class Material:
         query = self.queries.get(cell.query_id)
         return query.assessors.get((cell.doc_id, cell.item_id), {}) if query is not None else {}
 
-    def settled(self, cell: CellKey) -> float | None:
-        """The grade of a cell that an adjudicator decided, in the records."""
+    def settled(self, cell: CellKey) -> tuple[str, float] | None:
+        """Who decided a cell as an adjudicator, and how, in the records; None where nobody did."""
         query = self.queries.get(cell.query_id)
         return query.settled.get((cell.doc_id, cell.item_id)) if query is not None else None
 
@@ -378,18 +378,21 @@ def _by_machines(group: QueryPassages) -> QueryPassages:
 
 def _assessors(
     group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
-) -> tuple[dict[tuple[str, str], dict[str, float]], dict[tuple[str, str], set[str]], dict[tuple[str, str], float]]:
+) -> tuple[
+    dict[tuple[str, str], dict[str, float]], dict[tuple[str, str], set[str]], dict[tuple[str, str], tuple[str, float]]
+]:
     """(doc_id, item_id) -> assessor -> grade, of those that are not stale; whose are; and what was decided."""
     items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
     found: dict[tuple[str, str], dict[str, float]] = {}
     once: dict[tuple[str, str], set[str]] = {}
-    settled: dict[tuple[str, str], float] = {}
+    settled: dict[tuple[str, str], tuple[str, float]] = {}
     for passage in group.passages:
         # As in `GradeSetSelector`: nobody's grades count of a passage that the grader did not grade.
         if not passages[passage.doc_id].grades:
             continue
         assessors = grades_by_assessors(passage, kind, items)
-        settled.update(((passage.doc_id, item_id), grade) for item_id, grade in assessors.settled.items())
+        for item_id, (name, grade) in assessors.settled.items():
+            settled[passage.doc_id, item_id] = name.removeprefix(HUMAN), grade
         for name, grades in assessors.by_assessor.items():
             for item_id, grade in grades.items():
                 found.setdefault((passage.doc_id, item_id), {})[name.removeprefix(HUMAN)] = grade

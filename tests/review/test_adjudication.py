@@ -103,3 +103,8 @@ def test_what_the_adjudicator_decides_counts_for_all(tmp_path: Path, capsys: pyt
         assert all(before == now == after[run] for run, before, now in totals(review))
         listed = screens.queue(review, Asked("/", {"order": "differ"}, {}, "lead", "t")).content
         assert first.item_id not in listed or "0 grades" in listed
+        export_review(review.store, review.material, made.paths[1], tmp_path / "out again")
+    # The next export names who decided in the earlier review.
+    with (tmp_path / "out again" / "grades.csv").open(encoding="utf-8", newline="") as stream:
+        again = [(row["assessor"], row["adjudicated_grade"], row["adjudicator"]) for row in csv.DictReader(stream)]
+    assert again == [("ada", "3", "lead")]
