@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rubric_measures.api._records import GradedRecords
     from rubric_measures.api._scoring import Board
+    from rubric_measures.base.scales import Scale
     from rubric_measures.grades.compiled import Grades, OnFailed
     from rubric_measures.measures.scoring import Measures
     from rubric_measures.records.models import QueryPassages
@@ -47,6 +48,7 @@ class EvaluatedAnswers:
         records: the graded answers, with their texts and the grader's replies.
         runs: the systems that answered; the board also has their contexts, where these were graded.
         folder: where all of it was written; None where nothing was.
+        page: the report there.
     """
 
     board: Board
@@ -55,6 +57,7 @@ class EvaluatedAnswers:
     records: GradedRecords
     runs: tuple[str, ...]
     folder: Path | None = None
+    page: Path | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -165,7 +168,9 @@ def evaluate_answers(
         columns: role (`query`, `answer`, `reference`, `contexts`, `id`, `run`) -> column, for names that are not
             known; an empty name says that there is no such column.
         measures: see `score`; None takes nugget scores where items have importance, weighted coverage where they have
-            weights, else NuggetA.
+            weights, else NuggetA. With measures of citations (`SupportPrecision`, …) the sentences of the answers are
+            judged by the contexts that they cite, `[1]` being the first of the row; there is no bank then, and the
+            folder has `support.html`, `support.jsonl.gz` and `support.json`.
         contexts: grade the retrieved contexts, too, as runs of their own (`NAME contexts`): whether what an answer
             lacks was retrieved.
         prompt: see `grade`.
@@ -186,23 +191,22 @@ def evaluate_answers(
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
     from rubric_measures.api._grading import grade
-    from rubric_measures.api._loading import load
-    from rubric_measures.api._report_pages import write_report
-    from rubric_measures.api._scoring import score
-    from rubric_measures.base.files import atomic_writer
     from rubric_measures.grading import default_prompts
     from rubric_measures.measures.scoring import Plan, parse_measures, rubric_measures_of
     from rubric_measures.measures.support import SupportMeasure
-    from rubric_measures.prompts import load_prompt
 
     # A name that is none is found before a model is paid, and what the bank lacks.
     plan = None if measures is None else Plan(rubric_measures_of(parse_measures(measures)))
-    for measure in () if plan is None else plan.measures:
-        if isinstance(measure, SupportMeasure):
-            raise MeasureError(
-                f"{measure}: a table says nothing of what sentences cite; grade reports for what citations support",
-                settings=("measures",),
-            )
+    of_citations = {isinstance(measure, SupportMeasure) for measure in (() if plan is None else plan.measures)}
+    if len(of_citations) > 1:
+        raise MeasureError(
+            "some measures are of items and some of citations, and each kind has grades of its own; ask for one kind",
+            settings=("measures",),
+        )
+    others = {"bank": bank is not None, "bank_from": bank_from is not None, "contexts": contexts}
+    if True in of_citations and any(others.values()):
+        named = tuple(name for name, is_given in others.items() if is_given)
+        raise InputError("citations are judged by the contexts that they name; leave the setting out", settings=named)
     folder = None if output is None else _folder(output)
     tables = answer_tables_of(answers, columns or {})
     known = given_bank(bank, bank_from, folder)
@@ -211,6 +215,20 @@ def evaluate_answers(
         raise UnknownNameError("run", baseline, asked.runs, settings=("baseline",))
     if folder is not None:
         calls.setdefault("cache", folder / "replies.sqlite")
+    shown: Mapping[str, Any] = {"title": title, "baseline": baseline, "notes": notes, "review": review}
+    asking: Any = {"prompt": prompt, "explain": _explains(model, prompt) if explain is None else explain}
+    if True in of_citations:
+        from rubric_measures.api._answer_citations import answers_with_citations
+        from rubric_measures.api._support import sentence_bank
+
+        answered: Any = answers_with_citations(asked)
+        assert plan is not None
+        # What the measures need of the scale is asked before a model is paid.
+        plan.refuse_lacking({"": ()}, _scale_of(prompt, default_prompts(model, TestBank({}), of_pairs=True)))
+        output = None if folder is None else folder / "support.jsonl.gz"
+        records = grade(answered, model=model, support=True, output=output, progress=progress, **asking, **calls)
+        sentences = sentence_bank(records, asked.texts)
+        return _scored(records, sentences, measures, on_failed, asked, folder, "support", shown)
     used = known
     if bank is None:
         used = made_bank(asked, known, bank_from, model, progress, calls)
@@ -218,29 +236,56 @@ def evaluate_answers(
     used = TestBank(used.items, {**asked.texts, **used.query_texts}, used.facet_texts, used.edited)
     of_these = of_asked(used, asked)
     if plan is not None:
-        names = ([prompt] if isinstance(prompt, str) else list(prompt)) or default_prompts(model, of_these)
-        plan.refuse_lacking(of_these.items, load_prompt(names[0]).grade_scale if names else None)
+        plan.refuse_lacking(of_these.items, _scale_of(prompt, default_prompts(model, of_these)))
     if folder is not None:
         write_kept(folder / "bank.csv", used)
     records = grade(
         _pooled(asked, contexts),
         of_these,
         model=model,
-        prompt=prompt,
-        explain=_explains(model, prompt) if explain is None else explain,
         output=None if folder is None else folder / "graded.jsonl.gz",
         progress=progress,
+        **asking,
         **calls,
     )
-    grades = load(records, of_these, on_failed=on_failed)
-    board = score(grades, None, measures or _measures(used), overall=False, notes=False)
+    return _scored(records, of_these, measures or _measures(used), on_failed, asked, folder, "", shown)
+
+
+def _scored(
+    records: GradedRecords,
+    bank: TestBank,
+    measures: Measures | None,
+    on_failed: OnFailed | None,
+    asked: Asked,
+    folder: Path | None,
+    kind: str,
+    shown: Mapping[str, Any],
+) -> EvaluatedAnswers:
+    """Scores the records, and writes board and report."""
+    from rubric_measures.api._loading import load
+    from rubric_measures.api._report_pages import write_report
+    from rubric_measures.api._scoring import score
+    from rubric_measures.base.files import atomic_writer
+
+    grades = load(records, bank, on_failed=on_failed)
+    board = score(grades, None, measures, overall=False, notes=False)
     # Which answers are missing was said of the table.
     replace(board, missing={}).log_notes()
+    page = None
     if folder is not None:
-        with atomic_writer(folder / "board.json") as stream:
+        with atomic_writer(folder / f"{kind or 'board'}.json") as stream:
             stream.write(board.render("json", -1))
-        write_report(folder / "index.html", board, grades, title=title, baseline=baseline, notes=notes, review=review)
-    return EvaluatedAnswers(board, grades, used, records, tuple(asked.runs), folder)
+        page = folder / f"{kind or 'index'}.html"
+        write_report(page, board, grades, **shown)
+    return EvaluatedAnswers(board, grades, bank, records, tuple(asked.runs), folder, page)
+
+
+def _scale_of(prompt: str | Sequence[str], usual: Sequence[str]) -> Scale | None:
+    """The scale of the grades that will be."""
+    from rubric_measures.prompts import load_prompt
+
+    names = ([prompt] if isinstance(prompt, str) else list(prompt)) or usual
+    return load_prompt(names[0]).grade_scale if names else None
 
 
 def _explains(model: str, prompt: str | Sequence[str]) -> bool:

@@ -70,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.api import evaluate_answers
     from rubric_measures.formats.answer_tables import parsed_columns
+    from rubric_measures.measures.scoring import parse_measures
+    from rubric_measures.measures.support import SupportMeasure
 
     gates = gates_of(options)
     left_out = ("fail_under", "fail_if_worse_than", "by", "alpha", "review_address")
@@ -77,8 +79,9 @@ def run(options: argparse.Namespace) -> int:
     given["columns"] = parsed_columns(options.columns) if options.columns else None
     kept = [str(Path(options.output) / name) for name in ("graded.jsonl.gz", "bank.csv")]
     review = review_at(review_address(options), [kept[0], "--bank", kept[1]])
-    given |= {"review": review.address, "notes": [review.note]}
+    if not any(isinstance(one, SupportMeasure) for one in parse_measures(options.measures or "NuggetV")):
+        given |= {"review": review.address, "notes": [review.note]}
     made = evaluate_answers(**given, progress=is_watched())
     print(made.board)
-    print(f"\nreport: {made.folder}/index.html")
+    print(f"\nreport: {made.page}")
     return gated(gates, made.board, 0 if made.is_complete else 1, made.runs)

@@ -302,7 +302,7 @@ class _ContradictionRate(_OfCitations):
             MeasureError: the scale does not begin at -2.
         """
         scale = query.grades.scale
-        if query.grades.levels and scale is not None and scale.lowest > CONTRADICTED:
+        if scale is not None and scale.lowest > CONTRADICTED:
             raise MeasureError(
                 f"{self}: the grades are on the scale {scale}, which knows no contradiction (-2); grade with a prompt "
                 "that does (SupportOrContradiction)"

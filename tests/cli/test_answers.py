@@ -80,6 +80,41 @@ def test_the_report_leads_into_the_review_of_its_grades(capsys: pytest.CaptureFi
         process.communicate()
 
 
+CITING = """question,answer,contexts,system
+Why is the sky blue?,"Air scatters blue light most. [1] Violet is scattered, too [2]. We like it.",CONTEXTS,one
+Why is the sky blue?,"It mirrors the sea [1; 3].",CONTEXTS,two
+"""
+CONTEXTS = '"[""Air scatters blue light more than red light."", ""Violet light is scattered strongly, too.""]"'
+
+
+def test_what_contexts_support_is_scored(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("results.csv").write_text(CITING.replace("CONTEXTS", CONTEXTS), encoding="utf-8")
+    assert run("-m", "SupportPrecision", "SupportRecall", "--fail-under", "SupportRecall=0.5") == 3
+    out, err = capsys.readouterr()
+    # One sentence of three cites nothing.
+    assert [line.split()[:3:2] for line in out.splitlines()[1:3]] == [["one", "0.6667"], ["two", "0.0000"]]
+    assert "1 citation of no context left out (such as [3] at results.csv:3)" in err
+    page = Path("report/support.html").read_text(encoding="utf-8")
+    assert "Sentences without full support" in page and "We like it." in page and "Links called review" not in page
+    assert not (folder / "report" / "index.html").exists()
+    # The scores are those of the records, and a second run asks nobody.
+    assert run("-m", "SupportPrecision") == 0
+    assert "no calls, 3 replies from the cache" in capsys.readouterr().err
+    assert main(["leaderboard", "report/support.jsonl.gz", "-m", "SupportRecall", "--format", "text"]) == 0
+    assert "0.6667" in capsys.readouterr().out
+    for arguments, said in (
+        (["-m", "ContradictionRate"], "which knows no contradiction (-2)"),
+        (["-m", "SupportPrecision", "--bank", "results.csv"], "citations are judged by the contexts that they name"),
+    ):
+        assert run(*arguments) == 2
+        assert said in capsys.readouterr().err.splitlines()[-1]
+    Path("results.csv").write_text(
+        CITING.replace("CONTEXTS", CONTEXTS).replace("[", "(", 1).replace("[2]", "").replace("[1; 3]", "")
+    )
+    assert run("-m", "SupportPrecision") == 2
+    assert "no answer cites a context of its row" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -94,7 +129,8 @@ def test_the_report_leads_into_the_review_of_its_grades(capsys: pytest.CaptureFi
         (["--bank", "results.csv"], "results.csv:1: is no test bank"),
         (["-m", "WeightedCover"], "WeightedCover(rel=4,partial_rel=3) needs the weight of every item"),
         (["-m", "NuggetA(rel=7)"], "no grade of the scale 0 to 5 is 7 or more"),
-        (["-m", "SupportPrecision"], "a table says nothing of what sentences cite"),
+        (["-m", "SupportPrecision"], "there are no retrieved contexts that answers could cite"),
+        (["-m", "SupportPrecision", "NuggetV"], "some measures are of items and some of citations"),
     ],
 )
 def test_what_is_wrong_is_one_line_before_anything_is_made(

@@ -33,7 +33,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         with Path(name).open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream).writerows([["question", "answer"], *lines])
     Path("own.csv").write_text("id,ask,said,truth\n1,Why?,So.,So it is.\n2,How?,No.,So it is not.\n", encoding="utf-8")
-    rag = {"question": "Why?", "answer": "So.", "ground_truth": "So it is.", "contexts": ["It is so."]}
+    rag = {"question": "Why?", "answer": "So [1].", "ground_truth": "So it is.", "contexts": ["It is so."]}
     Path("rag.jsonl").write_text(json.dumps(rag) + "\n", encoding="utf-8")
     return tmp_path
 
