@@ -302,10 +302,11 @@ def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
 
 def _changed_items(old: TestBank, new: TestBank) -> list[str]:
     """What became of items, a line each."""
-    before, now = ({item.item_id: item for item in bank} for bank in (old, new))
-    lines = [f"item {name}: new" for name in now if name not in before]
-    lines += [f"item {name}: gone" for name in before if name not in now]
-    return sorted([*lines, *(f"item {name}: changed" for name in now if name in before and before[name] != now[name])])
+    # Items of two queries may have one id.
+    before, now = ({(item.query_id, item.item_id): item for item in bank} for bank in (old, new))
+    said = {key: "new" if key not in before else "changed" for key, item in now.items() if before.get(key) != item}
+    said |= dict.fromkeys(before.keys() - now.keys(), "gone")
+    return [f"query {query_id}, item {item_id}: {what}" for (query_id, item_id), what in sorted(said.items())]
 
 
 def _moved(old: KeptBoard, new: KeptBoard) -> list[str]:

@@ -136,7 +136,7 @@ def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[
 
 def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> list[GradeRow]:
     """All grades of all grade sets, and labels of whole passages."""
-    texts = {item.item_id: item.text for item in options.bank or ()}
+    texts = _texts_of(options.bank)
     rows = []
     for group in groups:
         for passage in group.passages:
@@ -156,7 +156,16 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
                     }
                 rows += [
                     GradeRow(
-                        *(group.query_id, passage.doc_id, run, rank, item_id, texts.get(item_id), grade, status),
+                        *(
+                            group.query_id,
+                            passage.doc_id,
+                            run,
+                            rank,
+                            item_id,
+                            texts.get((group.query_id, item_id)),
+                            grade,
+                            status,
+                        ),
                         *(entry.llm, prompt, reasons.get(item_id)),
                     )
                     for run, rank in places or [(None, None)]
@@ -178,13 +187,20 @@ def _via_records(records_of: Callable[[Any], Any], bank_of: Callable[[Any], Test
     )
 
 
+def _texts_of(bank: TestBank | None) -> dict[tuple[str, str], str]:
+    """(query, item) -> text: other queries may call other items the same."""
+    return {(item.query_id, item.item_id): item.text for item in bank or ()}
+
+
 def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeRow]:
-    texts = {} if options.bank is None else {item.item_id: item.text for item in options.bank}
+    texts = _texts_of(options.bank)
     return [
-        GradeRow(row.query_id, row.doc_id, None, None, row.iteration, texts.get(row.iteration), row.relevance, "graded",
-                 options.grader, None, None)
+        GradeRow(
+            *(row.query_id, row.doc_id, None, None, row.iteration, texts.get((row.query_id, row.iteration))),
+            *(row.relevance, "graded", options.grader, None, None),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def _docs(options: Options) -> Any:

@@ -83,7 +83,7 @@ def bank_sections(
         lacking = f": {error}"
     pairs = sorted(counter.pairs, key=lambda one: (-one.kappa, one.query_id, one.first))
     yield _overview(report, ends, against, pairs, seed)
-    text = {row.item_id: row.item_text for row in report.statistics}
+    text = {(row.query_id, row.item_id): row.item_text for row in report.statistics}
     yield Section(
         "bank-ends",
         "Items that separate no runs: none covers them (floor), or all do (ceiling)",
@@ -101,8 +101,8 @@ def bank_sections(
         "Items that the same passages cover",
         ["query_id", "kappa", "passages", "both", "either", "first", "second", "first_item_id", "second_item_id"],
         [
-            [one.query_id, one.kappa, one.passages, one.both, one.either, text.get(one.first, ""),
-             text.get(one.second, ""), one.first, one.second]
+            [one.query_id, one.kappa, one.passages, one.both, one.either,
+             text.get((one.query_id, one.first), ""), text.get((one.query_id, one.second), ""), one.first, one.second]
             for one in pairs
         ],
     )  # fmt: skip
@@ -112,7 +112,15 @@ def bank_sections(
             f"Items easier or harder for a group than for runs as good on the rest (large, beyond chance){lacking}",
             ["query_id", "group", "odds", "effect", "p", "item_id", "item"],
             [
-                [one.query_id, one.group, one.odds, one.effect, one.p, one.item_id, text.get(one.item_id, "")]
+                [
+                    one.query_id,
+                    one.group,
+                    one.odds,
+                    one.effect,
+                    one.p,
+                    one.item_id,
+                    text.get((one.query_id, one.item_id), ""),
+                ]
                 for one in effects
             ],
         )
@@ -126,17 +134,17 @@ def bank_sections(
 def _at_ends(report: ItemReport) -> list[tuple[ItemStatistics, str]]:
     """Items that no run covers, or all of those of which it is known."""
     places = {
-        item_id: (query_id, column)
+        (query_id, item_id): column
         for query_id, items in report.coverage.items.items()
         for column, item_id in enumerate(items)
     }
     found = []
     for row in report.statistics:
-        if row.item_id not in places:
+        column = places.get((row.query_id, row.item_id))
+        if column is None:
             continue
-        query_id, column = places[row.item_id]
-        known = report.coverage.known(query_id)[:, column]
-        hits = report.coverage.covered[query_id][known, column]
+        known = report.coverage.known(row.query_id)[:, column]
+        hits = report.coverage.covered[row.query_id][known, column]
         if len(hits) and (hits.all() or not hits.any()):
             found.append((row, "ceiling" if hits.all() else "floor"))
     return found
@@ -204,18 +212,18 @@ def _suggestions(
     against: Sequence[Against],
     pairs: Sequence[RedundantPair],
     effects: Sequence[GroupEffect],
-    text: Mapping[str, str],
+    text: Mapping[tuple[str, str], str],
 ) -> Section:
     """What to do, in the order of what is surest."""
     rows: list[list[Cell]] = []
     merged = set()
     for pair in report.duplicates:
         if pair.same_text:
-            merged.add((pair.first.item_id, pair.second.item_id))
+            merged.add((pair.first.query_id, pair.first.item_id, pair.second.item_id))
             rows.append(_advice("merge", pair.first.query_id, pair.first.item_id, pair.second.item_id,
                                 "they have one text", text))  # fmt: skip
     for one in pairs:
-        if (one.first, one.second) not in merged:
+        if (one.query_id, one.first, one.second) not in merged:
             why = f"the same passages cover both (kappa {one.kappa:.2f})"
             rows.append(_advice("merge", one.query_id, one.first, one.second, why, text))
     for bad in against:
@@ -239,5 +247,8 @@ def _suggestions(
     )
 
 
-def _advice(action: str, query_id: str, item_id: str, other: str, why: str, text: Mapping[str, str]) -> list[Cell]:
-    return [query_id, action, why, text.get(item_id, ""), text.get(other, "") or None, item_id, other or None]
+def _advice(
+    action: str, query_id: str, item_id: str, other: str, why: str, text: Mapping[tuple[str, str], str]
+) -> list[Cell]:
+    own, second = text.get((query_id, item_id), ""), text.get((query_id, other), "")
+    return [query_id, action, why, own, second or None, item_id, other or None]
