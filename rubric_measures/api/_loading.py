@@ -138,6 +138,8 @@ def load_bank(source: Bank) -> TestBank:
             if name == "bank":
                 raise
             accepted = (key for key, one in FORMATS.items() if one.read and targets_of(one.kind, ["bank"]))
+            if name not in ("", "queries"):
+                error = FormatError(f"its format is {name}", path=error.path, line=error.line)
             raise _refused(error, "is no test bank", sorted(accepted)) from None
 
 
@@ -158,7 +160,10 @@ def _named(error: FormatError, path: str) -> FormatError:
     if name in ("queries", *_SCORED):
         return error
     ways = [way for way in _SCORED if targets_of(FORMATS[name].kind, [FORMATS[way].kind])]
-    problem = f"its format is {name}" + (f", which can be converted to {', '.join(ways)}" if ways else "")
+    if name == "run":
+        problem = "it looks like a run: are qrels and run the wrong way round?"
+    else:
+        problem = f"its format is {name}" + (f", which can be converted to {', '.join(ways)}" if ways else "")
     return FormatError(problem, path=error.path, line=error.line, settings=error.settings)
 
 

@@ -47,7 +47,7 @@ def test_errors_name_what_was_given(tmp_path: Path) -> None:
         ("no bank\n", "expected a test bank entry {query_id, items, …}; found no JSON object"),
         ("\x00\x01", "expected a test bank entry {query_id, items, …}; found no JSON object"),
         ('{"a": 1}\n', "required field is missing (and 1 more)"),
-        ("q1 0 d1 1\n", "expected a test bank entry {query_id, items, …}; found no JSON object"),
+        ("q1 0 d1 1\n", "its format is qrels"),
     ],
 )
 def test_what_is_no_bank_is_told_what_is(tmp_path: Path, text: str, problem: str) -> None:
