@@ -199,6 +199,7 @@ def distinct_run_names(tags: Sequence[str], paths: Sequence[str | os.PathLike[st
             "%d runs share the tag %s; runs that share a tag are called after their files",
             sum(tag in shared for tag in tags),
             min(shared),
+            extra={"once": True},
         )
     return names
 

@@ -32,6 +32,9 @@ def test_a_leaderboard_of_runs_with_one_tag(tmp_path: Path, capsys: pytest.Captu
         path = folder / f"{name}.run"
         path.write_text(path.read_text().replace(f" {name}\n", " rank\n"))
     runs = [str(folder / "alpha.run"), str(folder / "beta.run")]
-    assert main(["leaderboard", str(folder / "graded.jsonl.gz"), *runs, "-m", "RubricCover"]) == 0
-    names = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
-    assert names == ["run_id", "_overall_", "alpha", "beta"]
+    # The checks read the runs again.
+    for more in ((), ("--checks",)):
+        assert main(["leaderboard", str(folder / "graded.jsonl.gz"), *runs, "-m", "RubricCover", *more]) == 0
+        out, err = capsys.readouterr()
+        assert [line.split("\t")[0] for line in out.splitlines()] == ["run_id", "_overall_", "alpha", "beta"]
+        assert err.count("2 runs share the tag rank") == 1
