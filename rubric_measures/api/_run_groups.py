@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rubric_measures.api._loading import File, file_path
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.leaderboards.board import NO_RUNS
 
 if TYPE_CHECKING:
     from rubric_measures.leaderboards.board import Leaderboard
@@ -85,9 +86,10 @@ def note_relatives(board: Leaderboard, made_by: MadeBy) -> dict[str, list[str]]:
     from rubric_measures.meta_evaluation.families import relatives
 
     models = models_of(made_by)
+    runs = [run for run in board.values if run not in NO_RUNS]
     for run in models:
-        if run not in board.values:
-            raise UnknownNameError("run", run, board.values, settings=("made_by",))
+        if run not in runs:
+            raise UnknownNameError("run", run, runs, settings=("made_by",))
     sets: Any = board.signature.settings.get("grades") or ()
     graders = [named[1] for one in sets if (named := re.match(r"llm=(.*?) prompt_class=", str(one)))]
     found = relatives(models, graders)

@@ -84,7 +84,7 @@ def test_models_of_runs_warn_of_relatives(folder: Path, capsys: pytest.CaptureFi
     board = rubric_measures.score(grades, [example / "runs" / "bm25.run"], ["RubricCover@20"], notes=False)
     Path("bm25.yml").write_text(YAML.replace("second", "bm25").replace("Qwen/Qwen3-8B", "lexical"))
     assert board.relatives(["bm25.yml"]) == board.relatives("bm25.yml") == {}
-    with pytest.raises(UnknownNameError, match="unknown run 'second'"):
+    with pytest.raises(UnknownNameError, match="unknown run 'second': known: bm25"):
         board.relatives(["bm25.yml", "second.yml"])
     # On the command line, the files of several runs.
     judged = ["leaderboard", "qrels.txt", "first.run", "second.run", "-m", "P@1"]
