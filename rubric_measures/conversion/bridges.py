@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rubric_measures.base.entities import Grade, RubricItem, TestBank
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.files import run_of_file
 from rubric_measures.base.scales import ASSIGNED, Scale
 from rubric_measures.conversion._adding import add_runs, records_of_item_grades
@@ -405,7 +405,11 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[BankEn
             "is no test bank: these graded records name their items by id alone; records of answers with citations "
             "hold their texts"
         )
-    return bank_entries(TestBank(sentences))
+    kept = {query_id: tuple(item for item in items if item.text.strip()) for query_id, items in sentences.items()}
+    blank = sum(len(items) - len(kept[query_id]) for query_id, items in sentences.items())
+    if blank:
+        _LOG.warning("%s without text left out; a bank holds texts", counted(blank, "sentence"))
+    return bank_entries(TestBank(kept))
 
 
 def _evaluation(query_id: str, doc_id: str, entry: DirectGrade) -> Grade:

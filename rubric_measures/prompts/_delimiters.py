@@ -196,7 +196,7 @@ def _line_forgery(delimiters: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[s
             needed.append(folded[0])
             continue
         # Between the words, and before the colon or bracket at the end, there may be blanks and emphasis.
-        end = re.sub(r"[*_\s]+\Z", "", folded)[-1]
+        end = next(char for char in reversed(folded) if char not in "*_" and not char.isspace())
         closing = {":": "[:∶꞉]", "=": "="}.get(end, re.escape(end))
         tail = rf"[\s*_\"'`)\]#~]*?{closing}" if not (end.isalnum() or end == "_") else r"[^\w\n]*(?:\n|\Z)"
         alternatives.append(r"[\W_]{1,4}".join(map(re.escape, words)) + tail)

@@ -98,7 +98,8 @@ def _ids_as_text(value: Any) -> int:
                 )
     for holder, key in holders:
         found = value[0] if holder is value else holder.get(key)
-        if isinstance(found, int | float) and not isinstance(found, bool):
+        # Only whole numbers: 2003022.0 and 1e400 name no query that another file would know.
+        if isinstance(found, int) and not isinstance(found, bool):
             holder[key] = str(found)
             changed += 1
     return changed

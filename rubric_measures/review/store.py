@@ -196,6 +196,7 @@ class ReviewStore:
     def _event(self, number: int, assessor: str, time: str, kind: str, text: str, uid: str) -> Event:
         try:
             payload = json.loads(text)
+            datetime.fromisoformat(time)
         except (ValueError, TypeError, RecursionError):
             payload = None
         # SQLite keeps what it is given, whatever the column.

@@ -92,6 +92,12 @@ def test_first_citations_are_judged_and_what_has_no_text_is_a_status(
     again = str(tmp_path / "again.jsonl.gz")
     assert main(["grade", "--support", out, "--citations", "all", "--model", "lexical", "-o", again]) == 1
     assert graded(again).keys() - graded(out).keys() == {("d2", "one/0")}
+    # As a bank they are the sentences that have a text.
+    capsys.readouterr()
+    assert main(["convert", out, "--to", "bank", "-o", str(tmp_path / "bank.jsonl")]) == 0
+    assert "1 sentence without text left out" in capsys.readouterr().err
+    [entry] = map(json.loads, (tmp_path / "bank.jsonl").read_text().splitlines())
+    assert len(entry["items"]) == 5
     # With the text that was missing it is complete but for what has none.
     rows = [{"doc_id": "d9", "text": "This is unknown to all."}]
     more = str(tmp_path / "more.jsonl.gz")

@@ -138,6 +138,14 @@ def test_number_ids_become_text_said_once(tmp_path: Path, caplog: pytest.LogCapt
     assert len(caplog.messages) == 1 and "3 query ids are numbers" in caplog.messages[0]
 
 
+@pytest.mark.parametrize("number", ["1e400", "2003022.0"])
+def test_a_query_id_with_a_fraction_is_refused(tmp_path: Path, number: str) -> None:
+    path = write_lines(tmp_path / "a.jsonl", ["q1", [passage()]])
+    path.write_text(path.read_text().replace('"q1"', number))
+    with pytest.raises(FormatError, match=r"a.jsonl:1: "):
+        load_graded(path)
+
+
 def test_ungrouped_query(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", ["q1", [passage("p1")]], ["q2", [passage("p1")]], ["q1", [passage("p2")]])
     with pytest.raises(UngroupedError, match=r"a.jsonl:3: query 'q1' comes back"):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -335,6 +337,15 @@ def test_of_many_editors_at_once_exactly_one_wins(folder: Path, material: Materi
 def test_a_file_that_is_no_state_is_refused(folder: Path, material: Material) -> None:
     with pytest.raises(InputError, match="cannot be used as the state"):
         open_store(folder / "bank.jsonl", material.bank)
+
+
+def test_an_event_without_a_time_is_refused(folder: Path, material: Material, store: ReviewStore) -> None:
+    store.grade("ada", A, 3, 4)
+    store.close()
+    with closing(sqlite3.connect(folder / "state.sqlite")) as file, file:
+        file.execute("update events set time = 'Inf'")
+    with pytest.raises(InputError, match=r"state\.sqlite: event 1 is damaged"):
+        open_store(folder / "state.sqlite", material.bank).events()
 
 
 _STEPS = st.lists(
