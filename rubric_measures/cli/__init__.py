@@ -1,4 +1,4 @@
-"""The command line: `rubric_measures COMMAND`; one command is one module with HELP, add_arguments and run.
+"""The command line: `rubric_measures COMMAND`; one command is one module with add_arguments and run.
 
 Standard input, output and error are taken as commands find them: closed, full, of another encoding.
 """

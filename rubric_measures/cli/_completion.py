@@ -7,8 +7,6 @@ import argparse
 from rubric_measures.base.extras import require
 from rubric_measures.cli import COMMANDS, _command_parser
 
-__all__ = ["script"]
-
 
 def script(shell: str) -> str:
     """The script for a shell.

@@ -7,8 +7,6 @@ import logging
 
 from rubric_measures import api
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import Report, render
 from rubric_measures.cli.correlate import add_bootstrap_options
 from rubric_measures.cli.inputs import (
     add_grade_options,
@@ -17,16 +15,15 @@ from rubric_measures.cli.inputs import (
     add_plot_option,
     grade_choices,
     keep_inputs_of,
+    passed,
+    write_output,
 )
 from rubric_measures.meta_evaluation.agreement_tables import agreement_report
 from rubric_measures.meta_evaluation.label_sources import SourceAgreement
 from rubric_measures.meta_evaluation.workbench_tables import tables_report
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "agreement of label sources: confusion, kappa, alpha, cutoffs"
 _PASSED = (
-    *("items", "label", "rel", "rounds", "seed", "level", "bank"),
+    *("items", "label", "rel", "rounds", "seed", "level", "bank", "runs", "clamp"),
     *("llm_b", "prompt_class_b", "grade_set_b"),
 )
 _LOG = logging.getLogger("rubric_measures")
@@ -95,26 +92,18 @@ def run(options: argparse.Namespace) -> int:
             bank=options.bank,
             **grade_choices(options),
         )
-        _write(tables_report(tables), options)
+        write_output(options, tables_report(tables))
         return 0
     result = api.agreement(
         *options.sources,
-        runs=options.runs,
-        clamp=options.clamp,
-        **({"measure": options.measure} if options.measure else {}),
-        **{name: getattr(options, name) for name in _PASSED},
+        **passed(options, *_PASSED, *(["measure"] if options.measure else [])),
         cutoff=[(a, b) for a, b in options.cutoff],
         **grade_choices(options),
     )
     if options.plot is not None:
         result.plot(options.plot, options.plot_kind)
-    _write(agreement_report(result, options.places), options)
+    write_output(options, agreement_report(result, options.places))
     return _say(result)
-
-
-def _write(report: Report, options: argparse.Namespace) -> None:
-    with atomic_writer(options.output) as stream:
-        stream.writelines(render(report, options.output_format))
 
 
 def _say(result: SourceAgreement) -> int:

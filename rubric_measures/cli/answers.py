@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from rubric_measures.cli.inputs import (
-    NamedValue,
+    add_endpoint_options,
     add_gate_options,
+    add_limit_options,
     add_review_option,
     gated,
     gates_of,
@@ -16,9 +17,6 @@ from rubric_measures.cli.inputs import (
     review_at,
 )
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "a table of answers to grades, scores and a report"
 _EXAMPLE = """examples:
   rubric_measures answers results.csv --model openai:gpt-4o -o report
   rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o -o report
@@ -55,14 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "their sentences as they are (default for lexical), or questions that the model asks",
     )  # fmt: skip
     calls = parser.add_argument_group("calls and their cost").add_argument
-    calls("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
-    calls("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
-    calls("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the backend")
-    calls("--cache", metavar="FILE", help="the reply cache (default: FOLDER/replies.sqlite)")
-    calls("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
-    calls("--prices", metavar="FILE", help="price table, for the limits on the cost")
-    calls("--max-calls", type=int, metavar="N", help="make so many calls at most, in all runs over the cache")
-    calls("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
+    add_endpoint_options(calls)
+    add_limit_options(calls, "FOLDER/replies.sqlite")
     add_gate_options(parser)
 
 

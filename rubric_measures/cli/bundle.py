@@ -7,10 +7,6 @@ import argparse
 from rubric_measures import api
 from rubric_measures.cli.inputs import add_grade_options, grade_choices, passed
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "collect an evaluation in a folder that others can check"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 from rubric_measures.base.errors import InputError, UnknownNameError, escaped
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import Column, Report, Table, columns, render
-from rubric_measures.cli.inputs import keep_cache
+from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
     from rubric_measures.backends.replies.cache import ReplyCache
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "look into a reply cache: size, list, export, merge, prune"
 _EXAMPLE = """examples:
   rubric_measures cache size graded.jsonl.gz.cache.sqlite
   rubric_measures cache export replies.sqlite -o replies.jsonl      (replay with --model scripted:replies.jsonl)

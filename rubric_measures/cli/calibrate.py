@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import render
 from rubric_measures.cli.correlate import add_bootstrap_options
-from rubric_measures.cli.inputs import add_grade_options, add_output_options, add_places_option, grade_choices, passed
+from rubric_measures.cli.inputs import (
+    add_grade_options,
+    add_output_options,
+    add_places_option,
+    grade_choices,
+    passed,
+    write_output,
+)
 from rubric_measures.corpora.overwriting import keep_inputs
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "bias of a grader, what its grades are worth, calibrated scores"
 _PASSED = ("anchors", "against", "method", "rel", "smallest", "rounds", "seed", "level", "bank")
 
 
@@ -48,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    if options.output != "-":
-        keep_inputs(options.output, options.graded, options.anchors, options.bank)
+    keep_inputs(options.output, options.graded, options.anchors, options.bank)
     found = api.calibrate(options.graded, **passed(options, *_PASSED), **grade_choices(options))
-    with atomic_writer(options.output) as stream:
-        stream.writelines(render(found.report(options.places), options.output_format))
+    write_output(options, found.report(options.places))
     return 0

@@ -9,10 +9,6 @@ from rubric_measures import api
 from rubric_measures.base.errors import InputError, escaped, naming
 from rubric_measures.cli.inputs import add_grade_options, add_label_option, loaded_grades
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "check what a leaderboard file was made from, or a bundle"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""

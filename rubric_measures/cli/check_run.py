@@ -8,10 +8,6 @@ import logging
 from rubric_measures import api
 from rubric_measures.base.errors import escaped
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "what a track would refuse in a run of answers"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""

@@ -11,13 +11,10 @@ from rubric_measures.cli.inputs import (
     add_grade_options,
     add_places_option,
     grade_choices,
-    keep_inputs,
     passed,
 )
+from rubric_measures.corpora.overwriting import keep_inputs
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "grades of several graders as those of one: a panel, or a cascade replayed"
 _PASSED = (
     *("by", "weight", "first", "then", "when", "name", "output", "bank", "official", "official_measure", "measure"),
     *("cost",),

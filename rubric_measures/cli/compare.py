@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import render
 from rubric_measures.cli.inputs import (
     add_output_options,
     add_places_option,
@@ -15,13 +13,11 @@ from rubric_measures.cli.inputs import (
     chosen_smallest,
     keep_inputs_of,
     passed,
+    write_output,
 )
 from rubric_measures.formats.leaderboards import FORMS
 from rubric_measures.meta_evaluation.comparison_tables import comparison_report
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "paired tests between runs, from per-query scores"
 _PASSED = ("measures", "runs", "baseline", "correction", "test", "alpha", "rounds", "seed", "form")
 
 
@@ -55,7 +51,6 @@ def run(options: argparse.Namespace) -> int:
         compared.plot(options.plot)
     (comparison,) = compared.values()
     report = comparison_report(comparison, options.places, {"rounds": options.rounds, "seed": options.seed})
-    with atomic_writer(options.output) as stream:
-        stream.writelines(render(report, options.output_format))
+    write_output(options, report)
     compared.log_notes()
     return 0 if compared.is_complete else 1

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "any format to any other; merges files"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""

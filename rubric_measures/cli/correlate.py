@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rubric_measures import api
-from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import render
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_output_options,
@@ -17,14 +15,13 @@ from rubric_measures.cli.inputs import (
     add_plot_option,
     grade_choices,
     keep_inputs_of,
+    passed,
+    write_output,
 )
 from rubric_measures.formats.leaderboards import FORMS
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
 from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "rank correlation of leaderboards with the official one"
 _PASSED = (
     *("measures", "official_measure", "coefficients", "form", "official_form", "official_ranks", "rel", "compat"),
     *("rounds", "seed", "level", "bank", "on_failed", "groups", "made_by", "where"),
@@ -101,17 +98,11 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs_of(options, options.official, *options.others, options.bank, options.groups, *options.made_by or ())
-    found = api.correlate(
-        options.official,
-        *options.others,
-        **{name: getattr(options, name) for name in _PASSED},
-        **grade_choices(options),
-    )
+    found = api.correlate(options.official, *options.others, **passed(options, *_PASSED), **grade_choices(options))
     report = found.report(options.best_by, options.places)
     if options.plot is not None:
         found.plot(options.plot, options.plot_kind)
-    with atomic_writer(options.output) as stream:
-        stream.writelines(render(report, options.output_format))
+    write_output(options, report)
     if found.official.ranks and options.official_ranks is None:
         _LOG.info("%s: read as ranks, 1 best (--official-scores reads scores)", options.official)
     for (path, _), column in zip(found.results, found.columns, strict=True):

@@ -16,10 +16,6 @@ from rubric_measures.base.errors import InputError, escaped, naming
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.cli.inputs import add_grade_options, add_label_option, add_places_option, grade_choices, passed
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "score one run, with ir_measures' syntax and output"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds ir_measures' own arguments, and those that choose grades."""

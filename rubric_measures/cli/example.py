@@ -7,10 +7,6 @@ import shlex
 import shutil
 from pathlib import Path
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "run the main job on the example collection"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""

@@ -7,11 +7,7 @@ import sys
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Report, Table, columns, render
-from rubric_measures.cli.inputs import NamedValue, is_watched
-
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "queries to a test bank; passages to synthetic queries"
+from rubric_measures.cli.inputs import NamedValue, add_endpoint_options, add_limit_options, is_watched
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,17 +71,11 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("model").add_argument
     add("--model", action="append", required=True, metavar="SPEC",
         help="hf:NAME, openai:NAME, litellm:PROVIDER/NAME or scripted:FILE; several for synthetic queries")  # fmt: skip
-    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
-    add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
-    add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
+    add_endpoint_options(add)
     add("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
     add("--max-tokens", type=int, default=2048, help="the longest reply (default 2048)")
     add("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
-    add("--cache", metavar="FILE", help="where replies are kept (default: OUTPUT.cache.sqlite, none for -)")
-    add("--cache-only", action="store_true", help="make no call")
-    add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost (see grade)")
-    add("--max-calls", type=int, metavar="N", help="make so many calls at most")
-    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
+    add_limit_options(add, "OUTPUT.cache.sqlite, none for -", "--dry-run and --max-cost; see `grade`")
     add("--retries", type=int, default=1, help="further draws for a reply that cannot be read (default 1)")
     add("--dry-run", action="store_true", help="print the calls and tokens that it would take, and make none")
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.cli.inputs import NamedValue, ids, is_watched
+from rubric_measures.cli.inputs import NamedValue, add_endpoint_options, add_limit_options, ids, is_watched
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "grade passages against a test bank with a model; cached, resumable"
 _EXAMPLE = """examples:
   rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model lexical -o graded.jsonl.gz
   rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --dry-run --prices prices.json
@@ -40,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--query-texts", metavar="FILE", help="texts of the queries, where the bank has none (JSON, JSON lines or TSV)")
     add("--first", "--model", dest="model", metavar="MODEL", required=True,
         help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")  # fmt: skip
-    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
-    add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
-    add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
+    add_endpoint_options(add)
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
     add("--prompt-field", action=NamedValue, default={}, metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
     add("--documents", metavar="SOURCE", help="prompts about answers: what to show; graded records, or a collection")
@@ -92,12 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     edits("--old-bank", metavar="BANK", help="the bank before edits that were not made in the review page")
 
     spending = parser.add_argument_group("spending").add_argument
-    spending("--cache", metavar="FILE", help="the reply cache (default: OUT.cache.sqlite)")
-    spending("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
+    add_limit_options(spending, "OUT.cache.sqlite", "--dry-run and the limits on the cost")
     spending("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
-    spending("--prices", metavar="FILE", help="price table, for --dry-run and the limits on the cost")
-    spending("--max-calls", type=int, metavar="N", help="make so many calls at most, in all runs over the cache")
-    spending("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
     spending("--max-cost-per-query", type=float, metavar="COST", help="the same for the calls about each query")
     spending("--queries", type=ids, metavar="ID,ID,…", help="grade only these queries; the others are left out")
     spending("--passages-per-query", dest="limit", type=int, metavar="N", help="grade only the first N of each query")

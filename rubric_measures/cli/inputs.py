@@ -7,16 +7,16 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rubric_measures import api
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.scales import parse_scale
-from rubric_measures.base.tables import TABLE_FORMS
-from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
+from rubric_measures.base.tables import TABLE_FORMS, Report, render
+from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.leaderboard_forms import FORMS
 from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
 
@@ -24,39 +24,6 @@ if TYPE_CHECKING:
     from rubric_measures.api import Board, Gates
     from rubric_measures.grades.grade_sets import GradeFilter
     from rubric_measures.verification.page_parts import Review
-
-__all__ = [
-    "CORRECTIONS",
-    "REVIEW_PORT",
-    "NamedNumber",
-    "NamedValue",
-    "add_gate_options",
-    "add_grade_options",
-    "add_label_option",
-    "add_output_options",
-    "add_places_option",
-    "add_plot_option",
-    "add_report_options",
-    "add_review_option",
-    "add_test_options",
-    "bank_of",
-    "chosen_places",
-    "gated",
-    "gates_of",
-    "grade_choices",
-    "ids",
-    "is_asked_for",
-    "is_watched",
-    "keep_apart",
-    "keep_cache",
-    "keep_inputs",
-    "keep_inputs_of",
-    "loaded_grades",
-    "passed",
-    "progress",
-    "review_of",
-    "wanted_of",
-]
 
 T = TypeVar("T")
 
@@ -125,6 +92,22 @@ def add_label_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_endpoint_options(add: Callable[..., object]) -> None:
+    """Adds the options that say where a model is asked, to a parser or group whose `add_argument` this is."""
+    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
+    add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
+
+
+def add_limit_options(add: Callable[..., object], cache: str, priced: str = "--max-cost; see `grade`") -> None:
+    """Adds the options of the reply cache, which lies at `cache` by default, and of the limits on calls."""
+    add("--cache", metavar="FILE", help=f"the reply cache (default: {cache})")
+    add("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
+    add("--prices", metavar="FILE", help=f"price table, for {priced}")
+    add("--max-calls", type=int, metavar="N", help="make so many calls at most, in all runs over the cache")
+    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
+
+
 def _on_failed(text: str) -> OnFailed:
     try:
         return check_on_failed(int(text) if text.isascii() and text.isdecimal() else text)
@@ -178,6 +161,12 @@ def add_output_options(
     action.usual = usual
 
 
+def write_output(options: argparse.Namespace, report: Report) -> None:
+    """Writes a report where -o says, in its form; at once, so that nothing is printed where a name cannot be."""
+    with atomic_writer(options.output) as stream:
+        stream.write("".join(render(report, options.output_format)))
+
+
 class _Places(argparse.Action):
     def __call__(self, parser: object, options: argparse.Namespace, value: object, option: str | None = None) -> None:
         if not isinstance(value, int) or not -1 <= value <= 100:
@@ -207,16 +196,9 @@ def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
     Raises:
         InputError: an input would be replaced, or one output by the other.
     """
-    if options.output not in (None, "-"):
-        keep_inputs(options.output, *inputs)
-    if options.plot is not None:
-        keep_inputs(options.plot, *inputs)
-        keep_apart(output=options.output, plot=options.plot)
-
-
-def bank_of(options: argparse.Namespace) -> TestBank | None:
-    """The test bank that --bank names."""
-    return None if options.bank is None else api.load_bank(options.bank)
+    keep_inputs(options.output, *inputs)
+    keep_inputs(options.plot, *inputs)
+    keep_apart(output=options.output, plot=options.plot)
 
 
 def passed(options: argparse.Namespace, *names: str) -> dict[str, Any]:
@@ -240,9 +222,8 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
     """The filter over grade sets."""
     from rubric_measures.grades.grade_sets import GradeFilter
 
-    names = (options.llm, options.prompt_class, options.prompt_type, options.question_set, options.grade_set)
     scale = None if options.scale is None else parse_scale(options.scale)
-    return GradeFilter(*names, assessors=options.assessors, scale=scale, grade=options.grade)
+    return GradeFilter(**{**grade_choices(options), "scale": scale})
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

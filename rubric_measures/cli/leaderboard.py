@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rubric_measures import api
 from rubric_measures.base.errors import InputError, naming
-from rubric_measures.base.files import atomic_writer, check_readable_twice
-from rubric_measures.base.tables import FORMS, render
+from rubric_measures.base.files import check_readable_twice
+from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import (
     add_gate_options,
     add_grade_options,
@@ -24,14 +24,14 @@ from rubric_measures.cli.inputs import (
     gated,
     gates_of,
     is_asked_for,
-    keep_apart,
-    keep_inputs,
     keep_inputs_of,
     loaded_grades,
     passed,
     progress,
     review_of,
+    write_output,
 )
+from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.measures.scoring import note_labels, parse_measures
 
 if TYPE_CHECKING:
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from rubric_measures.leaderboards.board import Leaderboard
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
     from rubric_measures.verification.page_parts import Review
-
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "score many runs by many measures"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -173,9 +169,7 @@ def run(options: argparse.Namespace) -> int:
         api.write_report(options.report, board, grades, runs, **about)
     _plot(options, board, grades=grades, runs=runs)
     report = _report(board, options) if not is_asked_for(options) else _full_report(board, grades, options, units)
-    with atomic_writer(options.output) as stream:
-        # At once, so that nothing is printed where a name cannot be.
-        stream.write("".join(render(report, options.output_format)))
+    write_output(options, report)
     board.log_notes()
     if options.made_by is not None:
         board.relatives(options.made_by)
@@ -244,8 +238,7 @@ def _argue(options: argparse.Namespace) -> int:
     keep_inputs_of(options, options.graded, options.bank)
     board = api.argue(options.graded, options.bank, weights=dict(options.weights or ()) or None, scores=options.scores)
     _plot(options, board)
-    with atomic_writer(options.output) as stream:
-        stream.write("".join(render(_report(board, options), options.output_format)))
+    write_output(options, _report(board, options))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import inspect
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import UnknownNameError, escaped
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import Cell, Column, Report, Table, render
-from rubric_measures.cli.inputs import add_output_options
+from rubric_measures.base.tables import Cell, Column, Report, Table
+from rubric_measures.cli.inputs import add_output_options, write_output
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "what there is, plug-ins included, a line each"
+if TYPE_CHECKING:
+    from rubric_measures.prompts import Prompt
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +40,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     headers, rows = _ALL[options.kind]()
     table = Table([Column(header, is_left=True) for header in headers], list(rows))
-    with atomic_writer(options.output) as stream:
-        stream.writelines(render(Report([table]), options.output_format))
+    write_output(options, Report([table]))
     return 0
 
 
@@ -55,14 +54,15 @@ def _first_line(thing: object) -> str:
 def _prompts() -> _Listed:
     from rubric_measures.prompts import load_prompt, prompt_names
 
-    def row(name: str) -> list[Cell]:
-        prompt = load_prompt(name)
-        scale = "-" if prompt.scale is None else "{}-{}".format(*prompt.scale)
-        levels = [prompt.covers if prompt.covers is not None else prompt.scale and prompt.scale[1], prompt.partial]
-        covers = ":".join(str(level) for level in levels if level is not None)
-        return [name, prompt.target, prompt.task, f"{scale}:{covers}" if prompt.scale else scale, prompt.citation]
+    rows = (_prompt_row(name, load_prompt(name)) for name in sorted(prompt_names()))
+    return ("prompt", "target", "task", "scale", "source"), rows
 
-    return ("prompt", "target", "task", "scale", "source"), map(row, sorted(prompt_names()))
+
+def _prompt_row(name: str, prompt: Prompt) -> list[Cell]:
+    scale = "-" if prompt.scale is None else "{}-{}".format(*prompt.scale)
+    levels = [prompt.covers if prompt.covers is not None else prompt.scale and prompt.scale[1], prompt.partial]
+    covers = ":".join(str(level) for level in levels if level is not None)
+    return [name, prompt.target, prompt.task, f"{scale}:{covers}" if prompt.scale else scale, prompt.citation]
 
 
 def _prompt(name: str) -> str:
@@ -74,14 +74,11 @@ def _prompt(name: str) -> str:
         parts = [("fields of the message, as JSON", ", ".join(prompt.json_fields))]
     # As it is sent; escaped line by line, since a prompt may be a plug-in's.
     shown = [f"[{head}]\n{text.strip(chr(10))}\n" for head, text in parts if text]
-    head = " ".join(f"{key}={value}" for key, value in zip(("target", "task", "scale"), _row_of(name), strict=True))
+    row = _prompt_row(name, prompt)[1:4]
+    head = " ".join(f"{key}={value}" for key, value in zip(("target", "task", "scale"), row, strict=True))
     return "".join(
         f"{escaped(line)}\n" for line in f"{name}: {head}\n{prompt.citation}\n\n{''.join(shown)}".split("\n")
     )
-
-
-def _row_of(name: str) -> list[Cell]:
-    return next(row[1:4] for row in _prompts()[1] if row[0] == name)
 
 
 def _registered() -> dict[str, object]:

@@ -16,13 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rubric_measures import __version__
 from rubric_measures.base.errors import FormatError, InputError, escaped
 from rubric_measures.base.files import atomic_writer, read_text
 from rubric_measures.base.json_files import parse_json
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "a chain of commands from a file; what is up to date is left out"
 _LOG = logging.getLogger("rubric_measures")
 _FORMAT = "rubric_measures/pipeline/1"
 # What options (and the folder of `bundle`) write; all other values that name a file are read.
@@ -108,7 +106,7 @@ def _run(steps: Sequence[_Step], kept: list[dict[str, Any]], manifest: Path, for
             return status
         worst = max(worst, status)
         # What is incomplete is tried again.
-        entry = {"arguments": step.arguments, "settings": step.settings, "version": _version(), "status": status}
+        entry = {"arguments": step.arguments, "settings": step.settings, "version": __version__, "status": status}
         done.append(entry | {"inputs": inputs, "outputs": _digests(step.outputs, made)})
         with atomic_writer(manifest) as stream:
             json.dump({"format": _FORMAT, "steps": done}, stream, indent=1, sort_keys=True)
@@ -124,7 +122,7 @@ def _reason(step: _Step, before: Mapping[str, Any], stale: set[str], made: set[P
         return "it was not run"
     if before["arguments"] != step.arguments:
         return "its arguments changed"
-    if before["version"] != _version():
+    if before["version"] != __version__:
         return f"it was run by version {before['version']}"
     if before["status"]:
         return "it was incomplete"
@@ -257,8 +255,7 @@ def _digest(path: Path, made: set[Path]) -> str:
                 continue
             found.update(one.relative_to(path).as_posix().encode("utf-8", "surrogateescape") + b"\0")
         with one.open("rb") as stream:
-            while part := stream.read(1 << 20):
-                found.update(part)
+            hashlib.file_digest(stream, lambda: found)
     return found.hexdigest()
 
 
@@ -271,12 +268,6 @@ def _kept(path: Path, name: str) -> list[dict[str, Any]]:
     if not isinstance(steps, list) or not all(isinstance(one, dict) and fields <= set(one) for one in steps):
         raise FormatError("is no manifest of a pipeline; move it away, and all steps run", path=name)
     return steps
-
-
-def _version() -> str:
-    from rubric_measures import __version__
-
-    return __version__
 
 
 @contextlib.contextmanager

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "runs and answers to the passages to grade"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""

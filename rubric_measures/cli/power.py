@@ -5,15 +5,10 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import render
-from rubric_measures.cli.inputs import add_output_options, add_places_option
+from rubric_measures.cli.inputs import add_output_options, add_places_option, passed, write_output
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.leaderboards import FORMS
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "how many queries an experiment needs, and what a board could tell"
 _PASSED = ("delta", "measures", "run_count", "alpha", "power", "correction", "splits", "seed", "form")
 
 
@@ -44,10 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    if options.output != "-":
-        keep_inputs(options.output, *options.scores)
-    found = api.power(*options.scores, **{name: getattr(options, name) for name in _PASSED})
-    with atomic_writer(options.output) as stream:
-        stream.writelines(render(found.report(options.places), options.output_format))
+    keep_inputs(options.output, *options.scores)
+    found = api.power(*options.scores, **passed(options, *_PASSED))
+    write_output(options, found.report(options.places))
     found.log_notes()
     return 0

@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.cli.inputs import add_grade_options, add_label_option, keep_inputs, loaded_grades
+from rubric_measures.cli.inputs import add_grade_options, add_label_option, loaded_grades
+from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.grades.qrels import UNITS
-
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "graded records to qrels"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,9 +14,6 @@ from rubric_measures.corpora.overwriting import keep_inputs
 if TYPE_CHECKING:
     from rubric_measures.review.session import Review
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "a local page where assessors check grades and edit the bank"
 _LOG = logging.getLogger("rubric_measures")
 
 

@@ -10,17 +10,17 @@ from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import (
     NamedValue,
+    add_endpoint_options,
+    add_limit_options,
     add_output_options,
     add_places_option,
     add_plot_option,
     ids,
     is_watched,
+    keep_inputs_of,
 )
-from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
+from rubric_measures.corpora.overwriting import keep_apart, keep_cache
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "pairwise games to ratings; a model may play them"
 _LOG = logging.getLogger("rubric_measures")
 _EXAMPLE = """examples:
   rubric_measures tournament games.jsonl
@@ -67,9 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--answers", metavar="FILE", nargs="+", default=[], help="reports or plain answers; their runs are the agents")
     play("--query-file", dest="queries", metavar="FILE", help="the texts of the queries")
     play("--model", help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
-    play("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
-    play("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
-    play("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
+    add_endpoint_options(play)
     play("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
     play("--save", metavar="FILE", help="where the games are kept (JSON lines); those in it stay")
     play("--documents", metavar="SOURCE", help="what to show beside answers: graded records, or a collection")
@@ -86,11 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
     play("--max-tokens", type=int, help="the longest reply (default: by the prompt)")
     play("--retries", type=int, default=1, metavar="N", help="further draws of a reply without verdict (default 1)")
-    play("--cache", metavar="FILE", help="the reply cache (default: SAVE.cache.sqlite)")
-    play("--cache-only", action="store_true", help="make no call: what is not in the cache fails")
-    play("--max-calls", type=int, metavar="N", help="make so many calls at most")
-    play("--prices", metavar="FILE", help="price table, for --max-cost; see `grade`")
-    play("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
+    add_limit_options(play, "SAVE.cache.sqlite")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -110,12 +104,9 @@ def run(options: argparse.Namespace) -> int:
         options.documents,
         options.prices,
     )
-    keep_inputs(options.output, *read)
-    keep_apart(output=options.output, save=options.save)
+    keep_inputs_of(options, *read)
+    keep_apart(output=options.output, save=options.save, plot=options.plot)
     keep_cache(options.cache or (f"{options.save}.cache.sqlite" if options.save else None), options.output)
-    if options.plot is not None:
-        keep_inputs(options.plot, *read)
-        keep_apart(output=options.output, save=options.save, plot=options.plot)
     shown = ("output", "output_format", "places", "plot")
     settings = {name: value for name, value in vars(options).items() if name not in shown}
     result = tournament(**settings, progress=is_watched())

@@ -13,12 +13,11 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, render
 from rubric_measures.cli.inputs import (
-    NamedValue,
+    add_endpoint_options,
     add_grade_options,
     add_output_options,
     add_plot_option,
     add_review_option,
-    bank_of,
     ids,
     is_watched,
     keep_inputs_of,
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from rubric_measures.verification.reports import ReportSettings
     from rubric_measures.verification.sections import Section
 
-__all__ = ["HELP", "add_arguments", "add_canary_options", "canary_settings", "run"]
-
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -43,9 +40,7 @@ def add_canary_options(parser: argparse.ArgumentParser) -> None:
     add("--canary", action="store_true", help="let a grader grade known cases, and say how often it was fooled")
     add("--model", help="the grader: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
     add("--prompt", action="append", default=[], metavar="NAME", help="its prompt; may be repeated")
-    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
-    add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
-    add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
+    add_endpoint_options(add)
     add("--cache", metavar="FILE", help="the reply cache (default: replies are not kept)")
     add("--cases", type=int, default=3, metavar="N", help="cases of each kind a query, where several can be made")
     add("--dry-run", action="store_true", help="say what would be called and what it would cost; report nothing")
@@ -67,9 +62,6 @@ def canary_settings(options: argparse.Namespace) -> dict[str, Any]:
         text = f"{', '.join(ignored)}: only the canary suite asks a grader; add it, or leave that out"
         raise InputError(text, settings=(*ignored, "canary"))
     return {**given, "cases": options.cases}
-
-
-HELP = "reports with which assessors check grades and banks"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,13 +119,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
-    from rubric_measures.api import run_canaries
+    from rubric_measures.api import load_bank, run_canaries
     from rubric_measures.records.streaming import GradedFile
     from rubric_measures.verification.html_report import write_html
     from rubric_measures.verification.reports import check_reports, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
 
-    bank = bank_of(options)
+    bank = None if options.bank is None else load_bank(options.bank)
     of_canaries = canary_settings(options)
     read = (options.graded, options.bank, *options.runs, options.groups, options.prices)
     keep_inputs_of(options, *read)

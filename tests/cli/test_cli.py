@@ -17,13 +17,11 @@ README = Path(__file__).parents[2] / "README.md"
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_has_help_with_an_example_and_stands_in_the_readme(name: str) -> None:
-    module_name, text = COMMANDS[name]
-    module = importlib.import_module(module_name)
+    module = importlib.import_module(COMMANDS[name][0])
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)
     assert parser.epilog is not None
     assert f"rubric_measures {name}" in parser.epilog
-    assert text == module.HELP
     assert f"`{name}`" in README.read_text(encoding="utf-8")
     undocumented = [action.dest for action in parser._actions if not action.help]
     assert undocumented == []
