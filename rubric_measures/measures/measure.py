@@ -10,6 +10,8 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from functools import cached_property
 from itertools import compress
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -18,7 +20,7 @@ from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, Para
 
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.scales import Scale
-from rubric_measures.grades.compiled import Label, OnFailed, QueryGrades
+from rubric_measures.grades.compiled import Label, OnFailed, QueryGrades, levels_with_failed
 
 __all__ = [
     "CUTOFF",
@@ -84,11 +86,12 @@ class Top:
         by_grade: grade -> mask of the items that have this grade in one of the passages.
     """
 
-    __slots__ = ("_at_least", "by_grade", "doc_ids")
+    __slots__ = ("_at_least", "_failed", "by_grade", "doc_ids")
 
     def __init__(self, doc_ids: Sequence[str], by_grade: Mapping[float, int]) -> None:
         self.doc_ids = doc_ids
         self.by_grade = by_grade
+        self._failed: int | None = None
         # Several measures ask for the same few levels.
         self._at_least: dict[int, int] = {}
 
@@ -103,6 +106,20 @@ class Top:
             self._at_least[rel] = union
         return union
 
+    def failed(self, failed: Mapping[str, int]) -> int:
+        """The mask of the items whose grade failed for one of the passages; `failed` is that of their query."""
+        if self._failed is None:
+            lost = 0
+            for mask in map(failed.get, self.doc_ids):
+                if mask:
+                    lost |= mask
+            self._failed = lost
+        return self._failed
+
+    def filled(self, failed: Mapping[str, int], grade: int) -> Top:
+        """The same passages with a grade in the place of those that failed."""
+        return Top(self.doc_ids, {**self.by_grade, grade: self.by_grade.get(grade, 0) | self.failed(failed)})
+
 
 class RankedDocs:
     """A ranking of one query, as the measures look at it; made by `QueryContext.ranked`.
@@ -113,23 +130,24 @@ class RankedDocs:
         ranks: where those stand, from 1, parallel to `judged`.
     """
 
-    __slots__ = ("_kept", "_query", "_tops", "doc_ids", "judged", "ranks")
+    __slots__ = ("_kept", "_query", "_seen", "_tops", "doc_ids", "judged", "ranks")
 
     def __init__(self, query: QueryContext, doc_ids: Sequence[str], depth: int | None = None) -> None:
-        graded = query.valid
+        graded = query.docs
         self.doc_ids = doc_ids
         looked_at = doc_ids if depth is None else doc_ids[:depth]
         self.ranks = list(compress(_RANKS, map(graded.__contains__, looked_at)))
         self.judged = [doc_ids[rank - 1] for rank in self.ranks]
         self._query = query
-        self._tops: dict[tuple[bool, int], Top] | None = None
+        self._tops: dict[tuple[bool, int], Top] = {}
         self._kept: dict[Hashable, Any] = {}
+        self._seen: RankedDocs | None = None
 
     def seen_by(self, query: QueryContext) -> RankedDocs:
-        """The same ranking, as measures look at it with other grades of the same passages."""
+        """The same ranking, as measures look at it where failed grades count as one (`QueryContext.filled`)."""
         seen = RankedDocs.__new__(RankedDocs)
         seen.doc_ids, seen.judged, seen.ranks, seen._kept = self.doc_ids, self.judged, self.ranks, self._kept
-        seen._query, seen._tops = query, None
+        seen._query, seen._tops, seen._seen = query, {}, self
         return seen
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -154,8 +172,11 @@ class RankedDocs:
         Args:
             kind: what `QueryContext.top` gave.
         """
-        if self._tops is None or kind not in self._tops:
-            self._tops = self._query.tops(self)
+        if kind not in self._tops:
+            if self._seen is None:
+                self._tops = self._query.tops(self)
+            else:
+                self._tops[kind] = self._query.filled_top(self._seen.top(kind))
         return self._tops[kind]
 
 
@@ -171,8 +192,7 @@ class QueryContext:
         on_failed: as given.
         items: the complete bank of the query.
         void: the passages of which all that is known is that grades failed.
-        valid: doc_id -> number of its valid grades.
-        lost: doc_id -> number of its failed grades.
+        docs: the passages that have grades.
     """
 
     def __init__(self, grades: QueryGrades, on_failed: OnFailed = "expected") -> None:
@@ -180,15 +200,21 @@ class QueryContext:
         self.on_failed: OnFailed = on_failed
         self.query_id = grades.query_id
         self.items = grades.items
-        self.valid = {doc_id: sum(map(int.bit_count, levels.values())) for doc_id, levels in grades.levels.items()}
-        self.lost = {doc_id: mask.bit_count() for doc_id, mask in grades.failed.items()}
+        self._given = grades
+        self.docs: Collection[str] = grades.levels
         # The passages of which all that is known is that grades failed.
         self.void = self.grades.void
         # Whether only judged passages count -> the cutoffs that measures asked for, ascending.
         self._cutoffs: dict[bool, list[int]] = {}
         self._shared: dict[Hashable, Any] = {}
-        # The mask of the items whose grade failed for one of some passages, those that were asked for last.
-        self._failed_of: tuple[Sequence[str], int] = (), 0
+        # Where failed grades count as one here: those, and as which.
+        self._filled: tuple[Mapping[str, int], int] = {}, 0
+
+    @cached_property
+    def valid(self) -> Mapping[str, int]:
+        """doc_id -> number of its valid grades."""
+        levels = self._given.levels
+        return {doc_id: sum(map(int.bit_count, of_doc.values())) for doc_id, of_doc in levels.items()}
 
     def shared(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` makes, made once for all measures that give this key."""
@@ -202,6 +228,18 @@ class QueryContext:
         zeros = QueryContext(self.grades, "zero")
         zeros._cutoffs = self._cutoffs
         return zeros
+
+    def filled(self, grade: int) -> QueryContext:
+        """The same query with a grade in the place of all that failed."""
+        failed = self.grades.failed
+        levels = levels_with_failed(self.grades.levels, failed, grade)
+        query = QueryContext(replace(self.grades, levels=levels, failed={}))
+        query._filled, query._cutoffs = (failed, grade), self._cutoffs
+        return query
+
+    def filled_top(self, top: Top) -> Top:
+        """The top k of a ranking with the grade in the place of those that failed; see `filled`."""
+        return top.filled(*self._filled)
 
     def ranked(self, doc_ids: Sequence[str], depth: int | None = None) -> RankedDocs:
         """A ranking of the query.
@@ -266,7 +304,8 @@ class QueryContext:
             most = 1 if needed.startswith("first") else None
             return lambda ranked: self.cited_coverage(ranked.doc_ids, most)
         cutoff = needed.cutoff if isinstance(needed, OfItems) else needed
-        size, valid, lost = len(self.items), self.valid, self.lost
+        size, valid = len(self.items), self.valid
+        lost = {doc_id: mask.bit_count() for doc_id, mask in self._given.failed.items()}
         asked = self._asked(needed.which) if isinstance(needed, OfItems) else None
         if asked is not None and asked.bit_count() < size:
             size = asked.bit_count()
@@ -339,13 +378,6 @@ class QueryContext:
         # A stable sort.
         return self.ranked(sorted(sorted(labels), key=labels.__getitem__, reverse=True))
 
-    def failed_for(self, doc_ids: Iterable[str]) -> int:
-        """The mask of the items whose grade failed for one of these passages."""
-        lost = 0
-        for doc_id in doc_ids:
-            lost |= self.grades.failed.get(doc_id, 0)
-        return lost
-
     def undetermined(self, top: Top, covered: int) -> int:
         """The items that no ranked passage covers and whose grade failed for one: they may be covered or not.
 
@@ -359,12 +391,9 @@ class QueryContext:
         Raises:
             MeasureError: there are such items, and on_failed is `error`.
         """
-        if not self.grades.failed:
+        if not self.grades.failed or self.on_failed == "zero":
             return 0
-        # The measures of all levels ask for the same passages, one after the other.
-        if top.doc_ids is not self._failed_of[0]:
-            self._failed_of = top.doc_ids, self.failed_for(top.doc_ids)
-        lost = self._failed_of[1] & ~covered
+        lost = top.failed(self.grades.failed) & ~covered
         if lost and self.on_failed == "error":
             item = self.items[(lost & -lost).bit_length() - 1]
             raise MeasureError(
@@ -372,7 +401,7 @@ class QueryContext:
                 "again, or choose how failures count (expected or zero)",
                 settings=("on_failed",),
             )
-        return lost if self.on_failed in ("exclude", "expected") else 0
+        return lost
 
     @property
     def has_valid(self) -> bool:

@@ -300,7 +300,7 @@ class _WeightedCover(CreditMeasure):
         if not penalties or query.is_expecting:
             return 0
         top = ranked.top(query.top(self.value("cutoff"), self.value("judged_only")))
-        return query.failed_for(top.doc_ids) & penalties & ~top.at_least(self.lowest())
+        return top.failed(query.grades.failed) & penalties & ~top.at_least(self.lowest())
 
 
 WeightedCover = register(_WeightedCover)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -16,7 +15,7 @@ from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.base.runs import ScoredIds
 from rubric_measures.base.scales import ANY_LEVEL, Scale, refuse_unreachable
-from rubric_measures.grades.compiled import OnFailed, QueryGrades, levels_with_failed
+from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.measures._plugged import check_plug_in
 from rubric_measures.measures.delegated import checked_measure
 from rubric_measures.measures.intent_aware import INTENT_AWARE, IntentAwareMeasure
@@ -390,10 +389,7 @@ class _Completed:
         self._zero_scorers = [
             one.prepare(zeros) if one.HANDLES_FAILED or query.void else None for one in plan.computations
         ]
-        self._lowest, self._highest = (
-            QueryContext(replace(grades, levels=levels_with_failed(grades.levels, grades.failed, grade), failed={}))
-            for grade in (lowest, highest)
-        )
+        self._lowest, self._highest = query.filled(lowest), query.filled(highest)
         # Then the passages that are graded stand at the same ranks.
         self._is_alike = grades.failed.keys() <= grades.levels.keys()
         self._bounds = [one.bounds(self._lowest, self._highest) for one in plan.computations]
