@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,20 @@ def test_a_reply_comes_back_whole_after_reopening(tmp_path: Path) -> None:
         assert cache.get(request("a").key) == reply
         assert cache.get(request("b").key) is None
         assert len(cache) == 1
+
+
+@pytest.mark.parametrize("tokens", [0, 30])
+@pytest.mark.parametrize("raw", [{}, {"scores": {"5": -0.1, "4": None}, "finish_reason": "stop"}])
+@pytest.mark.parametrize("status", ["ok", "truncated"])
+def test_a_reply_is_stored_as_sorted_json(tmp_path: Path, status: Any, raw: dict[str, Any], tokens: int) -> None:
+    text = '4 – "gut"\n\\ \x00 \ud83d 😀'
+    reply = Reply(text, status, "" if status == "ok" else "cut", tokens, 2 * tokens, raw)
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        cache.put(request("a"), reply)
+    fields = {name: value for name, value in dataclasses.asdict(reply).items() if value and value != "ok"}
+    with contextlib.closing(sqlite3.connect(tmp_path / "c.sqlite")) as connection:
+        stored = connection.execute("SELECT reply FROM replies").fetchall()
+    assert stored == [(json.dumps(fields, sort_keys=True, separators=(",", ":")),)]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,35 @@ _LOOKUP_BLOCK = 400
 _BUSY_SECONDS = 60.0
 
 
+class _Using:
+    """Holds the lock of a cache; what SQLite cannot do is one error that names the file. As a class it is entered fast.
+
+    The lock may be taken twice: the room for leases is found with the ledger, in the same transaction.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._lock.release()
+        if isinstance(error, UnicodeDecodeError | sqlite3.DatabaseError):
+            raise InputError(f"{self._path}: {self._problem(error)}") from None
+
+    def _problem(self, error: Exception) -> str:
+        if isinstance(error, UnicodeDecodeError):
+            return "is no usable reply cache; move it away or name another file"
+        if self._path != ":memory:" and Path(self._path).is_dir():
+            return "is a folder; name a file"
+        text = " ".join(str(error).split())
+        if "not a database" in text or "malformed" in text:
+            return f"is no usable reply cache ({text}); move it away or name another file"
+        return f"the reply cache cannot be used ({text})"
+
+
 class ReplyCache:
     """Replies by request key. Only answers are stored (`Reply.is_answer`), raw: neither grades nor failed calls.
 
@@ -83,13 +112,13 @@ class ReplyCache:
         self._lease_seconds = lease_seconds
         self._inode: tuple[int, int] | None = None
         self._told_gone = False
-        self._lock = threading.RLock()  # the room for leases is found with the ledger, in the same transaction
+        self._using = _Using(self.path)
         if read_only and not Path(self.path).is_file():
             raise InputError(f"{self.path}: there is no such cache")
         self._read_only = read_only
         self._opened: sqlite3.Connection | None = None
         if self._is_there():
-            with self._explained():
+            with self._using:
                 self._connection  # noqa: B018 - opens the file, so that a wrong one is refused now
             return
         folder = next(one for one in Path(self.path).resolve().parents if one.exists())
@@ -173,25 +202,9 @@ class ReplyCache:
         execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except UnicodeDecodeError:
-            raise InputError(f"{self.path}: is no usable reply cache; move it away or name another file") from None
-        except sqlite3.DatabaseError as error:
-            if self.path != ":memory:" and Path(self.path).is_dir():
-                raise InputError(f"{self.path}: is a folder; name a file") from None
-            text = " ".join(str(error).split())
-            if "not a database" in text or "malformed" in text:
-                raise InputError(
-                    f"{self.path}: is no usable reply cache ({text}); move it away or name another file"
-                ) from None
-            raise InputError(f"{self.path}: the reply cache cannot be used ({text})") from None
-
     def close(self) -> None:
         """Closes the file; what was put is in it."""
-        with self._lock:
+        with self._using:
             if self._opened is not None:
                 self._say_gone()
                 self._opened.close()
@@ -205,7 +218,7 @@ class ReplyCache:
     def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
         """The stored replies of those keys (hex) that have one."""
         found: dict[str, Reply] = {}
-        with self._lock, self._explained():
+        with self._using:
             if not self._is_there():
                 return found
             for start in range(0, len(keys), _LOOKUP_BLOCK):
@@ -217,7 +230,7 @@ class ReplyCache:
 
     def absent(self, keys: Iterable[str]) -> list[str]:
         """Those of the keys (hex) that have no reply."""
-        with self._lock, self._explained():
+        with self._using:
             if not self._is_there():
                 return list(keys)
             found = "SELECT EXISTS (SELECT 1 FROM replies WHERE key = ?)"
@@ -238,7 +251,7 @@ class ReplyCache:
         if not reply.is_answer:
             return reply
         row = row_of(request, reply)
-        with self._lock, self._explained():
+        with self._using:
             return self._insert(reply, row)
 
     def put_many(self, answered: Sequence[tuple[Request, Reply]], spent: Sequence[Spent] = ()) -> list[Reply]:
@@ -250,7 +263,7 @@ class ReplyCache:
         rows = [row_of(request, reply) if reply.is_answer else None for request, reply in answered]
         if not any(rows) and not spent:
             return [reply for _, reply in answered]
-        with self._lock, self._explained(), _transaction(self._connection):
+        with self._using, _transaction(self._connection):
             if spent:
                 add_spent(self._connection, spent)
             return [
@@ -277,7 +290,7 @@ class ReplyCache:
     def __len__(self) -> int:
         if not self._is_there():
             return 0
-        with self._lock, self._explained():
+        with self._using:
             count: int = self._connection.execute("SELECT count(*) FROM replies").fetchone()[0]
             return count
 
@@ -285,7 +298,7 @@ class ReplyCache:
         """All stored replies (of one model), in the order in which they were stored."""
         last = 0
         while self._is_there():
-            with self._lock, self._explained():
+            with self._using:
                 rows = self._connection.execute(
                     "SELECT rowid, key, model, messages, replicate, reply FROM replies "
                     "WHERE rowid > ? AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000",
@@ -303,7 +316,7 @@ class ReplyCache:
 
     def ledger(self, by_query: bool = False) -> list[LedgerRow]:
         """What was paid by all runs over this cache, by day (or query) and model; what was pruned was paid, too."""
-        with self._lock, self._explained():
+        with self._using:
             return ledger_rows(self._connection, by_query) if self._is_there() else []
 
     @property
@@ -331,45 +344,45 @@ class ReplyCache:
             those of the wanted keys that are taken, and those whose calls others are making.
         """
         self._say_gone()
-        with self._lock, self._explained(), _transaction(self._connection):
+        with self._using, _transaction(self._connection):
             return take_leases(self._connection, owner, held, wanted, room, self._lease_seconds)
 
     def version(self) -> int:
         """A number that is another one as soon as another connection has written to the file."""
-        with self._lock, self._explained():
+        with self._using:
             found: int = self._connection.execute("PRAGMA data_version").fetchone()[0] if self._is_there() else -1
             return found
 
     def made_elsewhere(self, owner: str, keys: Iterable[str]) -> set[str]:
         """Those of the keys whose calls other processes are making now."""
-        with self._lock, self._explained(), _transaction(self._connection):
+        with self._using, _transaction(self._connection):
             others = live_leases(self._connection, owner)
         return {key for key in keys if bytes.fromhex(key) in others}
 
     def renew(self, owner: str) -> float:
         """Says that a run is still there, and returns the seconds until it should say so again."""
-        with self._lock, self._explained():
+        with self._using:
             until = time.time() + self._lease_seconds
             self._connection.execute("UPDATE leases SET until = ? WHERE owner = ?", (until, owner))
         return self._lease_seconds / 4
 
     def release(self, owner: str) -> None:
         """Gives all calls of a run back."""
-        with self._lock, self._explained():
+        with self._using:
             self._connection.execute("DELETE FROM leases WHERE owner = ?", (owner,))
 
     def models(self) -> list[str]:
         """The names of the models that have replies."""
         if not self._is_there():
             return []
-        with self._lock, self._explained():
+        with self._using:
             return sorted(str(name) for (name,) in self._connection.execute("SELECT DISTINCT model FROM replies"))
 
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""
         if not self._is_there():
             return []
-        with self._lock, self._explained():
+        with self._using:
             return model_counts(self._connection)
 
     def file_bytes(self) -> int:
@@ -402,8 +415,7 @@ class ReplyCache:
         for other in others:
             with (
                 ReplyCache(other, read_only=True) as source,
-                self._lock,
-                self._explained(),
+                self._using,
                 _transaction(self._connection),
             ):
                 for entry in source.entries():
@@ -427,7 +439,7 @@ class ReplyCache:
 
         With `truncated`, of the model's (of all, where none is named) only those that were cut.
         """
-        with self._lock, self._explained():
+        with self._using:
             with _transaction(self._connection):
                 removed = 0
                 if everything:
