@@ -7,8 +7,9 @@ import dataclasses
 import itertools
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from rubric_measures.base.entities import TestBank
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from rubric_measures.runners.progress import Progress
     from rubric_measures.test_bank.calls import Caller, Failure
     from rubric_measures.test_bank.generation import BankQuery
-    from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
+    from rubric_measures.test_bank.nuggetization import RelatedBy, SourceSegment
+    from rubric_measures.test_bank.synthetic_queries import LongPassage, SyntheticQueries, SyntheticQuery
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
@@ -152,6 +154,7 @@ def generate(
         InputError: a setting is missing, wrong or without effect, or an input cannot be read.
         GradingError: the model cannot be used, or no call led to anything.
     """
+    from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
     from rubric_measures.runners.models import CallSettings
     from rubric_measures.runners.progress import note_limit
 
@@ -159,122 +162,101 @@ def generate(
     calls["cache"] = path = calls.get("cache") or (
         f"{os.fspath(output)}.cache.sqlite" if output and os.fspath(output) != "-" else None
     )
-    what = _What(
-        target, queries, limit, style, program, from_documents, by, qrels, level, llm, prompt_class, grade_set,
-        max_documents, max_nuggets, keep, over_generate, passages, examples, passage_tokens, max_questions,
-        sample_passages, quota or {}, seed,
-    )  # fmt: skip
-    what.check(specs)
+    given = {
+        **{"queries": queries, "from_documents": from_documents, "passages": passages, "examples": examples},
+        **{"quota": quota, "qrels": qrels, "over_generate": over_generate},
+    }
+    counts = {"limit": limit, "max_documents": max_documents, "sample_passages": sample_passages}
+    _check(target, specs, program, by, given, counts)
     if calls.get("cache_only") and path is None:
         text = "a run that makes no call needs a cache, or an output file beside which it lies"
         raise InputError(text, settings=("cache_only", "cache"))
     max_calls = calls.get("max_calls")
     if retries < 0 or (max_calls is not None and max_calls < 1):
         raise InputError("retries must not be negative, and calls at least 1", settings=("retries", "max_calls"))
-    _keep_files(output, path, specs, (queries, from_documents, passages, examples, qrels, calls.get("prices")))
+    read = [*given.values(), calls.get("prices")]
+    read += [spec.removeprefix("scripted:") for spec in specs if spec.startswith("scripted:")]
+    keep_inputs(output, *read)
+    keep_cache(path, output, *read)
     settings = [CallSettings(spec, **calls) for spec in specs]
     how = {"max_tokens": max_tokens, "temperature": temperature, **(option or {})}
     with _callers(settings, how, retries, dry_run, progress) as asked:
         callers = [caller for _, caller in asked]
+        finish: Callable[[_File | None, str], Generated]
         if target == "queries":
-            made = _make_queries(what, specs, callers, dry_run)
-            if not dry_run and output is not None:
-                from rubric_measures.test_bank.files import write_synthetic
-
-                write_synthetic(os.fspath(output), made.queries)
+            shown = _long_passages(os.fspath(passages or ""), callers[0], passage_tokens, sample_passages, seed, limit)
+            # A quota names a model as it was named; its queries bear the canonical name.
+            names = {spec: caller.model for spec, caller in zip(specs, callers, strict=True)}
+            finish = _ask_for_queries(shown, callers, examples or (), max_questions, names, quota or {}, seed)
+        elif from_documents:
+            texts = {query.query_id: query.text for query in _asked(queries, limit)}
+            found = _related(os.fspath(from_documents), texts, by, qrels, level, (llm, prompt_class, grade_set))
+            related = {query_id: segments[:max_documents] for query_id, segments in found.items()}
+            finish = _ask_for_nuggets(texts, related, callers[0], max_nuggets, keep, over_generate, program, dry_run)
         else:
-            maker = _make_nuggets if from_documents else _make_bank
-            made = maker(what, callers[0], dry_run, output, test_collection)
+            finish = _ask_for_bank(_asked(queries, limit), callers[0], target, style, program)
         if dry_run:
             return Generated(TestBank({}), plan=tuple(_plan(known, caller) for known, caller in asked))
+        made = finish(output, test_collection)
         for caller in callers:
             _LOG.info("%s: %s", caller.model, caller.stats)
             note_limit(caller.stats, is_kept=path is not None)
         return made
 
 
-@dataclass(frozen=True)
-class _What:
-    """What is to be made, from what."""
-
-    target: str
-    queries: _File | Mapping[str, str] | None
-    limit: int | None
-    style: str
-    program: str
-    from_documents: _File | None
-    by: Literal["judgments", "direct", "all"]
-    qrels: _File | None
-    level: int
-    llm: str
-    prompt_class: str
-    grade_set: str
-    max_documents: int | None
-    max_nuggets: int
-    keep: int
-    over_generate: bool
-    passages: _File | None
-    examples: _File | Sequence[str] | None
-    passage_tokens: int
-    max_questions: int
-    sample_passages: int | None
-    quota: Mapping[str, int]
-    seed: int
-
-    def check(self, specs: Sequence[str]) -> None:
-        """Refuses what is missing and what would be ignored in silence."""
-        synthetic = self.target == "queries"
-        if synthetic and not (self.passages and self.examples):
-            raise InputError("synthetic queries need passages and examples", settings=("passages", "examples"))
-        if not synthetic and not self.queries:
-            raise InputError("name the queries: a file or an ir_datasets id")
-        if not synthetic and len(specs) > 1:
-            raise InputError("several models are for synthetic queries; name one", settings=("model", "target"))
-        if self.from_documents and self.target != "nuggets":
-            raise InputError("nuggets are made from documents, nothing else", settings=("from_documents", "target"))
-        ignored = ["queries", "from_documents"] if synthetic else ["passages", "examples", "quota"]
-        if not (self.from_documents and self.by == "judgments"):
-            ignored.append("qrels")
-        if not self.from_documents:
-            ignored.append("over_generate")
-        words = "" if synthetic else "nuggetizer" if self.from_documents else "workbench"
-        if self.program not in ("", words):
-            known = f"the words of {words}" if words else "no program's words"
-            raise InputError(f"program {self.program}: there are {known} for these prompts", settings=("program",))
-        if names := [name for name in ignored if getattr(self, name)]:
-            raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
-        for name in ("limit", "max_documents", "sample_passages"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1", settings=(name,))
-        if "lexical" in specs:
-            text = "the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)"
-            raise InputError(text, settings=("model",))
-
-    def asked(self) -> list[BankQuery]:
-        """The queries, with their facets."""
-        from rubric_measures.test_bank.files import read_bank_queries
-        from rubric_measures.test_bank.generation import BankQuery, check_queries
-
-        if isinstance(self.queries, Mapping):
-            queries = [BankQuery(query_id, text) for query_id, text in self.queries.items()]
-        else:
-            name = os.fspath(self.queries or "")
-            queries = read_bank_queries(name)
-            with naming(name):
-                check_queries(queries)
-        if self.limit is None:
-            return queries
-        kept = set(list(dict.fromkeys(query.query_id for query in queries))[: self.limit])
-        return [query for query in queries if query.query_id in kept]
+def _check(
+    target: str,
+    specs: Sequence[str],
+    program: str,
+    by: str,
+    given: Mapping[str, object],
+    counts: Mapping[str, int | None],
+) -> None:
+    """Refuses what is missing and what would be ignored in silence."""
+    synthetic, of_documents = target == "queries", given["from_documents"]
+    if synthetic and not (given["passages"] and given["examples"]):
+        raise InputError("synthetic queries need passages and examples", settings=("passages", "examples"))
+    if not synthetic and not given["queries"]:
+        raise InputError("name the queries: a file or an ir_datasets id")
+    if not synthetic and len(specs) > 1:
+        raise InputError("several models are for synthetic queries; name one", settings=("model", "target"))
+    if of_documents and target != "nuggets":
+        raise InputError("nuggets are made from documents, nothing else", settings=("from_documents", "target"))
+    ignored = ["queries", "from_documents"] if synthetic else ["passages", "examples", "quota"]
+    if not (of_documents and by == "judgments"):
+        ignored.append("qrels")
+    if not of_documents:
+        ignored.append("over_generate")
+    words = "" if synthetic else "nuggetizer" if of_documents else "workbench"
+    if program not in ("", words):
+        known = f"the words of {words}" if words else "no program's words"
+        raise InputError(f"program {program}: there are {known} for these prompts", settings=("program",))
+    if names := [name for name in ignored if given[name]]:
+        raise InputError(f"{', '.join(names)} would have no effect here; leave it out", settings=names)
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise InputError(f"{name} must be at least 1", settings=(name,))
+    if "lexical" in specs:
+        text = "the lexical grader cannot write: choose a model that can (hf:, openai:, scripted:)"
+        raise InputError(text, settings=("model",))
 
 
-def _keep_files(output: _File | None, cache: _File | None, specs: Sequence[str], read: Sequence[object]) -> None:
-    from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
+def _asked(queries: _File | Mapping[str, str] | None, limit: int | None) -> list[BankQuery]:
+    """The queries, with their facets."""
+    from rubric_measures.test_bank.files import read_bank_queries
+    from rubric_measures.test_bank.generation import BankQuery, check_queries
 
-    scripted = [spec.removeprefix("scripted:") for spec in specs if spec.startswith("scripted:")]
-    keep_inputs(output, *read, *scripted)
-    keep_cache(cache, output, *read, *scripted)
+    if isinstance(queries, Mapping):
+        asked = [BankQuery(query_id, text) for query_id, text in queries.items()]
+    else:
+        name = os.fspath(queries or "")
+        asked = read_bank_queries(name)
+        with naming(name):
+            check_queries(asked)
+    if limit is None:
+        return asked
+    kept = set(list(dict.fromkeys(query.query_id for query in asked))[:limit])
+    return [query for query in asked if query.query_id in kept]
 
 
 @contextlib.contextmanager
@@ -322,82 +304,79 @@ def _say_failures(failures: Sequence[Failure]) -> None:
         _LOG.info("replies that cannot be read are drawn again with more retries", extra={"settings": ("retries",)})
 
 
-def _make_bank(what: _What, caller: Caller, dry_run: bool, output: _File | None, collection: str) -> Generated:
+def _ask_for_bank(
+    queries: Sequence[BankQuery], caller: Caller, target: str, style: str, program: str
+) -> Callable[[_File | None, str], Generated]:
     from rubric_measures.test_bank.generation import generate_bank, generation_prompt
 
-    kind: Literal["nugget", "question"] = "nugget" if what.target == "nuggets" else "question"
-    queries = what.asked()
-    made = generate_bank(queries, caller, kind=kind, style=what.style, program=what.program)
-    if dry_run:
-        return Generated(made.bank)
-    prompts = [generation_prompt(kind, query, what.style, what.program) for query in queries]
-    _finish_bank(caller, made.bank, made.failures, prompts, output, collection)
-    return Generated(made.bank, failures=tuple(made.failures))
+    kind: Literal["nugget", "question"] = "nugget" if target == "nuggets" else "question"
+    made = generate_bank(queries, caller, kind=kind, style=style, program=program)
+    prompts = [generation_prompt(kind, query, style, program) for query in queries]
+    return partial(_finish_bank, caller, made.bank, made.failures, prompts, None)
 
 
-def _make_nuggets(what: _What, caller: Caller, dry_run: bool, output: _File | None, collection: str) -> Generated:
+def _ask_for_nuggets(
+    texts: Mapping[str, str],
+    segments: Mapping[str, Sequence[SourceSegment]],
+    caller: Caller,
+    max_nuggets: int,
+    keep: int,
+    over_generate: bool,
+    program: str,
+    dry_run: bool,
+) -> Callable[[_File | None, str], Generated]:
     from rubric_measures.base.entities import Query
     from rubric_measures.prompts import load_prompt
     from rubric_measures.test_bank.calls import Failure
-    from rubric_measures.test_bank.nuggetization import nuggetize, published_calls, related_segments
+    from rubric_measures.test_bank.nuggetization import nuggetize, published_calls
 
-    texts = {query.query_id: query.text for query in what.asked()}
-    groups = [group for group in _documents(what, texts) if group.query_id in texts]
-    segments = related_segments(
-        groups,
-        by=what.by,
-        level=what.level,
-        qrels=_judgments(what, groups),
-        llm=what.llm,
-        prompt_class=what.prompt_class,
-        grade_set=what.grade_set,
-    )
-    bare = [query_id for query_id in texts if not segments.get(query_id)]
-    if len(bare) == len(texts):
-        raise InputError(f"{what.from_documents}: no query has a passage of level {what.level} or more")
+    queries = [Query(query_id, text) for query_id, text in texts.items() if segments.get(query_id)]
     made = nuggetize(
-        [Query(query_id, text) for query_id, text in texts.items() if query_id not in set(bare)],
-        {query_id: found[: what.max_documents] for query_id, found in segments.items()},
-        caller,
-        max_nuggets=what.max_nuggets,
-        keep=what.keep,
-        over_generate=what.over_generate,
-        program=what.program,
+        queries, segments, caller, max_nuggets=max_nuggets, keep=keep, over_generate=over_generate, program=program
     )
-    if dry_run:
-        if not what.over_generate:
-            most = published_calls(0, what.max_nuggets)[1] * (len(texts) - len(bare))
-            _LOG.info("importance takes up to %d calls more, by the nuggets that creation leads to", most)
-        return Generated(made.bank)
+    if dry_run and not over_generate:
+        most = published_calls(0, max_nuggets)[1] * len(queries)
+        _LOG.info("importance takes up to %d calls more, by the nuggets that creation leads to", most)
+    bare = (query_id for query_id in texts if not segments.get(query_id))
     failures = [*made.failures, *(Failure(query_id, "documents", "none is related to it") for query_id in bare)]
-    names = ["nuggets.create"] if what.over_generate else ["nuggets.create", "nuggets.importance"]
-    prompts = [load_prompt(f"{name}{what.program and '@'}{what.program}") for name in names]
-    _finish_bank(caller, made.bank, failures, prompts, output, collection, made.sources)
-    return Generated(made.bank, failures=tuple(failures))
+    names = ["nuggets.create"] if over_generate else ["nuggets.create", "nuggets.importance"]
+    prompts = [load_prompt(f"{name}{program and '@'}{program}") for name in names]
+    return partial(_finish_bank, caller, made.bank, failures, prompts, made.sources)
 
 
-def _judgments(what: _What, groups: Sequence[QueryPassages]) -> dict[tuple[str, str], float] | None:
+def _related(
+    path: str, texts: Mapping[str, str], by: RelatedBy, qrels: _File | None, level: int, grades: tuple[str, str, str]
+) -> Mapping[str, Sequence[SourceSegment]]:
+    """Query -> the segments that are related to it; `grades` are by which model, prompt and settings."""
     from rubric_measures.formats.trec import read_qrels
     from rubric_measures.formats.trec_ids import spaced_pairs
+    from rubric_measures.test_bank.nuggetization import related_segments
 
-    if what.qrels is None:
-        return None
-    spaced = spaced_pairs({(group.query_id, one.doc_id) for group in groups for one in group.passages})
-    pairs = ((row[:2], row.relevance) for row in read_qrels(what.qrels))
-    return {spaced.get(pair, pair): relevance for pair, relevance in pairs}
+    groups = [group for group in _documents(path, by, qrels, texts) if group.query_id in texts]
+    judged = None
+    if qrels is not None:
+        spaced = spaced_pairs({(group.query_id, one.doc_id) for group in groups for one in group.passages})
+        pairs = ((row[:2], row.relevance) for row in read_qrels(qrels))
+        judged = {spaced.get(pair, pair): relevance for pair, relevance in pairs}
+    llm, prompt_class, grade_set = grades
+    segments = related_segments(
+        groups, by=by, level=level, qrels=judged, llm=llm, prompt_class=prompt_class, grade_set=grade_set
+    )
+    if not any(segments.get(query_id) for query_id in texts):
+        raise InputError(f"{path}: no query has a passage of level {level} or more")
+    return segments
 
 
-def _documents(what: _What, texts: Mapping[str, str]) -> Sequence[QueryPassages]:
+def _documents(path: str, by: str, qrels: _File | None, texts: Mapping[str, str]) -> Sequence[QueryPassages]:
     """The passages that nuggets are made of: graded records, or the candidates of nuggetizer's requests."""
     from rubric_measures.base.files import peek_head
     from rubric_measures.formats.nuggetizer import read_requests
     from rubric_measures.formats.nuggetizer_records import passages_of_requests
     from rubric_measures.records.files import load_graded
 
-    path = os.fspath(what.from_documents or "")
     if path == "-" or peek_head(path).lstrip()[:1] != b"{":
         return load_graded(path)
-    if what.by == "direct" or (what.by == "judgments" and not what.qrels):
+    if by == "direct" or (by == "judgments" and not qrels):
         text = f"{path}: requests hold no labels of their documents; take all, or name judgments"
         raise InputError(text, settings=("by", "qrels"))
     return passages_of_requests(read_requests(path), {text: query_id for query_id, text in texts.items()})
@@ -408,10 +387,10 @@ def _finish_bank(
     bank: TestBank,
     failures: Sequence[Failure],
     prompts: Sequence[Prompt],
+    sources: Mapping[str, Sequence[str]] | None,
     output: _File | None,
     collection: str,
-    sources: Mapping[str, Sequence[str]] | None = None,
-) -> None:
+) -> Generated:
     """Writes what there is, where it shall be written, and says what there is not."""
     from rubric_measures import __version__
     from rubric_measures.formats.bank import write_bank
@@ -433,45 +412,60 @@ def _finish_bank(
     if lacking:
         of_all = (len(made), len(made) + len(lacking), ",".join(made))
         _LOG.info("the bank has %d of %d queries; only passages of these can be graded: %s", *of_all)
+    return Generated(bank, failures=tuple(failures))
 
 
-def _make_queries(what: _What, specs: Sequence[str], callers: Sequence[Caller], dry_run: bool) -> Generated:
+def _long_passages(
+    path: str, caller: Caller, most_tokens: int, sample: int | None, seed: int, limit: int | None
+) -> list[LongPassage]:
     from rubric_measures.test_bank.files import read_passages
-    from rubric_measures.test_bank.synthetic_queries import (
-        generate_queries,
-        long_passages,
-        sample_by_model,
-        sample_passages,
-    )
+    from rubric_measures.test_bank.synthetic_queries import long_passages, sample_passages
 
-    count_tokens = callers[0].runner.backend.count_tokens
-    read = read_passages(os.fspath(what.passages or ""))
-    stream = long_passages(read, count_tokens, max_tokens=what.passage_tokens)
-    if what.sample_passages:
-        stream = iter(sample_passages(stream, what.sample_passages, seed=what.seed))
-    passages = list(itertools.islice(stream, what.limit))
-    # A quota names a model as it was named; its queries bear the canonical name.
-    names = {spec: caller.model for spec, caller in zip(specs, callers, strict=True)}
-    if unknown := [spec for spec in what.quota if spec not in names]:
+    stream = long_passages(read_passages(path), caller.runner.backend.count_tokens, max_tokens=most_tokens)
+    if sample:
+        stream = iter(sample_passages(stream, sample, seed=seed))
+    return list(itertools.islice(stream, limit))
+
+
+def _ask_for_queries(
+    passages: Sequence[LongPassage],
+    callers: Sequence[Caller],
+    examples: _File | Sequence[str],
+    max_questions: int,
+    names: Mapping[str, str],
+    quota: Mapping[str, int],
+    seed: int,
+) -> Callable[[_File | None, str], Generated]:
+    from rubric_measures.test_bank.synthetic_queries import generate_queries
+
+    if unknown := [spec for spec in quota if spec not in names]:
         raise InputError(f"a quota of {unknown[0]}: expected one of {', '.join(names)}", settings=("quota",))
-    quotas = {names[spec]: count for spec, count in what.quota.items()}
-    examples = _examples(what.examples or ())
-    made = generate_queries(passages, callers, examples=examples, max_questions=what.max_questions)
-    if dry_run:
-        return Generated(TestBank({}))
+    made = generate_queries(passages, callers, examples=_examples(examples), max_questions=max_questions)
+    return partial(_finish_queries, made, {names[spec]: count for spec, count in quota.items()}, seed)
+
+
+def _finish_queries(
+    made: SyntheticQueries, quotas: Mapping[str, int], seed: int, output: _File | None, _: str
+) -> Generated:
+    """Draws as many as were asked for, writes them, and says what there is not."""
+    from rubric_measures.test_bank.files import write_synthetic
+    from rubric_measures.test_bank.synthetic_queries import sample_by_model
+
     _say_failures(made.failures)
     queries, missing = made.queries, dict[str, int]()
     if quotas:
         # A model of which every call failed has no queries to sample; those of the others are kept.
         wrote = {query.model for query in queries}
         queries, missing = sample_by_model(
-            queries, {model: quota for model, quota in quotas.items() if model in wrote}, seed=what.seed
+            queries, {model: quota for model, quota in quotas.items() if model in wrote}, seed=seed
         )
         missing |= {model: quota for model, quota in quotas.items() if quota and model not in wrote}
     for model, count in missing.items():
         _LOG.warning("%s: %d queries fewer than its quota; give it more passages", model, count)
     if not queries:
         raise GradingError("no call led to a query; nothing was written")
+    if output is not None:
+        write_synthetic(os.fspath(output), queries)
     return Generated(TestBank({}), tuple(queries), tuple(made.failures), missing)
 
 
