@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
@@ -16,10 +15,10 @@ from rubric_measures.base.files import peek_head
 
 if TYPE_CHECKING:
     from rubric_measures.formats.reports import Answer
-    from rubric_measures.grading import GradingSettings
     from rubric_measures.grading.pairing import Game
-    from rubric_measures.grading.pairwise import Reference
+    from rubric_measures.grading.pairwise import PairwiseGrader, Reference
     from rubric_measures.pairwise import Tournament
+    from rubric_measures.runners import LocalRunner
     from rubric_measures.runners.models import CallOptions, CallSettings
     from rubric_measures.runners.progress import Progress
 
@@ -120,6 +119,7 @@ def tournament(
     """
     from rubric_measures.pairwise import EloSettings, TournamentSettings, rate_games
 
+    games, assessor_games, answers = _parts(games), _parts(assessor_games), _parts(answers)
     of_elo = {"k": k, "start": start, "replays": replays, "seed": seed}
     named: dict[str, Any] = {name: value for name, value in of_elo.items() if value is not None}
     is_ragdoll = compat == "ragdoll"
@@ -152,32 +152,41 @@ def tournament(
     if model is None:
         _check_agents(by_assessors, played)
     else:
+        from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.grading import GradingSettings
-        from rubric_measures.grading.pairing import answers_by_query
+        from rubric_measures.grading.pairing import answers_by_query, pair_games
+        from rubric_measures.grading.pairwise import PairwiseGrader
+        from rubric_measures.grading.ragdoll_pairing import ragdoll_games
         from rubric_measures.runners.models import CallSettings
 
         calls["cache"] = calls.get("cache") or (f"{os.fspath(save)}.cache.sqlite" if save else None)
-        others = [*_parts(answers), queries, documents, calls.get("prices")]
-        _keep_files(save, calls["cache"], [*_parts(games), *_parts(assessor_games)], others)
+        others = [*answers, queries, documents, calls.get("prices")]
+        # Only the games may be read and written in one file.
+        keep_inputs(save, *others)
+        keep_cache(calls["cache"], save, *games, *assessor_games, *others)
         found = _answers(answers)
         # Before anything is spent.
         _check_agents(by_assessors, played, (answer.run_id for answer in found))
-        with naming(*(one for one in _parts(answers) if isinstance(one, str | os.PathLike))):
+        with naming(*_names(answers)):
             of_queries = answers_by_query(found, agents)
-        match = _Match(
-            of_queries,
-            queries or {},
-            _references(documents, level_shown, label_prompt, label_set, not no_annotations),
-            prompt,
-            factors,
-            GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries),
-            _Draws(per_query, seed, not one_order, per_pair, per_agent, is_ragdoll),
-        )
-        played += _play(CallSettings(model, **calls), match, save, progress)
+        references = _references(documents, level_shown, label_prompt, label_set, not no_annotations)
+        how = GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries)
+
+        def still_to_play(there: Sequence[Game]) -> list[Game]:
+            if not is_ragdoll:
+                return pair_games(of_queries, per_query, seed=seed, both_orders=not one_order, played=there)
+            numbers = {"per_pair": per_pair, "per_query": per_query, "per_agent": per_agent}
+            known = set(there)
+            return [game for game in ragdoll_games(of_queries, seed=seed, **numbers) if game not in known]
+
+        def grader(runner: LocalRunner) -> PairwiseGrader:
+            texts = _query_texts(queries or {})
+            return PairwiseGrader(runner, texts, of_queries, references, prompt, factors, how)
+
+        played += _play(CallSettings(model, **calls), of_queries, still_to_play, grader, save, progress)
     played += [game for listed in by_assessors.values() for game in listed]
     # What is wrong with all games together is a matter of who played them, or of the first file.
-    sources = [one for one in (*_parts(games), *_parts(assessor_games)) if isinstance(one, str | os.PathLike)]
-    with naming(*([model] if model else sources)):
+    with naming(*([model] if model else _names([*games, *assessor_games]))):
         return rate_games(played if agents is None else _among(played, agents), settings)
 
 
@@ -212,23 +221,21 @@ def _is_given(value: object) -> bool:
     return value is not None and value is not False and not (isinstance(value, Sized) and not len(value))
 
 
-def _keep_files(save: _File | None, cache: _File | None, games: Sequence[object], others: Sequence[object]) -> None:
-    """Refuses an output that would replace an input; only the games may be read and written in one file."""
-    from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-
-    keep_inputs(save, *others)
-    keep_cache(cache, save, *games, *others)
+def _parts(source: Any) -> list[Any]:
+    """One file, game or answer, or several, as a list."""
+    # Games and answers are tuples.
+    return [source] if hasattr(source, "query_id") else listed(source)
 
 
-def _parts(source: object) -> list[object]:
-    """A file, or the files among several sources."""
-    return list(source) if isinstance(source, list | tuple) else [source]
+def _names(sources: Iterable[object]) -> list[str | os.PathLike[str]]:
+    """Those of several sources that are names of files."""
+    return [one for one in sources if isinstance(one, str | os.PathLike)]
 
 
-def _games(games: Games, assessors: bool = False) -> dict[str, list[Preference]]:
+def _games(games: Sequence[Any], assessors: bool = False) -> dict[str, list[Preference]]:
     """Games by what they come from."""
     found: dict[str, list[Preference]] = {}
-    for one in [games] if isinstance(games, Preference) else listed(games):
+    for one in games:
         if isinstance(one, Preference):
             found.setdefault("games", []).append(_by_assessor(one, "anonymous") if assessors else one)
         else:
@@ -266,12 +273,12 @@ def _is_csv(path: str) -> bool:
     return path.removesuffix(".gz").endswith(".csv")
 
 
-def _answers(answers: Answers) -> list[Answer]:
+def _answers(answers: Sequence[Any]) -> list[Answer]:
     from rubric_measures.formats.ragelo import read_ragelo_answers
     from rubric_measures.formats.reports import Answer, read_answers
 
     found: list[Answer] = []
-    for one in [answers] if isinstance(answers, Answer) else listed(answers):
+    for one in answers:
         if isinstance(one, Answer):
             found.append(one)
         else:
@@ -327,51 +334,21 @@ def _among(games: list[Preference], agents: Sequence[str]) -> list[Preference]:
     return kept
 
 
-@dataclass(frozen=True)
-class _Match:
-    """Who plays, what the judge sees, and how it is asked."""
-
-    answers: Mapping[str, Mapping[str, str]]
-    queries: File | Mapping[str, str]
-    references: Mapping[str, Sequence[Reference]]
-    prompt: str
-    factors: str
-    how: GradingSettings
-    draws: _Draws
-
-
-@dataclass(frozen=True)
-class _Draws:
-    """Which games are played."""
-
-    per_query: int | None
-    seed: int
-    both_orders: bool
-    per_pair: int | None = None
-    per_agent: int | None = None
-    as_ragdoll: bool = False
-
-    def games(self, answers: Mapping[str, Mapping[str, str]], played: Sequence[Game]) -> list[Game]:
-        """Those that are still to be played."""
-        from rubric_measures.grading.pairing import pair_games
-        from rubric_measures.grading.ragdoll_pairing import ragdoll_games
-
-        if self.as_ragdoll:
-            numbers = {"per_pair": self.per_pair, "per_query": self.per_query, "per_agent": self.per_agent}
-            there = set(played)
-            return [game for game in ragdoll_games(answers, seed=self.seed, **numbers) if game not in there]
-        return pair_games(answers, self.per_query, seed=self.seed, both_orders=self.both_orders, played=played)
-
-
-def _play(calls: CallSettings, match: _Match, save: _File | None, progress: Progress) -> list[Preference]:
+def _play(
+    calls: CallSettings,
+    answers: Mapping[str, Mapping[str, str]],
+    still_to_play: Callable[[Sequence[Game]], list[Game]],
+    make_grader: Callable[[LocalRunner], PairwiseGrader],
+    save: _File | None,
+    progress: Progress,
+) -> list[Preference]:
     """Plays what is to be played, keeps all games in a file where one is named, and returns them."""
     from rubric_measures.formats.preferences import write_preferences
     from rubric_measures.grading.pairing import Game
-    from rubric_measures.grading.pairwise import IDENTICAL, PairwiseGrader
+    from rubric_measures.grading.pairwise import IDENTICAL
     from rubric_measures.runners import RunStats
     from rubric_measures.runners.progress import note_limit
 
-    answers = match.answers
     saved: list[Preference] = []
     if save is not None and Path(save).exists():
         if _is_of_battles(os.fspath(save)):
@@ -386,14 +363,12 @@ def _play(calls: CallSettings, match: _Match, save: _File | None, progress: Prog
         (mine if can and game.grader in (asked.backend.model, IDENTICAL) else others).append(game)
     # Games that were played are put to the cache again: it answers at once, unless an answer or the prompt changed.
     wanted = [Game(*game[:3]) for game in mine]
-    wanted += match.draws.games(answers, wanted)
+    wanted += still_to_play(wanted)
     if not wanted:
         raise InputError("there is nothing to play: no query has answers of two agents")
     stats = RunStats()
     with asked.asking(progress, len(wanted), "games") as runner:
-        texts = _query_texts(match.queries)
-        grader = PairwiseGrader(runner, texts, answers, match.references, match.prompt, match.factors, match.how)
-        done = list(grader.play(wanted, stats))
+        done = list(make_grader(runner).play(wanted, stats))
     order = {game: place for place, game in enumerate(wanted)}
     done.sort(key=lambda game: order[Game(*game[:3])])
     games = [*others, *done]
