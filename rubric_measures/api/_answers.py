@@ -333,9 +333,7 @@ def _pooled(asked: Asked, contexts: bool) -> list[QueryPassages]:
                 of_run.setdefault(f"{run_id} contexts", []).append((query_id, doc_id, 1 / rank))
         runs = [make_run(name, rows) for name, rows in of_run.items()]
     elif retrieved:
-        _LOG.info("retrieved contexts of %d answers are not graded; they can be", len(retrieved), extra=_CONTEXTS)
+        text = "retrieved contexts of %d answers are not graded; they can be"
+        _LOG.info(text, len(retrieved), extra={"settings": ("contexts",)})
     depth = max((len(texts) for texts in retrieved.values()), default=1)
     return list(pool(runs, depth, docs, answers=answers, queries=asked.texts, max_words=None))
-
-
-_CONTEXTS = {"settings": ("contexts",)}

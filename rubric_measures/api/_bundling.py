@@ -161,11 +161,8 @@ def _merged(ours: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(path: Path) -> str:
-    found = hashlib.sha256()
     with path.open("rb") as stream:
-        while part := stream.read(1 << 20):
-            found.update(part)
-    return found.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _without_texts(source: str | os.PathLike[str], target: Path) -> None:

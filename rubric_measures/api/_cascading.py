@@ -118,7 +118,6 @@ class Second:
         from rubric_measures.backends.base import llm_name
         from rubric_measures.grades.grade_sets import GradeFilter
         from rubric_measures.grades.panels import cascade_rule, gather, outcomes_of, said_of, with_grades
-        from rubric_measures.records.files import write_graded
         from rubric_measures.records.models import GradeSetKey
 
         makers = first.makers(bank)
@@ -166,7 +165,4 @@ class Second:
             told = ", ".join(f"{count} {status}" for status, count in sorted(lost.items()))
             _LOG.warning("the cascade has no grade of %d: %s", lost.total(), told)
         report = dataclasses.replace(records.report, ungraded=lost)
-        if output is None:
-            return GradedRecords(groups, report=report)
-        write_graded(output, groups)
-        return GradedRecords(None, path=os.fspath(output), report=report)
+        return GradedRecords.kept(groups, output, report=report)

@@ -112,7 +112,6 @@ def combine(
         parse_condition,
         with_grades,
     )
-    from rubric_measures.records.files import write_graded
 
     is_cascade = by == "cascade"
     members = _members(llm, first, then, by)
@@ -145,7 +144,7 @@ def combine(
         outcomes = outcomes_of(gathered, rule)
         known = None
         if official is not None:
-            column, _ = official_scores(official, official_measure, None, None, None)
+            column = official_scores(official, official_measure)
             known = (f"the official leaderboard ({column.name})", column.means)
         scored = _scored(source, gathered, ranked, measure) if official is not None or is_cascade else None
         if known is not None and scored is None:
@@ -168,10 +167,7 @@ def combine(
             rest = partial(_rule_of_others, by, weights, len(members))
             report = panel_report(gathered, name, outcomes, rest, levels, known, scored)
         made = with_grades(source, gathered, outcomes, name, settings)
-        if output is None:
-            return Combined(made, llm=name, report=report)
-        write_graded(output, made)
-        return Combined(None, path=os.fspath(output), llm=name, report=report)
+        return Combined.kept(made, output, llm=name, report=report)
 
 
 def _rule_of_others(by: str, weights: Sequence[float] | None, members: int, place: int) -> Any:

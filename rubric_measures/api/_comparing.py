@@ -172,9 +172,8 @@ def compare(
 
     if rounds < 1:
         raise InputError("the number of rounds is 1 or more", settings=("rounds",))
-    asked = [measures] if isinstance(measures, str) else measures
-    found = per_query_scores(scores, form, asked)
-    if asked is None and len(found) > 1:
+    found = per_query_scores(scores, form, measures)
+    if measures is None and len(found) > 1:
         raise InputError(f"several measures, choose one: {' '.join(found)}", settings=("measures",))
     with naming(*(_called(one) for one in scores)):
         return Comparisons(

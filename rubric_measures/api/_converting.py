@@ -25,8 +25,6 @@ from rubric_measures.api._records import PassageRecords
 from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
-    import os
-
     from rubric_measures.formats.nuggetizer import UnknownLabels
     from rubric_measures.grades.compiled import Label
     from rubric_measures.grades.qrels import Unit

@@ -419,12 +419,10 @@ def _official_side(official: Scores, form: Form | None, ranks: bool | None) -> _
     return _OfficialSide(path, table.measures, of_table)
 
 
-def official_scores(
-    official: Scores, name: str | None, wanted: Sequence[str] | None, form: Form | None, ranks: bool | None
-) -> tuple[RunScores, Mapping[str, float]]:
-    """The official column, and the standard errors that its file gives or its per-query scores have."""
-    side = _official_side(official, form, ranks)
-    return side.take(side.chosen(name, wanted))
+def official_scores(official: Scores, name: str | None) -> RunScores:
+    """The official column: the one that is named, or the only one."""
+    side = _official_side(official, None, None)
+    return side.take(side.chosen(name, None))[0]
 
 
 def _alone(board: Scores, side: _OfficialSide, wanted: Sequence[str] | None) -> tuple[_OfficialSide, Sequence[str]]:

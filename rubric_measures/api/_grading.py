@@ -240,18 +240,13 @@ def _graded(
     asked: Model,
 ) -> GradedRecords:
     from rubric_measures.grading import GradingReport, make_manifest, note_amended, note_report, write_manifest
-    from rubric_measures.records.files import write_graded
 
     report = GradingReport()
     graded = grader.grade_records(groups, bank, report)
     try:
-        if output is None:
-            records = GradedRecords(graded, report=report)
-        else:
-            # Closed before the cache is, also where the output cannot be written.
-            with contextlib.closing(graded):
-                write_graded(output, graded)
-            records = GradedRecords(None, path=os.fspath(output), report=report)
+        # Closed before the cache is, also where the output cannot be written.
+        with contextlib.closing(graded):
+            records = GradedRecords.kept(graded, output, report=report)
     except KeyboardInterrupt:
         _say_kept(report, asked.settings.is_kept, "run again to continue")
         raise

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rubric_measures.meta_evaluation.run_comparison import Comparison, Procedure, Test
     from rubric_measures.plots.dots import DotPanel
 
-__all__ = ["BoardPlot", "PlotSettings", "plot_board"]
-
 BoardPlot = Literal["dots", "boxes", "differences", "heat"]
 _KINDS = get_args(BoardPlot)
 # Measures on one page.

@@ -70,7 +70,6 @@ def pool(
     from rubric_measures.formats.queries import read_queries
     from rubric_measures.formats.topics import read_track_topics
     from rubric_measures.formats.trec import read_qrels
-    from rubric_measures.records.files import write_graded
 
     with contextlib.ExitStack() as stack:
 
@@ -111,10 +110,7 @@ def pool(
             topics=limits,
             missing=missing,
         )
-        if output is None:
-            return PassageRecords(groups)
-        write_graded(output, groups)
-        return PassageRecords(None, path=os.fspath(output))
+        return PassageRecords.kept(groups, output)
 
 
 def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from rubric_measures.base.errors import InputError
 
@@ -28,6 +28,16 @@ class PassageRecords(Sequence["QueryPassages"]):
             problem = f"passages: {groups!r:.60} is neither a file nor records; give what `pool` returns, or its file"
             raise InputError(problem, settings=("passages",))
         self._given = None if groups is None else list(groups)
+
+    @classmethod
+    def kept(cls, groups: Iterable[QueryPassages], output: str | os.PathLike[str] | None, **more: Any) -> Self:
+        """The records in memory, or written to the output and read from there; `more` is what else they have."""
+        if output is None:
+            return cls(groups, **more)
+        from rubric_measures.records.files import write_graded
+
+        write_graded(output, groups)
+        return cls(None, path=os.fspath(output), **more)
 
     @cached_property
     def _groups(self) -> list[QueryPassages]:

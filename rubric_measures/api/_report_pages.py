@@ -69,8 +69,8 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     from rubric_measures.leaderboards.scoring import needed_depth
     from rubric_measures.measures.support import SupportMeasure
     from rubric_measures.records.cited_answers import cited_answers
+    from rubric_measures.records.files import load_graded
     from rubric_measures.records.rankings import runs_of_records
-    from rubric_measures.records.streaming import GradedFile
 
     measures = parse_measures(list(board.measures))
     depth = needed_depth(measures, known.on_failed)
@@ -81,8 +81,7 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     if isinstance(records.source, str):
         if records.source == "-":
             raise InputError("a report reads the records twice; name a file", settings=("report",))
-        with GradedFile(records.source) as source:
-            groups = [QueryPassages(one.query_id, list(one.passages), one.line) for one in source]
+        groups = load_graded(records.source)
     else:
         groups = list(records.source)
     if runs is None:

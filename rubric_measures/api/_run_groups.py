@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rubric_measures.leaderboards.board import Leaderboard
     from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
 
-__all__ = ["MadeBy", "families_of", "groups_of", "models_of", "note_relatives", "runs_where"]
 _LOG = logging.getLogger("rubric_measures")
 MadeBy: TypeAlias = File | Sequence[File] | Mapping[str, str]
 """Run -> model; or files: lines `run model`, ir_metadata (.yml) of a run, or runs that begin with ir_metadata."""
@@ -71,18 +70,7 @@ def families_of(made_by: MadeBy) -> dict[str, str]:
 
 
 def note_relatives(board: Leaderboard, made_by: MadeBy) -> dict[str, list[str]]:
-    """Warns where a run of a board was made by a model of the grader's family, which may favour it.
-
-    Args:
-        board: the board; its signature names the graders.
-        made_by: see `MadeBy`.
-
-    Returns:
-        family -> such runs; empty where there are none.
-
-    Raises:
-        UnknownNameError: a run is not on the board.
-    """
+    """Warns where a run of a board was made by a model of the grader's family; see `Board.relatives`."""
     from rubric_measures.meta_evaluation.families import relatives
 
     models = models_of(made_by)

@@ -20,7 +20,6 @@ from typing import NoReturn
 from rubric_measures.base.errors import (
     BackendError,
     GradingError,
-    MissingExtraError,
     RubricMeasuresError,
     UnknownNameError,
     escaped,
@@ -259,25 +258,6 @@ def _complain(text: str) -> None:
 
 def _answer(arguments: list[str]) -> int:
     """Runs one command, or explains them all; errors are lines, and an exit status."""
-    if not arguments or arguments[0].startswith("-"):
-        overview = _overview()
-        options = overview.parse_args(arguments)
-        if options.version:
-            from rubric_measures import __version__
-
-            print(__version__)
-            return 0
-        if options.completion:
-            from rubric_measures.cli._completion import script
-
-            try:
-                print(script(options.completion))
-            except MissingExtraError as error:
-                _complain(str(error))
-                return 2
-            return 0
-        overview.print_help()
-        return 2
     handler = _NoteHandler()
     logger = logging.getLogger("rubric_measures")
     logger.addHandler(handler)
@@ -285,7 +265,7 @@ def _answer(arguments: list[str]) -> int:
     level = logger.level
     logger.setLevel(logging.INFO)
     try:
-        return run_command(arguments)
+        return run_command(arguments) if arguments and not arguments[0].startswith("-") else _explain(arguments)
     except GradingError as error:
         _complain(f"{error}{_options_for(error.settings)}")
         # A model that cannot be used at all is a wrong name, key or address: nothing was computed.
@@ -300,6 +280,24 @@ def _answer(arguments: list[str]) -> int:
         logger.removeHandler(handler)
         logger.propagate = propagate
         logger.setLevel(level)
+
+
+def _explain(arguments: list[str]) -> int:
+    """Answers what is asked without a command."""
+    overview = _overview()
+    options = overview.parse_args(arguments)
+    if options.version:
+        from rubric_measures import __version__
+
+        print(__version__)
+        return 0
+    if options.completion:
+        from rubric_measures.cli._completion import script
+
+        print(script(options.completion))
+        return 0
+    overview.print_help()
+    return 2
 
 
 # What the machine refuses, whoever asks. A file that is not there when it should be is a defect instead.

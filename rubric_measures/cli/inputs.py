@@ -391,8 +391,11 @@ class NamedValue(argparse.Action):
             value = json.loads(text)
         except ValueError:
             value = text
-        if _is_no_json(value):
-            raise InputError(f"{option} {pair!r}: {text} is no number that a request can have")
+        try:
+            # Python reads NaN and infinities, which JSON does not know.
+            json.dumps(value, allow_nan=False)
+        except ValueError:
+            raise InputError(f"{option} {pair!r}: {text} is no number that a request can have") from None
         setattr(options, self.dest, {**getattr(options, self.dest), name: value})
 
 
@@ -409,15 +412,6 @@ class NamedNumber(argparse.Action):
         if not name or not math.isfinite(value):
             raise InputError(f"{option} {pair!r}: expected NAME=NUMBER")
         setattr(options, self.dest, {**getattr(options, self.dest), name: value})
-
-
-def _is_no_json(value: Any) -> bool:
-    """Whether a value has a NaN or an infinity, which Python reads and JSON does not know."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError:
-        return True
-    return False
 
 
 def ids(text: str) -> list[str]:

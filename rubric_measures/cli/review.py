@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError
@@ -114,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
             assign=options.assign,
             adjudicator=options.adjudicator,
         )
-        review.next_command = _grading if review.material.is_draft else _regrading
+        review.next_command = partial(_grading, "" if review.material.is_draft else " --only-changed")
         if not makes_files:
             review.prepare()
         keep_for_good()
@@ -155,11 +156,6 @@ def _make_files(review: Review, options: argparse.Namespace) -> None:
             _LOG.info("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
 
 
-def _regrading(graded: str, bank: str) -> str:
-    graded, bank = shlex.quote(graded), shlex.quote(bank)
-    return f"rubric_measures grade {graded} --bank {bank} --only-changed --model MODEL -o OUT.jsonl.gz"
-
-
-def _grading(passages: str, bank: str) -> str:
+def _grading(more: str, passages: str, bank: str) -> str:
     passages, bank = shlex.quote(passages), shlex.quote(bank)
-    return f"rubric_measures grade {passages} --bank {bank} --model MODEL -o OUT.jsonl.gz"
+    return f"rubric_measures grade {passages} --bank {bank}{more} --model MODEL -o OUT.jsonl.gz"

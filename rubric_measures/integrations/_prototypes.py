@@ -197,7 +197,7 @@ class PairwiseJudge(_LeaderboardJudge):
 
 def _topics_and_answers(topics: Sequence[Any], reports: Iterable[Any]) -> tuple[dict[str, str], list[Answer]]:
     texts = {topic.request_id: topic_text(topic) for topic in topics}
-    answers = answers_of(reports, texts, _LOG.warning)
+    answers = answers_of(reports, texts)
     if not answers:
         raise InputError("there is no report about any of the topics; name the folder of the runs, and their topics")
     return texts, answers

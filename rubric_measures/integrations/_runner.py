@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import sys
 import tempfile
@@ -22,6 +23,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # What Auto-Judge passes to every judge beside the settings of the workflow.
 _PASSED_BY_THE_RUNNER = {"outdir", "filebase", "description"}
+_LOG = logging.getLogger("rubric_measures")
 _CACHE = "rubric_measures.cache.sqlite"
 
 
@@ -116,7 +118,7 @@ def topic_text(topic: Any) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def answers_of(reports: Iterable[Any], topics: Iterable[str], log: Callable[..., None]) -> list[Answer]:
+def answers_of(reports: Iterable[Any], topics: Iterable[str]) -> list[Answer]:
     """The answers that reports of Auto-Judge are; those to other topics are left out and counted.
 
     Raises:
@@ -137,7 +139,7 @@ def answers_of(reports: Iterable[Any], topics: Iterable[str], log: Callable[...,
         seen.add((answer.query_id, answer.run_id))
         answers.append(answer)
     if strangers:
-        log("%d reports are about topics that nobody asked; they were left out", strangers)
+        _LOG.warning("%d reports are about topics that nobody asked; they were left out", strangers)
     return answers
 
 

@@ -22,6 +22,7 @@ from rubric_measures.base.scales import Scale, refuse_unreachable
 from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
+from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.nuggetizer import NuggetLine
 from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
 from rubric_measures.formats.reports import answer_doc_id
@@ -160,7 +161,7 @@ class RubricJudge:
         if nugget_banks is not None:
             return nugget_banks
         chosen = JudgeSettings.of(settings)
-        bank = _bank_of_file(chosen.bank) if chosen.bank else _generated(rag_topics, chosen, llm_config, settings)
+        bank = load_bank(chosen.bank) if chosen.bank else _generated(rag_topics, chosen, llm_config, settings)
         chosen_bank = _for_topics(bank, rag_topics)
         # What a prompt shows is made of the topics, whatever the title of the bank.
         titles = {topic.request_id: topic.title for topic in rag_topics if topic.title}
@@ -236,12 +237,6 @@ class RubricJudge:
         return leaderboard(described, board.values, means, judged.answers, sorted(judged.grades.queries))
 
 
-def _bank_of_file(path: str) -> TestBank:
-    from rubric_measures.formats.bank import load_bank
-
-    return load_bank(path)
-
-
 def _generated(topics: Sequence[Any], chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) -> TestBank:
     from rubric_measures.test_bank.calls import Caller
     from rubric_measures.test_bank.generation import BankQuery, generate_bank
@@ -314,8 +309,8 @@ def _judge(
 
     if banks is None and not chosen.bank:
         raise InputError("there are no nuggets: let the workflow create some (create_nuggets: true) or name a bank")
-    bank = _for_topics(_bank_of_file(chosen.bank) if banks is None else _our_bank(banks), topics)
-    answers = answers_of(reports, bank.items, _LOG.warning)
+    bank = _for_topics(load_bank(chosen.bank) if banks is None else _our_bank(banks), topics)
+    answers = answers_of(reports, bank.items)
     groups = pool(answers=answers, queries=list(bank.items), max_words=chosen.max_words or None)
     try:
         grading = GradingSettings(**chosen.grading)
