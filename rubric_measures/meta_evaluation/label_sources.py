@@ -324,24 +324,13 @@ def compare_sources(
         InputError: fewer than two sources, labels with fractions, the first two have no document in common, or a cutoff
             is above the scale.
     """
-    if len(sources) < 2:
-        raise InputError("agreement needs two sources")
-    for pair in cutoffs:
-        for level, source in zip(pair, sources, strict=False):
-            if source.scale is not None:
-                refuse_unreachable(source.scale, level, source.name)
-    sources = list(map(_as_written, map(_whole, sources)))
+    sources = _comparable(sources, cutoffs)
     ends = _ends(sources[truth], scale)
     outside = [sum(not ends[0] <= label <= ends[1] for label in source.labels.values()) for source in sources]
     if clamp:
         sources = [_clamped(one, ends) if place != truth else one for place, one in enumerate(sources)]
     first, second = sources[0].labels, sources[1].labels
     common = sorted(first.keys() & second.keys())
-    if not common:
-        raise InputError(
-            f"{sources[0].name} and {sources[1].name} label no common document: "
-            f"{'/'.join(min(first, default=('nothing',)))} against {'/'.join(min(second, default=('nothing',)))}"
-        )
     a, b = (np.array([labels[key] for key in common], dtype=np.int_) for labels in (first, second))
     queries = [key[0] for key in common]
     counts = Counter(key for source in sources for key in source.labels)
@@ -376,6 +365,24 @@ def compare_sources(
             is_clamped=clamp,
         ),
     )
+
+
+def _comparable(sources: Sequence[LabelSource], cutoffs: Sequence[tuple[int, int]]) -> list[LabelSource]:
+    """The sources, with ids as files have them; `compare_sources` says what is refused."""
+    if len(sources) < 2:
+        raise InputError("agreement needs two sources")
+    for pair in cutoffs:
+        for level, source in zip(pair, sources, strict=False):
+            if source.scale is not None:
+                refuse_unreachable(source.scale, level, source.name)
+    sources = list(map(_as_written, map(_whole, sources)))
+    first, second = sources[0].labels, sources[1].labels
+    if first.keys().isdisjoint(second):
+        raise InputError(
+            f"{sources[0].name} and {sources[1].name} label no common document: "
+            f"{'/'.join(min(first, default=('nothing',)))} against {'/'.join(min(second, default=('nothing',)))}"
+        )
+    return sources
 
 
 def _ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, int]:

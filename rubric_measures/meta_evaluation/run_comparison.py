@@ -145,14 +145,7 @@ def compare_runs(
         InputError: fewer than two runs, no common query, a procedure that does not fit, or alpha is no level.
         UnknownNameError: the baseline is not among the runs.
     """
-    if procedure not in CORRECTIONS or test not in ("t", "permutation"):
-        raise InputError(f"unknown correction {procedure!r} or test {test!r}")
-    if baseline is not None and baseline not in scores:
-        raise UnknownNameError("run", baseline, scores, settings=("baseline",))
-    if not 0.0 < alpha < 1.0:
-        raise InputError(f"a significance level is between 0 and 1, not {alpha:g}")
-    if len(scores) < 2:
-        raise InputError(f"{measure}: {len(scores)} run(s) with per-query scores; a comparison needs two")
+    _check(scores, measure, baseline, procedure, test, alpha)
     queries, left_out = common_queries(scores, measure)
     # By id, so that draws do not depend on the order of the runs.
     runs = sorted(scores)
@@ -171,14 +164,12 @@ def compare_runs(
         tests = _tests(scores, names, rounds, seed, level)
     else:
         tests = paired_tests(first, second, rounds=rounds, seed=seed, level=level)
+    adjusted: list[float | None]
     if procedure == "tukey" or procedure == "randomised-tukey":  # noqa: PLR1714 - the type checker narrows only this
         matrix = tukey_hsd(table) if procedure == "tukey" else randomised_tukey_hsd(table, rounds=rounds, seed=seed)
         adjusted = [_known(float(matrix[place[a], place[b]])) for a, b in names]
         if procedure == "tukey":
-            tests = _tukey_intervals(tests, table, 1.0 - alpha)
-            # Without any residual variance all runs differ by constants.
-            exact = adjust([one.p for one in tests], "holm")
-            adjusted = [p if known is None else known for known, p in zip(adjusted, exact, strict=True)]
+            tests, adjusted = _with_tukey(tests, adjusted, table, 1.0 - alpha)
     elif procedure == "max-t":
         adjusted = max_t(first - second, rounds=rounds, seed=seed)
     else:
@@ -230,12 +221,31 @@ def _with_verdicts(
     return replace(found, pairs=pairs, outlook=ahead)
 
 
-def _tukey_intervals(tests: Sequence[PairedTest], table: FloatArray, level: float) -> list[PairedTest]:
-    """The tests with Tukey's simultaneous intervals in the place of each pair's own."""
+def _check(
+    scores: Mapping[str, object], measure: str, baseline: str | None, procedure: str, test: str, alpha: float
+) -> None:
+    if procedure not in CORRECTIONS or test not in ("t", "permutation"):
+        raise InputError(f"unknown correction {procedure!r} or test {test!r}")
+    if baseline is not None and baseline not in scores:
+        raise UnknownNameError("run", baseline, scores, settings=("baseline",))
+    if not 0.0 < alpha < 1.0:
+        raise InputError(f"a significance level is between 0 and 1, not {alpha:g}")
+    if len(scores) < 2:
+        raise InputError(f"{measure}: {len(scores)} run(s) with per-query scores; a comparison needs two")
+
+
+def _with_tukey(
+    tests: Sequence[PairedTest], adjusted: Sequence[float | None], table: FloatArray, level: float
+) -> tuple[list[PairedTest], list[float | None]]:
+    """The tests with Tukey's simultaneous intervals in the place of each pair's own, and their corrected p-values."""
+    # Without any residual variance all runs differ by constants.
+    exact = adjust([one.p for one in tests], "holm")
+    corrected = [p if known is None else known for known, p in zip(adjusted, exact, strict=True)]
     reach = tukey_reach(table, level)
     if np.isnan(reach):
-        return list(tests)
-    return [replace(one, low=one.mean_difference - reach, high=one.mean_difference + reach) for one in tests]
+        return list(tests), corrected
+    wide = [replace(one, low=one.mean_difference - reach, high=one.mean_difference + reach) for one in tests]
+    return wide, corrected
 
 
 def _tests(
