@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from rubric_measures.api._answer_rows import Asked, short
+from rubric_measures.api._answer_rows import Questions, short
 from rubric_measures.api._loading import Bank, bank_of
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
@@ -48,7 +48,7 @@ def given_bank(bank: Bank | None, bank_from: BankSource | None, folder: Path | N
 
 
 def made_bank(
-    asked: Asked,
+    asked: Questions,
     kept: TestBank | None,
     bank_from: BankSource | None,
     model: str,
@@ -79,7 +79,7 @@ def made_bank(
     return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)
 
 
-def _check_source(source: BankSource, asked: Asked, missing: Mapping[str, str], model: str) -> None:
+def _check_source(source: BankSource, asked: Questions, missing: Mapping[str, str], model: str) -> None:
     lacking = [query_id for query_id in missing if query_id not in asked.references]
     if source != "questions" and lacking:
         text = f"{len(lacking)} of {len(missing)} queries have no reference answer (such as"
@@ -91,7 +91,7 @@ def _check_source(source: BankSource, asked: Asked, missing: Mapping[str, str], 
         raise InputError(f"{text} bank", settings=("model", *_BANK))
 
 
-def _usual_source(asked: Asked, missing: Mapping[str, str], model: str) -> BankSource:
+def _usual_source(asked: Questions, missing: Mapping[str, str], model: str) -> BankSource:
     if not any(query_id in asked.references for query_id in missing):
         if model.partition(":")[0] == "lexical":
             text = "there is no bank and no reference answer to make one from; give one of them, or a model that asks"
@@ -125,7 +125,7 @@ def _generated(
         return generate(texts, target="nuggets", from_documents=path, by="all", **options).bank
 
 
-def of_asked(bank: TestBank, asked: Asked) -> TestBank:
+def of_asked(bank: TestBank, asked: Questions) -> TestBank:
     """The bank of the questions that were asked; others in it are left out, and counted."""
     lacking = [query_id for query_id in asked.texts if query_id not in bank.items]
     if lacking:

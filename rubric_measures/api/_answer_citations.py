@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 
-from rubric_measures.api._answer_rows import Asked
+from rubric_measures.api._answer_rows import Questions
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.sentences import sentence_ends
 from rubric_measures.formats.reports import Answer, answer_doc_id
@@ -17,7 +17,7 @@ _MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 _BEHIND = re.compile(rf"([.!?…。]+)((?:{_MARK.pattern})+)")
 
 
-def answers_with_citations(asked: Asked) -> list[Answer]:
+def answers_with_citations(asked: Questions) -> list[Answer]:
     """The answers in sentences, with the contexts that each cites: `[1]` is the first one of its row.
 
     A number that no context has is left out and counted.

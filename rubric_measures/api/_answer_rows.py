@@ -65,7 +65,7 @@ def _named_by_file(tables: Sequence[AnswerTable]) -> list[tuple[str, AnswerTable
 
 
 @dataclass
-class Asked:
+class Questions:
     """What was asked and answered.
 
     Attributes:
@@ -84,14 +84,14 @@ class Asked:
         return list(dict.fromkeys(run_id for _, run_id in self.answers))
 
 
-def asked_in(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -> Asked:
+def asked_in(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -> Questions:
     """Brings together what the tables say of each question.
 
     Raises:
         FormatError: a query has two ids or an id two queries, a run answers a query twice, or a query has
             two references.
     """
-    asked = Asked()
+    asked = Questions()
     ids = _query_ids(tables, bank)
     for name, table in tables:
         _note_table(table)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union, Unpack
 
 from rubric_measures.api._answer_banks import BankSource, given_bank, made_bank, of_asked, write_kept
-from rubric_measures.api._answer_rows import Asked, answer_tables_of, asked_in
+from rubric_measures.api._answer_rows import Questions, answer_tables_of, asked_in
 from rubric_measures.api._loading import Bank, File
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
@@ -256,7 +256,7 @@ def _scored(
     bank: TestBank,
     measures: Measures | None,
     on_failed: OnFailed | None,
-    asked: Asked,
+    asked: Questions,
     folder: Path | None,
     kind: str,
     shown: Mapping[str, Any],
@@ -312,7 +312,7 @@ def _folder(output: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def _pooled(asked: Asked, contexts: bool) -> list[QueryPassages]:
+def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:
     """The answers as passages; with contexts also these, as rankings of runs of their own."""
     from rubric_measures.base.runs import make_run
     from rubric_measures.corpora.pooling import pool

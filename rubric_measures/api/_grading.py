@@ -153,7 +153,7 @@ def grade(
     from rubric_measures.runners.models import CallSettings
 
     prompts = (prompt,) if isinstance(prompt, str) else tuple(prompt)
-    chosen = _Chosen(None if queries is None else [str(name) for name in queries], limit)
+    chosen = _Part(None if queries is None else [str(name) for name in queries], limit)
     _check_manifest(manifest)
     manifest = _beside(output, manifest, ".manifest.json")
     calls["cache"] = cache = _beside(output, calls.get("cache"), ".cache.sqlite")
@@ -296,7 +296,7 @@ def _keep_files(
     manifest: str | None,
     cache: str | None,
     passages: object,
-    chosen: _Chosen,
+    chosen: _Part,
     read: Sequence[object],
 ) -> None:
     """Refuses an output that would replace what is read, another output, or the cache."""
@@ -434,7 +434,7 @@ def _note_unwritten(output: _File | None, manifest: str | None, asked: Model) ->
 
 
 @dataclasses.dataclass(frozen=True)
-class _Chosen:
+class _Part:
     """The part of the passages that is graded: some queries, the first passages of each."""
 
     queries: Sequence[str] | None

@@ -157,7 +157,7 @@ def _identity(rule: ScriptedRule) -> list[object]:
     ]
 
 
-class _Line(pydantic.BaseModel):
+class _TableLine(pydantic.BaseModel):
     """A line of the table as it is written."""
 
     model_config = pydantic.ConfigDict(extra="forbid", strict=True)
@@ -178,7 +178,7 @@ class _Line(pydantic.BaseModel):
 
 def _read_rule(line: bytes, path: str, number: int) -> ScriptedRule:
     try:
-        found = _Line.model_validate_json(line)
+        found = _TableLine.model_validate_json(line)
         pattern = re.compile(found.matches) if found.matches is not None else None
     except pydantic.ValidationError as wrong:
         first = wrong.errors()[0]

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["forked_map"]
+__all__ = ["Notes", "forked_map"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,28 +22,34 @@ _FEW = 8
 _inherited: Callable[[Any], Any] | None = None
 
 
-class _Notes(logging.Handler):
-    """Collects what a worker has to say, for the parent to say it in order."""
+class Notes(logging.Handler):
+    """Collects what a worker has to say, as (level, line), for the parent to say it in order."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.records: list[tuple[int, str]] = []
+        self._lines: list[tuple[int, str]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.records.append((record.levelno, record.getMessage()))
+        """Keeps a line."""
+        self._lines.append((record.levelno, record.getMessage()))
+
+    def take(self) -> tuple[tuple[int, str], ...]:
+        """What there is, once."""
+        lines, self._lines = tuple(self._lines), []
+        return lines
 
 
-def _work(thing: Any) -> tuple[Any, BaseException | None, list[tuple[int, str]]]:
+def _work(thing: Any) -> tuple[Any, BaseException | None, tuple[tuple[int, str], ...]]:
     # A worker lives for one map. Looking for cyclic garbage would walk, and so copy, all that it inherited.
     gc.disable()
     logger = logging.getLogger("rubric_measures")
-    notes = _Notes()
+    notes = Notes()
     logger.handlers, logger.propagate = [notes], False
     assert _inherited is not None
     try:
-        return _inherited(thing), None, notes.records
+        return _inherited(thing), None, notes.take()
     except Exception as error:
-        return None, error, notes.records
+        return None, error, notes.take()
 
 
 def forked_map(

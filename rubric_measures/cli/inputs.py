@@ -23,7 +23,7 @@ from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
 if TYPE_CHECKING:
     from rubric_measures.api import Board, Gates
     from rubric_measures.grades.grade_sets import GradeFilter
-    from rubric_measures.verification.page_parts import Review
+    from rubric_measures.verification.page_parts import ReviewAddress
 
 T = TypeVar("T")
 
@@ -247,7 +247,7 @@ def add_review_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--review-address", metavar="URL", default=usual, help=text)
 
 
-def review_of(options: argparse.Namespace) -> Review | None:
+def review_of(options: argparse.Namespace) -> ReviewAddress | None:
     """Where the grades of a page can be reviewed; without a bank or from standard input nowhere.
 
     Raises:
@@ -275,13 +275,13 @@ def review_address(options: argparse.Namespace) -> str:
     return address
 
 
-def review_at(address: str, files: Sequence[str]) -> Review:
+def review_at(address: str, files: Sequence[str]) -> ReviewAddress:
     """The review page there, with the command that opens it over these files."""
     import shlex
 
-    from rubric_measures.verification.page_parts import Review
+    from rubric_measures.verification.page_parts import ReviewAddress
 
-    return Review(address, shlex.join(map(str, ["rubric_measures", "review", *files])))
+    return ReviewAddress(address, shlex.join(map(str, ["rubric_measures", "review", *files])))
 
 
 def add_plot_option(parser: argparse._ActionsContainer, what: str, kinds: Sequence[str] = ()) -> None:

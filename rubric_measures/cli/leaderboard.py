@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rubric_measures.grades.compiled import Grades
     from rubric_measures.leaderboards.board import Leaderboard
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
-    from rubric_measures.verification.page_parts import Review
+    from rubric_measures.verification.page_parts import ReviewAddress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -193,7 +193,7 @@ def _full_report(board: Board, grades: Grades, options: argparse.Namespace, unit
     return report_of(more, chosen_places(options))
 
 
-def _check_report(options: argparse.Namespace) -> Review | None:
+def _check_report(options: argparse.Namespace) -> ReviewAddress | None:
     """Refuses a page that cannot be made, or would replace something, before anything is computed; see `review_of`."""
     if options.facets or options.per_facet or options.compat:
         raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")

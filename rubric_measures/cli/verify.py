@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
             if options.model is None or bank is None:
                 raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
             found = run_canaries(
-                _Chosen(source, settings),
+                _WantedQueries(source, settings),
                 bank,
                 **of_canaries,
                 seed=options.seed,
@@ -166,7 +166,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if is_complete else 1
 
 
-class _Chosen:
+class _WantedQueries:
     """The queries that are wanted, with all their passages, as often as asked."""
 
     def __init__(self, source: GradedFile, settings: ReportSettings) -> None:

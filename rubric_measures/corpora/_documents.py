@@ -133,7 +133,7 @@ def _places(cells: Sequence[str], path: Path) -> tuple[tuple[int, int | None, in
     raise FormatError(f"has {len(cells)} tab-separated columns; expected {_KNOWN}", path=str(path), line=1)
 
 
-class _Stream:
+class _LocalFile:
     """What ir_datasets takes for a file that it downloaded."""
 
     def __init__(self, path: Path) -> None:
@@ -149,7 +149,7 @@ class _Stream:
 
 
 def _tagged(path: Path) -> Iterator[tuple[int, TitledDoc]]:
-    for number, row in enumerate(TrecDocs(_Stream(path), parser="sax").docs_iter(), 1):
+    for number, row in enumerate(TrecDocs(_LocalFile(path), parser="sax").docs_iter(), 1):
         if not row.doc_id.strip():
             raise FormatError(f"document {number} has no <DOCNO>", path=str(path))
         yield number, TitledDoc(row.doc_id.strip(), " ".join(row.title.split()), row.body.strip())

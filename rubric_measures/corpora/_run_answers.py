@@ -14,25 +14,25 @@ from rubric_measures.formats.track_rules import TrackRules
 if TYPE_CHECKING:
     from rubric_measures.corpora.run_checks import RunFile
 
-__all__ = ["Row", "check_answer"]
+__all__ = ["RunLine", "check_answer"]
 
 
-class Row(NamedTuple):
+class RunLine(NamedTuple):
     """One answer of a file, and the line where it begins."""
 
     line: int
     content: Mapping[str, Any]
 
 
-def check_answer(file: RunFile, row: Row) -> None:
+def check_answer(file: RunFile, row: RunLine) -> None:
     """Notes what is wrong with an answer."""
-    _Answer(file, row).check()
+    _CheckedAnswer(file, row).check()
 
 
-class _Answer:
+class _CheckedAnswer:
     """One answer, held to the rules of its file."""
 
-    def __init__(self, file: RunFile, row: Row) -> None:
+    def __init__(self, file: RunFile, row: RunLine) -> None:
         self.file = file
         self.rules = file.rules
         self.line = row.line

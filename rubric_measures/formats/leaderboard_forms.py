@@ -17,7 +17,7 @@ __all__ = [
     "OWN_FORMAT",
     "TOPIC_HEADERS",
     "Form",
-    "Known",
+    "KnownNames",
     "cells_of",
     "form_of_columns",
     "form_of_header",
@@ -62,7 +62,7 @@ TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
 _TEXT_HEADERS = {"text", "answer", "response"}
 
 
-class Known(NamedTuple):
+class KnownNames(NamedTuple):
     """Names that are known from elsewhere, to tell the columns of a long form by; empty where nothing is known."""
 
     queries: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class Known(NamedTuple):
     measures: frozenset[str] = frozenset()
 
 
-_NOTHING = Known()
+_NOTHING = KnownNames()
 
 
 def form_of_text(text: str, name: str) -> Form | None:
@@ -139,7 +139,7 @@ def long_header(row: Sequence[str]) -> Form | None:
     return next((form for form, columns in COLUMNS.items() if columns == titles), None)
 
 
-def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NOTHING) -> Form:
+def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: KnownNames = _NOTHING) -> Form:
     """Tells the long forms by their `topic` column (it holds `all`, or nothing but known queries), or by what is known.
 
     Raises:
@@ -175,7 +175,7 @@ def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known = _NO
     raise FormatError(problem, path=name, settings=("form", "official_form", "assessor_form", "source"))
 
 
-def _most_familiar(forms: Sequence[Form], values: Sequence[set[str]], known: Known) -> list[Form]:
+def _most_familiar(forms: Sequence[Form], values: Sequence[set[str]], known: KnownNames) -> list[Form]:
     """The forms in which most columns hold a known name of their kind; none where no column does."""
     kinds = {"topic": known.queries, "run": known.runs, "measure": known.measures}
     counts = [

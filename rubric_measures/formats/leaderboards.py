@@ -23,7 +23,7 @@ from rubric_measures.formats.leaderboard_forms import (
     OWN_FORMAT,
     TOPIC_HEADERS,
     Form,
-    Known,
+    KnownNames,
     cells_of,
     form_of_columns,
     form_of_text,
@@ -187,7 +187,7 @@ def read_leaderboard(
     elif form in {"wide", "workbench"}:
         rows = _from_table(text, name, form)
     else:
-        rows = _from_long(text, name, form, Known(frozenset(queries), frozenset(runs), frozenset(measures)))
+        rows = _from_long(text, name, form, KnownNames(frozenset(queries), frozenset(runs), frozenset(measures)))
     return _table(rows, name)
 
 
@@ -233,7 +233,7 @@ def _value(token: object, name: str, line: int, where: str = "value") -> float:
     return value
 
 
-def _from_long(text: str, name: str, form: Form | None, known: Known) -> Iterator[tuple[int, Score]]:
+def _from_long(text: str, name: str, form: Form | None, known: KnownNames) -> Iterator[tuple[int, Score]]:
     lines = [(number, row) for number, line in enumerate(text.split("\n"), 1) if (row := columns_of(line))]
     named = {row[2] for _, row in lines if _names_run(row)}
     lines = [(number, row) for number, row in lines if not _names_run(row)]

@@ -54,7 +54,7 @@ class _Facet(NamedTuple):
     further: Mapping[str, Any]
 
 
-class _Row(NamedTuple):
+class _QueryRow(NamedTuple):
     """One query of a file."""
 
     line: int
@@ -175,7 +175,7 @@ def read_query_file(path: str | os.PathLike[str]) -> QueryFile:
     return found.file()
 
 
-def _rows(content: str, name: str) -> Iterator[_Row]:
+def _rows(content: str, name: str) -> Iterator[_QueryRow]:
     start = content.lstrip()[:1]
     if start == "[":
         values = parse_json(content, path=name)
@@ -193,10 +193,10 @@ def _rows(content: str, name: str) -> Iterator[_Row]:
                     raise FormatError(
                         "expected `query_id<TAB>text`, JSON or JSON lines; found no tab", path=name, line=line
                     )
-                yield _Row(line, query_id.strip(), rest.strip())
+                yield _QueryRow(line, query_id.strip(), rest.strip())
 
 
-def _json_objects(content: str, name: str) -> Iterator[_Row]:
+def _json_objects(content: str, name: str) -> Iterator[_QueryRow]:
     """One object for all queries, or one for each."""
     texts = list(scanned_json(content, name))
     first = parse_json(texts[0][1], path=name, line=texts[0][0])
@@ -210,7 +210,7 @@ def _json_objects(content: str, name: str) -> Iterator[_Row]:
     check_keys(content, path=name)
     for query_id, value in values.items():
         if isinstance(value, str):
-            yield _Row(0, query_id, value)
+            yield _QueryRow(0, query_id, value)
             continue
         if not isinstance(value, dict):
             raise FormatError(f"expected text in one of {', '.join(_TEXT_FIELDS)}", path=name, field=query_id)
@@ -231,7 +231,7 @@ def _rest(value: Mapping[str, Any], *known: tuple[str, ...]) -> dict[str, Any]:
     return {name: inner for name, inner in value.items() if name not in taken and name not in empty}
 
 
-def _record(value: Any, name: str, line: int, where: str) -> _Row:
+def _record(value: Any, name: str, line: int, where: str) -> _QueryRow:
     if not isinstance(value, dict):
         raise FormatError("expected an object {query_id, text}", path=name, line=line, field=where)
     query_id, text = _pick(value, _ID_FIELDS), _pick(value, _TEXT_FIELDS)
@@ -240,7 +240,7 @@ def _record(value: Any, name: str, line: int, where: str) -> _Row:
     if not isinstance(text, str):
         raise FormatError(f"expected text in one of {', '.join(_TEXT_FIELDS)}", path=name, line=line, field=where)
     facets = _facets(_pick(value, _FACET_FIELDS), name, line, where)
-    return _Row(line, query_id, text, facets, _rest(value, _ID_FIELDS, _TEXT_FIELDS, _FACET_FIELDS))
+    return _QueryRow(line, query_id, text, facets, _rest(value, _ID_FIELDS, _TEXT_FIELDS, _FACET_FIELDS))
 
 
 def _facets(value: Any, name: str, line: int, where: str) -> dict[str, _Facet]:

@@ -67,7 +67,7 @@ _LONGEST = 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CsvRow:
     """One row: column -> value, and the line where it ends."""
 
     fields: Mapping[str, str]
@@ -90,7 +90,7 @@ def detect_kind(header: str) -> Kind | None:
     return max(found)[1] if found else None
 
 
-def _read_rows(path: PathName, kind: Kind) -> list[Row]:
+def _read_rows(path: PathName, kind: Kind) -> list[CsvRow]:
     """The rows of a file; ids are checked, and what columns it has besides is said.
 
     Raises:
@@ -100,7 +100,7 @@ def _read_rows(path: PathName, kind: Kind) -> list[Row]:
     before = csv.field_size_limit(_LONGEST)
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
-    rows: list[Row] = []
+    rows: list[CsvRow] = []
     try:
         header = [column.strip() for column in next(reader, [])]
         missing = [column for column in COLUMNS[kind] if column not in header]
@@ -114,7 +114,7 @@ def _read_rows(path: PathName, kind: Kind) -> list[Row]:
             if len(fields) != len(header):
                 problem = f"{len(fields)} fields; the header has {len(header)} (quote texts that hold a comma)"
                 raise FormatError(problem, path=name, line=reader.line_num)
-            rows.append(Row(dict(zip(header, fields, strict=True)), reader.line_num))
+            rows.append(CsvRow(dict(zip(header, fields, strict=True)), reader.line_num))
     except csv.Error as error:
         raise FormatError(f"is no CSV ({error})", path=name, line=reader.line_num) from None
     finally:
@@ -152,7 +152,7 @@ def _write_rows(path: PathName, kind: Kind, rows: Iterable[tuple[str, ...]]) -> 
             raise InputError(f"{path_name(path)}: there are no {kind} to write")
 
 
-def _once(rows: Sequence[Row], key: Callable[[Row], tuple[str, ...]], name: str, what: str) -> None:
+def _once(rows: Sequence[CsvRow], key: Callable[[CsvRow], tuple[str, ...]], name: str, what: str) -> None:
     seen: dict[tuple[str, ...], int] = {}
     for row in rows:
         before = seen.setdefault(key(row), row.line)
@@ -188,7 +188,7 @@ def read_ragelo_documents(path: PathName) -> list[QueryPassages]:
             repeat documents that several agents retrieved: one that comes with the same text is kept once, counted.
     """
     read = _read_rows(path, "documents")
-    rows: list[Row] = []
+    rows: list[CsvRow] = []
     seen: set[tuple[str, ...]] = set()
     for row in read:
         said = tuple(row.fields[name] for name in COLUMNS["documents"])

@@ -51,7 +51,7 @@ class AssignedAnswers:
 
 
 @dataclass
-class _Query:
+class _OpenQuery:
     """A query while its lines are read.
 
     Attributes:
@@ -112,14 +112,14 @@ def load_assignments(
     """
     name = path_name(path)
     unknown = label_treatment(unknown_labels)
-    queries: dict[str, _Query] = {}
+    queries: dict[str, _OpenQuery] = {}
     rankings: dict[str, dict[str, list[str]]] = {}
     lengths: dict[str, dict[str, int]] = {}
     # The lines make no cyclic garbage; looking for it would take as long as reading.
     with paused_collector():
         for line, data in json_texts(name):
-            row = _Line.of(data, name, line, run_id, unknown)
-            query = queries.get(row.query_id) or queries.setdefault(row.query_id, _Query())
+            row = _AssignmentLine.of(data, name, line, run_id, unknown)
+            query = queries.get(row.query_id) or queries.setdefault(row.query_id, _OpenQuery())
             if row.query_id in rankings.setdefault(row.run_id, {}):
                 problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
                 raise FormatError(problem, path=name, line=line)
@@ -143,7 +143,7 @@ def load_assignments(
     return AssignedAnswers(Grades(grades, on_failed, source), rankings, lengths)
 
 
-class _Line(NamedTuple):
+class _AssignmentLine(NamedTuple):
     """One line; its nuggets as JSON, or validated where the line is not as nuggetizer writes it today."""
 
     query_id: str
@@ -154,7 +154,7 @@ class _Line(NamedTuple):
     nuggets: AssignmentLine | list[dict[str, Any]]
 
     @classmethod
-    def of(cls, data: bytes, name: str, line: int, run_id: str | None, unknown: Counter[str] | None) -> _Line:
+    def of(cls, data: bytes, name: str, line: int, run_id: str | None, unknown: Counter[str] | None) -> _AssignmentLine:
         content = parse_json(data, path=name, line=line)
         try:
             nuggets = content["nuggets"]
@@ -176,7 +176,7 @@ class _Line(NamedTuple):
         return cls(row.qid, str(row.run_id), length, key, labels, row)
 
 
-def _item_ids(query: _Query, row: _Line, bank: TestBank | None, name: str, line: int) -> list[str]:
+def _item_ids(query: _OpenQuery, row: _AssignmentLine, bank: TestBank | None, name: str, line: int) -> list[str]:
     """The item of each nugget of a line that is like no line before; new nuggets join the query's items."""
     parsed = row.nuggets
     if isinstance(parsed, list):

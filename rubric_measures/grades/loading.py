@@ -74,16 +74,16 @@ class RecordQuery:
 
 
 @dataclass
-class _Chosen:
+class _PassageGrades:
     """The grades of one passage: item -> grade, and the items without a valid one."""
 
     grades: Mapping[str, float]
     failed: Sequence[str] = ()
 
 
-def _read_entry(entry: ItemGradeSet | DirectGrade, selector: GradeSetSelector) -> _Chosen:
+def _read_entry(entry: ItemGradeSet | DirectGrade, selector: GradeSetSelector) -> _PassageGrades:
     grades, statuses = selector.grades_of(entry)
-    return _Chosen(grades, [item_id for item_id in statuses if item_id not in grades])
+    return _PassageGrades(grades, [item_id for item_id in statuses if item_id not in grades])
 
 
 def select_query(
@@ -101,7 +101,7 @@ def select_query(
     if bank is not None:
         items = bank.for_query(query_id, f"{selector.source}:{group.line}" if group.line else selector.source)
         by_id = {item.item_id: item for item in items}
-    chosen: dict[str, _Chosen] = {}
+    chosen: dict[str, _PassageGrades] = {}
     ranks: dict[str, list[RankedPassage]] = {}
     places: dict[str, list[tuple[int, float, str]]] = {}
     judgments: dict[str, float] = {}

@@ -76,7 +76,7 @@ class _OpenGroup:
 
 
 @dataclass
-class _Line:
+class _Queue:
     """The queries whose grades are being made, in the order of the input, and how many results they have by now."""
 
     groups: deque[_OpenGroup] = field(default_factory=deque)
@@ -231,7 +231,7 @@ class Grader:
         """
         report = report if report is not None else GradingReport()
         makers = report.makers = self.makers(bank)
-        line = _Line()
+        line = _Queue()
         left_out: dict[str, list[int]] = {}
         jobs = self._jobs(groups, bank, makers, line, report, left_out)
         for place, outcomes in self.runner.run(jobs, report.run, line.is_long):
@@ -252,7 +252,7 @@ class Grader:
         groups: Iterable[QueryPassages],
         bank: TestBank,
         makers: Sequence[GradeSetMaker],
-        line: _Line,
+        line: _Queue,
         report: GradingReport,
         left_out: dict[str, list[int]],
     ) -> _Jobs:

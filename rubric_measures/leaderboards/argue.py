@@ -110,7 +110,7 @@ class ArgueScores:
 
 
 @dataclass
-class _Notes:
+class _LeftOut:
     undecided: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
 
@@ -138,7 +138,7 @@ def argue_scores(
     bank = TestBank({topic: bank.for_query(topic) for topic in topics}, bank.query_texts)
     weights = VITAL_TWICE if weights is None else weights
     weigh = _weights(bank, weights)
-    notes = _Notes()
+    notes = _LeftOut()
     found: dict[str, dict[str, ReportCounts | None]] = {}
     for one in judged:
         found.setdefault(one.run_id, {})[one.query_id] = count_report(one, bank, weigh, notes)
@@ -189,7 +189,7 @@ def _of_run(
 
 
 def count_report(
-    judged: ArgueReport, bank: TestBank, weigh: Mapping[str, float], notes: _Notes | None = None
+    judged: ArgueReport, bank: TestBank, weigh: Mapping[str, float], notes: _LeftOut | None = None
 ) -> ReportCounts | None:
     """The counts of one report; None where a citation has no judgment whether it attests, or no sentence was judged.
 
@@ -199,7 +199,7 @@ def count_report(
         weigh: item id -> weight.
         notes: collects what cannot be counted.
     """
-    notes = notes or _Notes()
+    notes = notes or _LeftOut()
     items = bank.for_query(judged.query_id)
     listed = {item.item_id: answer_documents(item) for item in items}
     evidence = {doc_id for answers in listed.values() for doc_ids in answers.values() for doc_id in doc_ids}
@@ -241,7 +241,7 @@ def count_report(
     )
 
 
-def _count_sentence(sentence: ArgueSentence, evidence: Set[str], notes: _Notes) -> dict[str, int] | None:
+def _count_sentence(sentence: ArgueSentence, evidence: Set[str], notes: _LeftOut) -> dict[str, int] | None:
     """What a sentence adds to the counts of its report; None where a citation has no judgment whether it attests."""
     cited = [one.doc_id for one in sentence.citations or ()]
     attests = _by_document(sentence, "SENTENCE_ATTESTED", "is_attested")
@@ -287,7 +287,7 @@ def _by_document(sentence: ArgueSentence, kind: str, name: str) -> dict[str, boo
     return found
 
 
-def _lacks_citation(sentence: ArgueSentence, notes: _Notes) -> bool:
+def _lacks_citation(sentence: ArgueSentence, notes: _LeftOut) -> bool:
     """Whether a sentence that cites nothing needs a citation, and is the first to say what it says."""
     said = {name: value for one in sentence.judgments or () for name, value in (one.response or {}).items()}
     needs = [said[name] for name in _NEEDS if isinstance(said.get(name), bool)]
@@ -297,7 +297,7 @@ def _lacks_citation(sentence: ArgueSentence, notes: _Notes) -> bool:
     return any(needs) and all(first)
 
 
-def _say(notes: _Notes, failed: Sequence[tuple[str, str]], missing: int) -> None:
+def _say(notes: _LeftOut, failed: Sequence[tuple[str, str]], missing: int) -> None:
     if failed:
         shown = ", ".join(f"{run} on {topic}" for run, topic in failed[:5])
         _LOG.warning(

@@ -25,7 +25,7 @@ from rubric_measures.grades.notes import note_dropped, note_lost_penalties
 from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
 from rubric_measures.measures.labels import StandardMeasure
 from rubric_measures.measures.measure import Computation, Coverage, ExactMean, Needed
-from rubric_measures.measures.scoring import Failure, Plan, QueryScorer, SameScale, Scored
+from rubric_measures.measures.scoring import LeftOpen, Plan, QueryScorer, SameScale, Scored
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
@@ -191,7 +191,7 @@ def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | N
 
 
 def with_failures(
-    cell: Cell, values: Mapping[str, float | None], failures: Mapping[str, Failure], tally: Tally, measure: Measure
+    cell: Cell, values: Mapping[str, float | None], failures: Mapping[str, LeftOpen], tally: Tally, measure: Measure
 ) -> Cell:
     """The cell with what failed grades leave open of it.
 
@@ -230,7 +230,7 @@ def _aggregated(values: Sequence[float | None], measure: Measure) -> float | Non
     return make_cell(known, Tally(), measure).mean if len(known) == len(values) else None
 
 
-def _error_of_failures(found: Sequence[tuple[float | None, Failure | None]]) -> float | None:
+def _error_of_failures(found: Sequence[tuple[float | None, LeftOpen | None]]) -> float | None:
     """The standard error of a mean for failures at random; None where it is not known.
 
     se² = Σ_q spread_q² / Q² + U s² (1 + U / (Q − U)) / Q², with U of Q queries without a value, and s² the variance of
@@ -266,7 +266,7 @@ class RunRow:
 
     columns: list[dict[str, float | None]]
     tallies: dict[Needed, Tally]
-    failures: list[dict[str, Failure]]
+    failures: list[dict[str, LeftOpen]]
     missing: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     order: Sequence[str] = ()

@@ -23,7 +23,7 @@ from rubric_measures.measures.labels import RubricQrels, StandardMeasure
 from rubric_measures.measures.measure import Computation, Coverage, Needed, QueryContext, RankedDocs, RubricMeasure
 
 __all__ = [
-    "Failure",
+    "LeftOpen",
     "Measures",
     "Plan",
     "QueryScorer",
@@ -80,10 +80,10 @@ class Scored(NamedTuple):
     lost_penalties: int
     doc_ids: Sequence[str]
     dropped: int = 0
-    failures: Sequence[Failure] = ()
+    failures: Sequence[LeftOpen] = ()
 
 
-class Failure(NamedTuple):
+class LeftOpen(NamedTuple):
     """What failed grades leave open of one value.
 
     Attributes:
@@ -395,7 +395,9 @@ class _Completed:
         self._bounds = [one.bounds(self._lowest, self._highest) for one in plan.computations]
         self._spreads = [one.spread(query) if query.on_failed == "expected" else None for one in plan.computations]
 
-    def failures(self, ranking: Sequence[str], ranked: RankedDocs, values: Sequence[float | None]) -> Sequence[Failure]:
+    def failures(
+        self, ranking: Sequence[str], ranked: RankedDocs, values: Sequence[float | None]
+    ) -> Sequence[LeftOpen]:
         """What failed grades leave open of the value of a ranking by each measure.
 
         Args:
@@ -408,7 +410,7 @@ class _Completed:
             for query in (self._lowest, self._highest)
         )
         return [
-            Failure(
+            LeftOpen(
                 value if zero is None else zero(ranked),
                 None if bounds is None else bounds(of_lowest, of_highest),
                 0.0 if value is None else None if spread is None else spread(ranked),

@@ -25,8 +25,8 @@ __all__ = [
     "Bias",
     "Calibrated",
     "GradeValue",
-    "GradedAnswer",
     "Method",
+    "RunGrades",
     "bias_rows",
     "calibrated_runs",
     "grade_values",
@@ -160,7 +160,7 @@ class GradeValue(NamedTuple):
     covers: Interval
 
 
-class GradedAnswer(NamedTuple):
+class RunGrades(NamedTuple):
     """One run's answer to one query.
 
     Attributes:
@@ -232,7 +232,7 @@ class _Tables:
         return means
 
 
-def _tables(anchors: Sequence[Anchor], answers: Sequence[GradedAnswer], rel: float, runs: Sequence[str]) -> _Tables:
+def _tables(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel: float, runs: Sequence[str]) -> _Tables:
     grades = sorted({one.grade for one in anchors} | {grade for answer in answers for grade in answer.grades})
     queries = sorted({one.query_id for one in anchors} | {one.query_id for one in answers})
     at = {query: place for place, query in enumerate(queries)}
@@ -249,7 +249,7 @@ def _tables(anchors: Sequence[Anchor], answers: Sequence[GradedAnswer], rel: flo
     return _Tables(np.array(grades), seen, covered, shares, rel)
 
 
-def _refuse_outside(anchors: Sequence[Anchor], answers: Sequence[GradedAnswer], rel: float, method: Method) -> None:
+def _refuse_outside(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel: float, method: Method) -> None:
     """Refuses what the anchors say nothing about."""
     if len({one.query_id for one in anchors}) < 2:
         raise InputError("calibration needs grades of the truth on two queries or more")
@@ -291,7 +291,7 @@ def grade_values(anchors: Sequence[Anchor], rel: float, draws: Draws = USUAL_DRA
 
 def calibrated_runs(
     anchors: Sequence[Anchor],
-    answers: Sequence[GradedAnswer],
+    answers: Sequence[RunGrades],
     rel: float,
     method: Method = "confusion",
     draws: Draws = USUAL_DRAWS,

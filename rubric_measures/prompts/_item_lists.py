@@ -28,7 +28,7 @@ _NAME = re.compile(r"(?:questions?|nuggets?|q|n)\s*\d*\s*:\s*(?=\S)", re.IGNOREC
 _REMARK = re.compile(r"(.*\?)\s*(?:\([^?()]*\)|[-–—:]\s[^?]*)\Z")
 
 
-class _Line(NamedTuple):
+class _MarkedLine(NamedTuple):
     """A line with a mark: how far it is indented, whether the mark is a number, and its text."""
 
     indent: int
@@ -55,13 +55,14 @@ def marked_texts(reply: str) -> list[str]:
     return [line.text for line in _outer(found, [line for line in found if line.indent <= least + 1])]
 
 
-def _lines(text: str) -> list[_Line]:
+def _lines(text: str) -> list[_MarkedLine]:
     return [
-        _Line(len(match[1].expandtabs(4)), match[2][0].isdigit(), _item(match[3])) for match in _LINE.finditer(text)
+        _MarkedLine(len(match[1].expandtabs(4)), match[2][0].isdigit(), _item(match[3]))
+        for match in _LINE.finditer(text)
     ]
 
 
-def _outer(lines: list[_Line], outer: list[_Line]) -> list[_Line]:
+def _outer(lines: list[_MarkedLine], outer: list[_MarkedLine]) -> list[_MarkedLine]:
     """The outer ones of some lines, or those below them, where these are the items; all where it is not clear."""
     known = set(outer)
     inner = [line for line in lines if line not in known]

@@ -79,7 +79,7 @@ class _Side:
 
 
 @dataclass
-class _Query:
+class _QueryCounts:
     """What is known of one query: its statistics without those against the leaderboard, and what the runs cover."""
 
     grades: QueryGrades
@@ -98,14 +98,14 @@ class ItemScores:
 
     scores: Scores
     cutoff: int = 20
-    _before: dict[str, _Query] = field(default_factory=dict)
-    _after: dict[str, _Query] = field(default_factory=dict)
+    _before: dict[str, _QueryCounts] = field(default_factory=dict)
+    _after: dict[str, _QueryCounts] = field(default_factory=dict)
     _graded: dict[str, int] = field(default_factory=dict)
     _side: _Side | None = None
 
-    def _query(self, record: RecordQuery) -> _Query:
+    def _query(self, record: RecordQuery) -> _QueryCounts:
         counts = {row.item_id: row for row in item_counts(record)}
-        return _Query(record.grades, counts, query_coverage(record, cutoff=self.cutoff))
+        return _QueryCounts(record.grades, counts, query_coverage(record, cutoff=self.cutoff))
 
     def _record(self, query_id: str, grades: QueryGrades | None = None) -> RecordQuery:
         material = self.scores.material.queries.get(query_id)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from rubric_measures.backends import Backend, make_backend
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import DeviceLostError, RejectedError, RubricMeasuresError
+from rubric_measures.base.parallel import Notes
 from rubric_measures.runners._ray_desk import Order, pack, unpack_requests
 
 __all__ = ["BackendSpec", "Returned", "Worker"]
@@ -64,21 +65,6 @@ class Returned(NamedTuple):
     notes: tuple[tuple[int, str], ...] = ()
 
 
-class _Notes(logging.Handler):
-    """Collects what the backend has to say, for the driver to say it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[tuple[int, str]] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append((record.levelno, record.getMessage()))
-
-    def take(self) -> tuple[tuple[int, str], ...]:
-        lines, self.lines = tuple(self.lines), []
-        return lines
-
-
 class Worker:
     """An actor: makes its backend from the spec and answers blocks with it.
 
@@ -96,7 +82,7 @@ class Worker:
         threading.Thread(target=_leave_with, args=(desk, context.current_actor), daemon=True).start()
         self._backend: Backend | None = None
         self._problem = ""
-        self._notes = _Notes()
+        self._notes = Notes()
         logger = logging.getLogger("rubric_measures")
         logger.addHandler(self._notes)
         logger.setLevel(logging.INFO)  # this process is ours, and the driver knows what is to be shown

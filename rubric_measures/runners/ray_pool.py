@@ -75,7 +75,7 @@ class RayPool:
         self._next = 0
         self._stack = contextlib.ExitStack()
         self._ray: Any = None
-        self._stream: _Stream | None = None
+        self._stream: _Execution | None = None
         self._problem: BackendError | None = None
         self._breaks = 0
         self._redone = 0
@@ -148,7 +148,7 @@ class RayPool:
             _LOG.warning("%d blocks were begun again: processes or nodes of the Ray pool were gone", self._redone)
             self._redone = 0
 
-    def _started(self) -> _Stream:
+    def _started(self) -> _Execution:
         if self._stream is not None:
             return self._stream
         if self._ray is None:
@@ -157,7 +157,7 @@ class RayPool:
         actors, cpus, gpus = pool_size(self._ray, self._settings)
         self._window = _IN_FLIGHT * actors + 2
         self._alive = _alive(self._ray)
-        self._stream = _Stream(self._ray, self._spec, self._expected, actors, cpus, gpus)
+        self._stream = _Execution(self._ray, self._spec, self._expected, actors, cpus, gpus)
         for number in self._open:
             self._send(number)
         return self._stream
@@ -166,7 +166,7 @@ class RayPool:
         assert self._stream is not None
         self._stream.desk.add.remote(number, pack_requests(self._open[number]))
 
-    def _answered(self, stream: _Stream, found: Returned) -> list[tuple[Request, Reply]] | None:
+    def _answered(self, stream: _Execution, found: Returned) -> list[tuple[Request, Reply]] | None:
         for level, note in found.notes:
             _LOG.log(level, "%s", note)
         if found.rejected:
@@ -190,7 +190,7 @@ class RayPool:
             self._stream.close(self._ray, True)
         self._stream = None
 
-    def _recall(self, stream: _Stream) -> None:
+    def _recall(self, stream: _Execution) -> None:
         with contextlib.suppress(self._ray.exceptions.RayError):
             for number in self._ray.get(stream.desk.recall.remote(list(self._open))):
                 self._open.pop(number, None)
@@ -198,7 +198,7 @@ class RayPool:
             _LOG.info("waiting for %d blocks that actors have begun; Ctrl-C again drops them", len(self._open))
         self._recalled = True
 
-    def _look_around(self, stream: _Stream) -> None:
+    def _look_around(self, stream: _Execution) -> None:
         """Gives the blocks of nodes that left to others."""
         try:
             alive = _alive(self._ray)
@@ -247,7 +247,7 @@ def pool_size(ray: Any, settings: RaySettings) -> tuple[int, int, float]:
     return actors, cpus, gpus
 
 
-class _Stream:
+class _Execution:
     """One execution of Ray Data, read by a thread."""
 
     def __init__(

@@ -16,7 +16,7 @@ from rubric_measures.verification.analyses import (
 )
 from rubric_measures.verification.page_parts import (
     Link,
-    Review,
+    ReviewAddress,
     item_names,
     page_text,
     passage_link,
@@ -34,7 +34,7 @@ _LISTED = 20
 _CORRELATIONS = ("r_judgment", "r_leaderboard")
 
 
-class _Found(NamedTuple):
+class _Listed(NamedTuple):
     """One row of a list: what comes first has the highest key; the number tells equal ones apart."""
 
     key: tuple[float, ...]
@@ -47,11 +47,11 @@ class _Worst:
 
     def __init__(self) -> None:
         self.count = 0
-        self._heap: list[_Found] = []
+        self._heap: list[_Listed] = []
 
     def add(self, key: tuple[float, ...], markup: str) -> None:
         self.count += 1
-        found = _Found(key, -self.count, markup)
+        found = _Listed(key, -self.count, markup)
         if len(self._heap) < _LISTED:
             heapq.heappush(self._heap, found)
         else:
@@ -64,7 +64,7 @@ class _Worst:
 class LookAt:
     """Gathers what stands on the first page, query by query, and keeps only the rows that it lists."""
 
-    def __init__(self, settings: ReportSettings, review: Review | None) -> None:
+    def __init__(self, settings: ReportSettings, review: ReviewAddress | None) -> None:
         self._settings, self._review = settings, review
         self._spurious, self._never, self._uncovered, self._doubtful, self._canaries = (_Worst() for _ in range(5))
         self._against = _Worst()

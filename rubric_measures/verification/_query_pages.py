@@ -17,7 +17,7 @@ from rubric_measures.verification.analyses import (
 )
 from rubric_measures.verification.page_parts import (
     Link,
-    Review,
+    ReviewAddress,
     item_names,
     page_text,
     passage_link,
@@ -50,7 +50,11 @@ class QueryPlaces:
 
 
 def query_blocks(
-    query: CheckedQuery, number: int, settings: ReportSettings, review: Review | None, add: Callable[[str, str], Link]
+    query: CheckedQuery,
+    number: int,
+    settings: ReportSettings,
+    review: ReviewAddress | None,
+    add: Callable[[str, str], Link],
 ) -> QueryPlaces:
     """Puts a query on pages, block by block.
 
@@ -135,7 +139,7 @@ def _item(
     rows: list[CheckedGrade],
     anchor: str,
     passages: Mapping[str, Link],
-    review: Review | None,
+    review: ReviewAddress | None,
     add: Callable[[str, str], Link],
 ) -> Link:
     """The grades of one item, each beside what the grader said, with links to the passage and into the review page."""

@@ -12,7 +12,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import RecordQuery, consume_records, select_queries
-from rubric_measures.meta_evaluation.anchors import Anchor, GradedAnswer
+from rubric_measures.meta_evaluation.anchors import Anchor, RunGrades
 from rubric_measures.records.models import GradedPassage
 from rubric_measures.records.streaming import GradedFile, PassageGroup, PassageStream
 
@@ -36,7 +36,7 @@ class Anchored:
     """
 
     anchors: list[Anchor] = field(default_factory=list)
-    answers: list[GradedAnswer] = field(default_factory=list)
+    answers: list[RunGrades] = field(default_factory=list)
     rel: int = 0
     several: str = ""
     failed: int = 0
@@ -120,7 +120,7 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float], rel: int
         if len(ranking) > 1:
             found.several = found.several or run_id
         for doc_id in ranking[:1]:
-            found.answers.append(GradedAnswer(run_id, query.query_id, tuple(rows.get(doc_id, {}).values())))
+            found.answers.append(RunGrades(run_id, query.query_id, tuple(rows.get(doc_id, {}).values())))
             found.failed += grades.failed.get(doc_id, 0).bit_count()
     return matched
 

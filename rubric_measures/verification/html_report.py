@@ -23,7 +23,7 @@ from rubric_measures.verification.page_parts import (
     SEARCH,
     STYLE,
     Link,
-    Review,
+    ReviewAddress,
     page_text,
     rows_in_blocks,
     table,
@@ -87,7 +87,7 @@ def write_html(
     parts: Iterable[Section | CheckedQuery],
     settings: ReportSettings,
     title: str = "Verification report",
-    review: Review | None = None,
+    review: ReviewAddress | None = None,
 ) -> list[str]:
     """Writes the report; where it takes several files, none of them is left when one cannot be written.
 

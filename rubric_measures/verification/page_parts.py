@@ -15,7 +15,7 @@ __all__ = [
     "SEARCH",
     "STYLE",
     "Link",
-    "Review",
+    "ReviewAddress",
     "item_names",
     "page_text",
     "passage_link",
@@ -129,7 +129,7 @@ class Link(NamedTuple):
         return f"{PAGE}{self.page}#{self.anchor}"
 
 
-class Review(NamedTuple):
+class ReviewAddress(NamedTuple):
     """Where single grades can be reviewed.
 
     Attributes:

@@ -120,6 +120,15 @@ def test_ray_is_named_by_its_runner_alone() -> None:
     assert named == {"_ray_connection", "_ray_desk", "_ray_worker"}
 
 
+def test_no_two_things_have_one_class_name() -> None:
+    found: dict[str, list[Path]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(path.relative_to(ROOT))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
 def test_every_file_says_what_lives_in_it() -> None:
     silent = [
         str(path.relative_to(ROOT))

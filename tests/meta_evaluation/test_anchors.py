@@ -7,7 +7,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import Draws
 from rubric_measures.meta_evaluation.anchors import (
     Anchor,
-    GradedAnswer,
+    RunGrades,
     bias_rows,
     calibrated_runs,
     grade_values,
@@ -65,8 +65,8 @@ ANCHORS = [Anchor(f"q{i % 2}", "question", 5.0 if i < 3 else 0.0, 5.0) for i in 
     Anchor(f"q{i % 2}", "question", 5.0 if i < 1 else 0.0, 0.0) for i in range(4)
 ]
 ANSWERS = [
-    GradedAnswer("good", "q0", (5.0, 5.0, 0.0, 5.0)), GradedAnswer("good", "q1", (5.0, 0.0)),
-    GradedAnswer("late", "q1", (5.0, 0.0, 0.0, 0.0)),
+    RunGrades("good", "q0", (5.0, 5.0, 0.0, 5.0)), RunGrades("good", "q1", (5.0, 0.0)),
+    RunGrades("late", "q1", (5.0, 0.0, 0.0, 0.0)),
 ]  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def test_scores_by_confusion_by_hand() -> None:
 
 def test_a_right_grader_stays_as_it_is() -> None:
     right = [Anchor(f"q{i}", "question", grade, grade) for i in range(6) for grade in (0.0, 5.0)]
-    answers = [GradedAnswer("r", f"q{i}", (5.0, 0.0, 0.0) if i % 2 else (5.0, 5.0, 0.0)) for i in range(6)]
+    answers = [RunGrades("r", f"q{i}", (5.0, 0.0, 0.0) if i % 2 else (5.0, 5.0, 0.0)) for i in range(6)]
     for method in ("confusion", "isotonic"):
         (one,) = calibrated_runs(right, answers, 4, method, Draws(300))
         assert one.raw == one.interval.estimate == pytest.approx(0.5)
@@ -94,17 +94,17 @@ def test_a_right_grader_stays_as_it_is() -> None:
 def test_what_anchors_say_nothing_about_is_refused() -> None:
     with pytest.raises(InputError, match="gives 3, and of what the truth grades it gave nothing below 4 or above 5"):
         high = [Anchor("q0", "", 4.0, 5.0), Anchor("q1", "", 5.0, 0.0)]
-        calibrated_runs(high, [GradedAnswer("r", "q0", (3.0,))], 4)
+        calibrated_runs(high, [RunGrades("r", "q0", (3.0,))], 4)
     with pytest.raises(InputError, match="covers 2 of 2"):
         sure = [Anchor("q0", "", 5.0, 5.0), Anchor("q1", "", 0.0, 5.0)]
-        calibrated_runs(sure, [GradedAnswer("r", "q0", (5.0,))], 4)
+        calibrated_runs(sure, [RunGrades("r", "q0", (5.0,))], 4)
     with pytest.raises(InputError, match="as often as"):
         wrong = [Anchor(f"q{i}", "", 5.0 if i % 2 else 0.0, 5.0 if i < 2 else 0.0) for i in range(4)]
-        calibrated_runs(wrong, [GradedAnswer("r", "q0", (5.0,))], 4)
+        calibrated_runs(wrong, [RunGrades("r", "q0", (5.0,))], 4)
     with pytest.raises(InputError, match="two queries"):
-        calibrated_runs(ANCHORS[:1], [GradedAnswer("r", "q0", (5.0,))], 4)
+        calibrated_runs(ANCHORS[:1], [RunGrades("r", "q0", (5.0,))], 4)
     with pytest.raises(InputError, match="no answer"):
-        calibrated_runs(ANCHORS, [GradedAnswer("r", "q0", ())], 4)
+        calibrated_runs(ANCHORS, [RunGrades("r", "q0", ())], 4)
 
 
 def test_the_interval_contains_the_uncertainty_of_the_anchors() -> None:
@@ -114,7 +114,7 @@ def test_the_interval_contains_the_uncertainty_of_the_anchors() -> None:
     for q in range(40):
         truth = generator.random(20) < 0.5
         says = np.where(generator.random(20) < 0.2, ~truth, truth)
-        answers.append(GradedAnswer("r", f"q{q}", tuple(np.where(says, 5.0, 0.0).tolist())))
+        answers.append(RunGrades("r", f"q{q}", tuple(np.where(says, 5.0, 0.0).tolist())))
         anchors += [Anchor(f"q{q}", "", 5.0 if s else 0.0, 5.0 if t else 0.0) for s, t in zip(says, truth, strict=True)]
     widths = []
     for count in (1, 20):

@@ -13,7 +13,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, CheckedQuery
 from rubric_measures.verification.html_report import LARGEST_PAGE, write_html
-from rubric_measures.verification.page_parts import Review
+from rubric_measures.verification.page_parts import ReviewAddress
 from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import Section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
@@ -52,7 +52,9 @@ class Reader(HTMLParser):
         return [value or "" for name, value in self.attributes if name == "href"]
 
 
-def written(path: Path, *parts: Section | CheckedQuery, title: str = "Report", review: Review | None = None) -> str:
+def written(
+    path: Path, *parts: Section | CheckedQuery, title: str = "Report", review: ReviewAddress | None = None
+) -> str:
     assert write_html(str(path), parts, ReportSettings(), title, review) == [str(path)]
     return path.read_text(encoding="utf-8")
 
@@ -63,7 +65,7 @@ def test_data_are_text_wherever_they_stand(tmp_path: Path) -> None:
     settings = ReportSettings(min_rating=3)
     section = Section(NASTY, NASTY, [NASTY, "grade"], [[NASTY, 3], [None, 0.5]])
     path = tmp_path / "report.html"
-    write_html(str(path), [section, query], settings, NASTY, Review("http://127.0.0.1:8642", NASTY))
+    write_html(str(path), [section, query], settings, NASTY, ReviewAddress("http://127.0.0.1:8642", NASTY))
     reader = Reader(path.read_text(encoding="utf-8"))
     assert (reader.tags.count("script"), reader.tags.count("img")) == (1, 0)
     assert not [name for name, _ in reader.attributes if name.startswith("on") or name == "style"]
@@ -168,7 +170,7 @@ def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> No
             yield CheckedQuery(f"q{number}", f"query {number}", {item: f"Why {item[-1]}?" for item in ids}, passages)
 
     path = tmp_path / "a-report-with-quite-a-long-name.html"
-    review = Review("http://127.0.0.1:8642", "rubric_measures review")
+    review = ReviewAddress("http://127.0.0.1:8642", "rubric_measures review")
     files = write_html(str(path), queries(), ReportSettings(min_rating=4), "Big", review)
     assert files[0] == str(path) and len(files) > 4
     assert sorted(tmp_path.iterdir()) == sorted(map(Path, files))

@@ -10,12 +10,12 @@ from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import BackendError, DeviceLostError
 
 
-class _Job(Protocol):
+class _HasRequest(Protocol):
     @property
     def request(self) -> Request: ...
 
 
-J = TypeVar("J", bound=_Job)
+J = TypeVar("J", bound=_HasRequest)
 T = TypeVar("T")
 
 

@@ -91,7 +91,7 @@ _LEAST_SHARED = 16  # shorter prefixes are cheaper computed twice than kept
 
 
 @dataclass(frozen=True)
-class _Job(WritingJob):
+class _DecoderJob(WritingJob):
     shared: int = 0
 
     @property
@@ -112,7 +112,7 @@ def common_prefix(rows: Sequence[tuple[int, ...]]) -> int:
     return min(same, shortest - 1)
 
 
-class _State:
+class _DecoderState:
     """Rows in the middle of decoding, with their keys and values."""
 
     def __init__(self, call: Any, cache: Any, mask: Any, logits: Any) -> None:
@@ -124,7 +124,7 @@ class _State:
         ids = torch.tensor(tokens, device=self._mask.device)[:, None]
         self._cache, self._mask, self.logits = self._call(ids, torch.ones_like(ids), self._mask, self._cache)
 
-    def select(self, rows: Sequence[int]) -> _State:
+    def select(self, rows: Sequence[int]) -> _DecoderState:
         import torch
 
         chosen = torch.tensor(rows, device=self._mask.device)
@@ -246,7 +246,7 @@ class DecoderBackend(WritingModel):
             return self.encode(chat_text(self.tokenizer, messages, control, thinking=self.thinking))
         return self.encode(plain_text(messages, control), special=True)
 
-    def _prepare(self, request: Request) -> _Job | Reply:
+    def _prepare(self, request: Request) -> _DecoderJob | Reply:
         self.check_options(request)
         ids = self._tokens(request.messages)
         limit = token_limit(request)
@@ -255,19 +255,19 @@ class DecoderBackend(WritingModel):
             return Reply(None, "failed", f"{found}; the model takes {self.limit} together")
         if not ids:
             return Reply(None, "failed", "the prompt is empty")
-        return _Job(request, tuple(ids), limit)
+        return _DecoderJob(request, tuple(ids), limit)
 
     @cached_property
     def _memory(self) -> Memory:
         return memory_of(self.network, self._parameters, self.model)
 
-    def _plan(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
+    def _plan(self, jobs: list[_DecoderJob]) -> Iterator[list[_DecoderJob]]:
         """Batches of groups that share a prefix, then batches of what stands alone."""
-        groups: dict[object, list[_Job]] = {}
+        groups: dict[object, list[_DecoderJob]] = {}
         for place, job in enumerate(jobs):
             groups.setdefault(job.request.group or place, []).append(job)
-        alone: list[_Job] = []
-        sharing: list[list[_Job]] = []
+        alone: list[_DecoderJob] = []
+        sharing: list[list[_DecoderJob]] = []
         for group in groups.values():
             length = common_prefix([job.ids for job in group]) if len(group) > 1 else 0
             shared = [replace(job, shared=length) for job in group]
@@ -280,21 +280,21 @@ class DecoderBackend(WritingModel):
         rest = (job for job in alone if not self._is_whole(job))
         yield from by_length(rest, lambda job: len(job.ids), self.batch_tokens)
 
-    def _in_reach(self, jobs: Sequence[_Job]) -> bool:
+    def _in_reach(self, jobs: Sequence[_DecoderJob]) -> bool:
         """Whether jobs may continue shared prefixes in one batch: no layer may lose sight of a beginning."""
         reply = max(self._reply_tokens(job) for job in jobs)
         return max(job.shared for job in jobs) + max(job.own for job in jobs) + reply <= self._memory.shared
 
-    def _is_whole(self, job: _Job) -> bool:
+    def _is_whole(self, job: _DecoderJob) -> bool:
         return not job.shared and len(job.ids) + self._reply_tokens(job) > self._memory.batched
 
-    def _reply_tokens(self, job: _Job) -> int:
+    def _reply_tokens(self, job: _DecoderJob) -> int:
         """How many tokens may follow the prompt."""
         table = self._table(job.request)
         return max([job.limit, *(len(path) for paths in (table.paths if table else ()) for path in paths)])
 
-    def _sharing_batches(self, groups: list[list[_Job]]) -> Iterator[list[_Job]]:
-        batch: list[_Job] = []
+    def _sharing_batches(self, groups: list[list[_DecoderJob]]) -> Iterator[list[_DecoderJob]]:
+        batch: list[_DecoderJob] = []
         for group in sorted(groups, key=lambda group: -len(group[0].ids)):
             for start in range(0, len(group), most := max(1, self.batch_tokens // max(len(job.ids) for job in group))):
                 wider = [*batch, *group[start : start + most]]
@@ -306,13 +306,13 @@ class DecoderBackend(WritingModel):
         if batch:
             yield batch
 
-    def _execute(self, jobs: Sequence[_Job]) -> list[Reply]:
+    def _execute(self, jobs: Sequence[_DecoderJob]) -> list[Reply]:
         import torch
 
         with torch.inference_mode():
             return self._replies(jobs, self._begin(jobs))
 
-    def _begin(self, jobs: Sequence[_Job]) -> DecoderState:
+    def _begin(self, jobs: Sequence[_DecoderJob]) -> DecoderState:
         """The state after the prompts; a prefix that several jobs share is computed once."""
         import torch
 
@@ -321,12 +321,12 @@ class DecoderBackend(WritingModel):
         prefixes = list(dict.fromkeys(job.ids[: job.shared] for job in jobs))
         if not all(prefixes):
             ids, mask = padded([job.ids for job in jobs], self.device, left=True)
-            return _State(self._call, *self._call(ids, mask, None, None))
+            return _DecoderState(self._call, *self._call(ids, mask, None, None))
         ids, mask = padded(prefixes, self.device, left=True)
         cache, mask, _ = self._call(ids, mask, None, None)
         rows = torch.tensor([prefixes.index(job.ids[: job.shared]) for job in jobs], device=self.device)
         ids, suffix_mask = padded([job.ids[job.shared :] for job in jobs], self.device, left=True)
-        return _State(self._call, *self._call(ids, suffix_mask, mask[rows], selected_cache(cache, rows)))
+        return _DecoderState(self._call, *self._call(ids, suffix_mask, mask[rows], selected_cache(cache, rows)))
 
     def _call(self, ids: Any, new_mask: Any, old_mask: Any, cache: Any) -> tuple[Any, Any, Any]:
         """Continues rows by some tokens (padded on the left): cache, mask and the logits after the last token."""
@@ -359,10 +359,10 @@ class DecoderBackend(WritingModel):
         # A sequence that begins with another one of the same label is contained in it.
         return tuple(sorted(ids for ids in found if not any(ids[:size] in found for size in range(1, len(ids)))))
 
-    def _is_over(self, job: _Job, tokens: Sequence[int]) -> bool:
+    def _is_over(self, job: _DecoderJob, tokens: Sequence[int]) -> bool:
         return not self._chat and bool(job.request.labels) and "\n" in self._text(tokens).lstrip()
 
-    def _reply(self, job: _Job, written: Written) -> Reply:
+    def _reply(self, job: _DecoderJob, written: Written) -> Reply:
         text = self._text(written.tokens)
         if not self._channels:
             return written_reply(text.strip(), written, len(job.ids))

@@ -140,7 +140,7 @@ def score_labels(state: DecoderState, tables: Sequence[LabelTable], least_mass: 
     import torch
 
     first = torch.log_softmax(state.logits, -1)
-    rows = [_Row(table, first[row], least_mass) for row, table in enumerate(tables)]
+    rows = [_RowLabels(table, first[row], least_mass) for row, table in enumerate(tables)]
     wanted = [(row, path) for row, scores in enumerate(rows) if not scores.hopeless for path in scores.open_paths()]
     size = max(len(rows), 8)
     for start in range(0, len(wanted), size):
@@ -167,7 +167,7 @@ def _follow(state: DecoderState, pairs: Sequence[tuple[int, tuple[int, ...]]]) -
     return sums
 
 
-class _Row:
+class _RowLabels:
     """What is known of one row's labels: log probabilities, of first tokens (`bounds`) and of whole paths (`known`)."""
 
     def __init__(self, table: LabelTable, first: Any, least_mass: float) -> None:

@@ -33,7 +33,7 @@ class _Window:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _WindowJob:
     request: Request
     context: str
     windows: tuple[_Window, ...]
@@ -106,10 +106,10 @@ class ExtractiveBackend(HuggingFaceModel):
         """Unlimited: long passages are seen in windows."""
         return None
 
-    def _plan(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
+    def _plan(self, jobs: list[_WindowJob]) -> Iterator[list[_WindowJob]]:
         return by_length(jobs, lambda job: job.tokens, self.batch_tokens)
 
-    def _prepare(self, request: Request) -> _Job | Reply:
+    def _prepare(self, request: Request) -> _WindowJob | Reply:
         self.check_options(request)
         try:
             fields = json.loads(request.messages[-1].content)
@@ -122,7 +122,7 @@ class ExtractiveBackend(HuggingFaceModel):
         taken = len(self.encode(question)) + self.tokenizer.num_special_tokens_to_add(pair=True)
         if size - taken < _LEAST_ROOM:
             return Reply(None, "failed", f"the question needs {taken} of the {size} tokens that the model is shown")
-        return _Job(request, context, tuple(self._windows(question.strip(), context, size, size - taken)))
+        return _WindowJob(request, context, tuple(self._windows(question.strip(), context, size, size - taken)))
 
     def _windows(self, question: str, context: str, size: int, room: int) -> Iterator[_Window]:
         with self._lock:  # the library keeps truncation settings on the tokenizer itself
@@ -151,7 +151,7 @@ class ExtractiveBackend(HuggingFaceModel):
             start = self.tokenizer.cls_token_id
             yield _Window(tuple(ids), tuple(kinds), spans, ids.index(start) if start in ids else 0)
 
-    def _execute(self, jobs: Sequence[_Job]) -> list[Reply]:
+    def _execute(self, jobs: Sequence[_WindowJob]) -> list[Reply]:
         import torch
 
         windows = [window for job in jobs for window in job.windows]
@@ -195,7 +195,7 @@ class ExtractiveBackend(HuggingFaceModel):
             bests.append(_Best(float(value), null, (first[0], last[1]) if first and last else (0, 0)))
         return bests
 
-    def _reply(self, job: _Job, bests: Sequence[_Best]) -> Reply:
+    def _reply(self, job: _WindowJob, bests: Sequence[_Best]) -> Reply:
         best = max(bests, key=lambda found: found.score)
         null = min(found.null for found in bests)
         start, end = best.span

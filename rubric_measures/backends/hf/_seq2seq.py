@@ -33,7 +33,7 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = {
 }
 
 
-class _State:
+class _Seq2SeqState:
     """Rows in the decoder; the encoder's output and its keys and values are computed once."""
 
     def __init__(self, network: Any, encoded: Any, mask: Any, start: int) -> None:
@@ -55,7 +55,7 @@ class _State:
         )
         self._cache, self.logits = out.past_key_values, out.logits[:, -1].float()
 
-    def select(self, rows: Sequence[int]) -> _State:
+    def select(self, rows: Sequence[int]) -> _Seq2SeqState:
         import torch
 
         chosen = torch.tensor(rows, device=self._mask.device)
@@ -147,7 +147,7 @@ class Seq2SeqBackend(WritingModel):
             start = network.generation_config.decoder_start_token_id
             if start is None:
                 start = network.config.decoder_start_token_id
-            return self._replies(jobs, _State(network, encoded, mask, start))
+            return self._replies(jobs, _Seq2SeqState(network, encoded, mask, start))
 
     def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
         return ((*self.encode(label), *self._ends[:1]),)

@@ -57,7 +57,7 @@ class LiteLLM(OpenAICompatible):
         return tuple(value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN")))
 
 
-class _Answer(NamedTuple):
+class _HttpAnswer(NamedTuple):
     """An answer as the engine reads it."""
 
     content: bytes
@@ -76,7 +76,7 @@ class _Client:
         litellm.suppress_debug_info = True
         self._library, self._url, self._timeout = litellm, url, timeout
 
-    async def post(self, path: str, *, body: dict[str, Any], **_: Any) -> _Answer:
+    async def post(self, path: str, *, body: dict[str, Any], **_: Any) -> _HttpAnswer:
         """Makes a call with the fields of a body of the OpenAI API."""
         import openai
 
@@ -96,7 +96,7 @@ class _Client:
             raise
         said = getattr(found, "_hidden_params", {}).get("additional_headers") or {}
         headers = {name.removeprefix("llm_provider-"): str(value) for name, value in said.items()}
-        return _Answer(found.model_dump_json().encode(), headers)
+        return _HttpAnswer(found.model_dump_json().encode(), headers)
 
     async def close(self) -> None:
         """Nothing is held open."""
