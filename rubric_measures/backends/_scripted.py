@@ -15,7 +15,7 @@ from rubric_measures.backends.base import MOST_TOKENS, Reply, ReplyStatus, Reque
 from rubric_measures.backends.options import check_options
 from rubric_measures.backends.replies.cache import messages_hash
 from rubric_measures.base.entities import content_hash
-from rubric_measures.base.errors import FormatError
+from rubric_measures.base.errors import FormatError, users_pattern
 from rubric_measures.base.files import iter_lines, path_name
 
 _DISPUTED = (
@@ -179,7 +179,7 @@ class _TableLine(pydantic.BaseModel):
 def _read_rule(line: bytes, path: str, number: int) -> ScriptedRule:
     try:
         found = _TableLine.model_validate_json(line)
-        pattern = re.compile(found.matches) if found.matches is not None else None
+        pattern = users_pattern(found.matches) if found.matches is not None else None
     except pydantic.ValidationError as wrong:
         first = wrong.errors()[0]
         field = str(first["loc"][0]) if first["loc"] else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -64,6 +64,7 @@ __all__ = [
 # (query_id, doc_id), or (query_id, doc_id, item_id).
 Key = tuple[str, ...]
 T = TypeVar("T")
+_MOST_LABELS = 200
 
 
 @dataclass(frozen=True)
@@ -377,6 +378,8 @@ def _comparable(sources: Sequence[LabelSource], cutoffs: Sequence[tuple[int, int
                 refuse_unreachable(source.scale, level, source.name)
     sources = list(map(_as_written, map(_whole, sources)))
     first, second = sources[0].labels, sources[1].labels
+    for source in sources:
+        _refuse_many(source.name, source.labels.values())
     if first.keys().isdisjoint(second):
         raise InputError(
             f"{sources[0].name} and {sources[1].name} label no common document: "
@@ -385,9 +388,20 @@ def _comparable(sources: Sequence[LabelSource], cutoffs: Sequence[tuple[int, int
     return sources
 
 
+def _refuse_many(name: str, labels: Iterable[float]) -> None:
+    """Tables over all pairs of labels, at all pairs of cutoffs, would fill the memory."""
+    low, high = min(0, 0, *labels), max(0, 0, *labels)
+    if high - low > _MOST_LABELS:
+        raise InputError(
+            f"{name}: labels from {low} to {high} are too many for agreement, which compares at most {_MOST_LABELS}: "
+            "are they scores, or is one a slip?"
+        )
+
+
 def _ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, int]:
     """The lowest and the highest label of the truth's scale: as said, as it is known, or as it is used."""
     if scale is not None:
+        _refuse_many("the scale", scale)
         return min(scale), max(scale)
     if truth.scale is not None:
         return truth.scale.lowest, truth.scale.highest

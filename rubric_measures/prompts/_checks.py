@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from rubric_measures.base.errors import users_pattern
 from rubric_measures.base.scales import CONTRADICTED, HELD, scale_problems
 from rubric_measures.prompts.frames import FIELD
 
@@ -109,7 +110,7 @@ def _problems_of_reading(entry: Mapping[str, Any]) -> list[str]:
     if own[0] == "json_field":
         return []
     try:
-        has_group = "grade" in re.compile(entry["pattern"]).groupindex
+        has_group = "grade" in users_pattern(entry["pattern"]).groupindex
     except re.error as error:
         return [f"pattern is no regular expression ({error})"]
     return [] if has_group else ["pattern has no group named grade, such as (?P<grade>[0-5])"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import as_number
+from rubric_measures.base.scales import LARGEST_SCORE, as_number
 from rubric_measures.records.models import DirectGrade, ItemGradeSet
 
 __all__ = ["GRADE_CHOICES", "GradeChoice", "confidence_of", "details_of", "distributions_of", "grade_by"]
@@ -62,14 +62,14 @@ def _drawn(said: Any, item_id: str) -> list[int]:
 def _is_draw(said: Any) -> bool:
     if not isinstance(said, list | tuple) or len(said) != 2:
         return False
-    return said[0] is None or type(said[0]) is int
+    return said[0] is None or (type(said[0]) is int and abs(said[0]) <= LARGEST_SCORE)
 
 
 def _checked(said: Any, item_id: str) -> Distribution:
     try:
         shares = {int(grade): float(share) for grade, share in said.items()}
         total = math.fsum(shares.values())
-        if min(shares.values()) < 0 or not abs(total - 1) < 1e-3:
+        if min(shares.values()) < 0 or not abs(total - 1) < 1e-3 or max(map(abs, shares)) > LARGEST_SCORE:
             raise ValueError
     except (AttributeError, TypeError, ValueError):
         problem = f"item {item_id!r}: its distribution over grades is no probabilities that make 1 ({said!r:.80})"

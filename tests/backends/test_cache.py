@@ -19,6 +19,7 @@ import pytest
 
 from rubric_measures.backends._scripted import ScriptedBackend
 from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.replies._ledger import Spent
 from rubric_measures.backends.replies.cache import ReplyCache, messages_hash
 from rubric_measures.base.entities import canonical_json, content_hash
 from rubric_measures.base.errors import FormatError, InputError
@@ -221,6 +222,17 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
         ReplyCache(path)
 
 
+def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with ReplyCache(path) as cache:
+        cache.put(request("a"), Reply("4"), [Spent("scripted", "q1", True, 1, 0, 3, 2, 0.5)])
+        assert [row.calls for row in cache.ledger()] == [1]
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE ledger SET day = 9e999")
+    with ReplyCache(path) as cache, pytest.raises(InputError, match="the ledger is damaged"):
+        cache.ledger()
+
+
 def test_a_damaged_reply_is_named(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     with ReplyCache(path) as cache:
@@ -275,6 +287,7 @@ def test_export_merge_prune_and_counts(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from rubric_measures.backends.base import Message, Reply, Request
+from rubric_measures.backends.replies._ledger import Spent
 from rubric_measures.backends.replies.cache import ReplyCache
 start, count = int(sys.argv[2]), int(sys.argv[3])
 with ReplyCache(sys.argv[1]) as cache:

@@ -22,6 +22,7 @@ from rubric_measures.meta_evaluation.kappa import (
     confusion,
     kappa_of_confusion,
 )
+from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 
@@ -128,3 +129,11 @@ def test_rag25_human_against_llm_labels() -> None:
     assert result.alpha_ordinal == pytest.approx(0.4926, abs=5e-5)
     binary = binary_agreement([assessors[pair] for pair in pairs], [model[pair] for pair in pairs], 2, 2)
     assert binary.kappa == pytest.approx(0.4310, abs=5e-5)
+
+
+def test_a_label_that_is_a_slip_is_named_and_fills_no_memory() -> None:
+    labels = {("q", f"d{place}"): place % 3 for place in range(9)}
+    slip = LabelSource("slip", {**labels, ("q", "d8"): 1000})
+    for sources in ([slip, LabelSource("judge", labels)], [LabelSource("truth", labels), slip]):
+        with pytest.raises(InputError, match="slip: labels from 0 to 1000 are too many for agreement"):
+            compare_sources(sources)

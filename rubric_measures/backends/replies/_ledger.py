@@ -8,7 +8,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import NamedTuple
 
@@ -78,7 +78,11 @@ def ledger_rows(connection: sqlite3.Connection, by_query: bool = False) -> list[
     )
     found = [LedgerRow(*row) for row in rows]
     # Limits are held against these sums, so a file that was damaged must not have them at any value.
-    if not all(isinstance(number, int) for row in found for number in row[3:7]):
+    try:
+        days = [date.fromisoformat(row.day) for row in found if not by_query]
+    except (TypeError, ValueError):
+        days = None
+    if days is None or not all(isinstance(number, int) for row in found for number in row[3:7]):
         raise sqlite3.DatabaseError("the ledger is damaged")
     return found
 
