@@ -40,11 +40,7 @@ class Calibration:
         return "".join(render(self.report(), "text")).rstrip("\n")
 
     def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form.
-
-        Args:
-            places: decimal places; -1 prints all digits.
-        """
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
         from rubric_measures.meta_evaluation.anchor_tables import anchor_report
 
         return anchor_report(self.bias, self.grades, self.runs, places, self.settings)

@@ -105,16 +105,7 @@ class Second:
         output: str | os.PathLike[str] | None,
         progress: Progress,
     ) -> GradedRecords:
-        """Asks the second model about what the first one graded, and adds what both say together.
-
-        Args:
-            first: who graded.
-            bank: the test bank.
-            records: what it graded.
-            graded: grades them with another grader.
-            output: a file for the records.
-            progress: see `grade`.
-        """
+        """Asks the second model, by `graded`, about what the first one graded, and adds what both say together."""
         from rubric_measures.backends.base import llm_name
         from rubric_measures.grades.grade_sets import GradeFilter
         from rubric_measures.grades.panels import cascade_rule, gather, outcomes_of, said_of, with_grades

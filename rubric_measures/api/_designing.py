@@ -36,11 +36,7 @@ class Designs:
         return "".join(render(self.report(), "text")).rstrip("\n")
 
     def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form.
-
-        Args:
-            places: decimal places; -1 prints all digits.
-        """
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
         from rubric_measures.meta_evaluation.design_tables import design_report
 
         return design_report(self.designs, places, self.settings)

@@ -208,6 +208,7 @@ def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> lis
         raise InputError(text, settings=("plot_kind",))
     if are_labels(known):
         return []
+    held: Mapping[str, Mapping[str, Sequence[str]]]
     if runs is None:
         if isinstance(known, RecordGrades):
             return known.records.consume(
@@ -215,20 +216,17 @@ def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> lis
             )
         if not isinstance(known, AnswerGrades):
             raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
-        rankings = known.answers.rankings
-        return [
-            item_grades(name, query, {run: found.get(name, ()) for run, found in rankings.items()}, cutoff)
-            for name, query in known.queries.items()
-        ]
-    listed = run_list(runs)
-    paths = [run for run in listed if isinstance(run, str)]
-    if paths:
-        with spool_runs(paths, cutoff) as spool:
-            return [
-                item_grades(name, query, ranked_by(spool.rankings, query), cutoff)
-                for name, query in known.queries.items()
-            ]
-    held = {run.run_id: rankings_for(run, known) for run in listed if not isinstance(run, str)}
+        held = known.answers.rankings
+    else:
+        listed = run_list(runs)
+        paths = [run for run in listed if isinstance(run, str)]
+        if paths:
+            with spool_runs(paths, cutoff) as spool:
+                return [
+                    item_grades(name, query, ranked_by(spool.rankings, query), cutoff)
+                    for name, query in known.queries.items()
+                ]
+        held = {run.run_id: rankings_for(run, known) for run in listed if not isinstance(run, str)}
     return [
         item_grades(name, query, {run: found.get(name, ()) for run, found in held.items()}, cutoff)
         for name, query in known.queries.items()

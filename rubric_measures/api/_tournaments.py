@@ -145,8 +145,7 @@ def tournament(
         "max_tokens": max_tokens,
         **calls,
     }
-    _check(model, games, assessor_games, playing)
-    _check_draws(playing, is_ragdoll)
+    _check(model, [*games, *assessor_games], playing, is_ragdoll)
     played = [game for listed in _games(games).values() for game in listed]
     by_assessors = _games(assessor_games, assessors=True)
     if model is None:
@@ -155,7 +154,7 @@ def tournament(
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.grading import GradingSettings
         from rubric_measures.grading.pairing import answers_by_query, pair_games
-        from rubric_measures.grading.pairwise import PairwiseGrader
+        from rubric_measures.grading.pairwise import PairwiseGrader, load_references
         from rubric_measures.grading.ragdoll_pairing import ragdoll_games
         from rubric_measures.runners.models import CallSettings
 
@@ -169,7 +168,10 @@ def tournament(
         _check_agents(by_assessors, played, (answer.run_id for answer in found))
         with naming(*_names(answers)):
             of_queries = answers_by_query(found, agents)
-        references = _references(documents, level_shown, label_prompt, label_set, not no_annotations)
+        references: Mapping[str, Sequence[Reference]] = {}
+        if documents is not None:
+            labels = {"prompt_class": label_prompt, "grade_set": label_set}
+            references = load_references(os.fspath(documents), level_shown, **labels, annotations=not no_annotations)
         how = GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries)
 
         def still_to_play(there: Sequence[Game]) -> list[Game]:
@@ -190,10 +192,10 @@ def tournament(
         return rate_games(played if agents is None else _among(played, agents), settings)
 
 
-def _check(model: str | None, games: object, assessor_games: object, playing: Mapping[str, object]) -> None:
+def _check(model: str | None, games: Sequence[object], playing: Mapping[str, object], is_ragdoll: bool) -> None:
     """Refuses what is missing and what would be ignored in silence."""
     if model is None:
-        if not _is_given(games) and not _is_given(assessor_games):
+        if not games:
             text = "name the games, or answers, queries and a model to play them"
             raise InputError(text, settings=("answers", "queries", "model", "save"))
         ignored = [name for name, value in playing.items() if _is_given(value)]
@@ -205,10 +207,6 @@ def _check(model: str | None, games: object, assessor_games: object, playing: Ma
         raise InputError(f"playing games needs {', '.join(missing)}", settings=missing)
     if playing["save"] == "-":
         raise InputError("games are kept in a file, not on standard output", settings=("save",))
-
-
-def _check_draws(playing: Mapping[str, object], is_ragdoll: bool) -> None:
-    """Refuses draws of games that only RAGDoll makes, or does not."""
     of_ragdoll = [name for name in ("per_pair", "per_agent") if playing[name] is not None]
     if of_ragdoll and not is_ragdoll:
         text = f"{', '.join(of_ragdoll)}: only RAGDoll draws so; compute as it does"
@@ -295,18 +293,6 @@ def _query_texts(queries: File | Mapping[str, str]) -> Mapping[str, str]:
         return queries
     with file_path(queries) as path:
         return read_ragelo_queries(path).texts if _is_csv(path) else read_queries(path)
-
-
-def _references(
-    documents: _File | None, level: int, prompt: str | None, label_set: str | None, annotations: bool
-) -> Mapping[str, Sequence[Reference]]:
-    from rubric_measures.grading.pairwise import load_references
-
-    if documents is None:
-        return {}
-    return load_references(
-        os.fspath(documents), level, prompt_class=prompt, grade_set=label_set, annotations=annotations
-    )
 
 
 def _check_agents(

@@ -6,7 +6,7 @@ import argparse
 import logging
 
 from rubric_measures import api
-from rubric_measures.base.errors import escaped
+from rubric_measures.base.errors import counted, escaped
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +34,6 @@ def run(options: argparse.Namespace) -> int:
     for one in found:
         print(escaped(str(one)))
     errors = sum(one.severity == "error" for one in found)
-    files = f"{len(options.files)} file{'s' if len(options.files) > 1 else ''}"
-    logging.getLogger("rubric_measures").info("%d errors, %d warnings in %s", errors, len(found) - errors, files)
+    said = (errors, len(found) - errors, counted(len(options.files), "file"))
+    logging.getLogger("rubric_measures").info("%d errors, %d warnings in %s", *said)
     return 1 if errors else 0

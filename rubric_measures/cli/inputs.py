@@ -214,8 +214,7 @@ def grade_choices(options: argparse.Namespace) -> dict[str, Any]:
 
 def loaded_grades(path: str, options: argparse.Namespace) -> Grades:
     """The grades that a GRADED argument names, as the options of `add_grade_options` choose them."""
-    labels = getattr(options, "unknown_labels", None)
-    return api.load(path, options.bank, on_failed=options.on_failed, unknown_labels=labels, **grade_choices(options))
+    return api.load(path, options.bank, **passed(options, "on_failed", "unknown_labels"), **grade_choices(options))
 
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:

@@ -233,8 +233,6 @@ def _argue(options: argparse.Namespace) -> int:
     if given or is_asked_for(beside):
         named = ", ".join(given) or "options of the report"
         raise InputError(f"{named} would have no effect on judged reports (--argue); leave that out")
-    if options.bank is None:
-        raise InputError("coverage is of the nuggets of a bank; name it with --bank")
     keep_inputs_of(options, options.graded, options.bank)
     board = api.argue(options.graded, options.bank, weights=dict(options.weights or ()) or None, scores=options.scores)
     _plot(options, board)

@@ -9,7 +9,6 @@ import hashlib
 import io
 import json
 import logging
-import os
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     file = Path(options.pipeline)
     source = read_text(options.pipeline)
     manifest = file.with_suffix(".manifest.json")
-    with _inside(file.parent):
+    with contextlib.chdir(file.parent):
         steps = _steps(source, options.pipeline)
         kept = _kept(Path(manifest.name), str(manifest))
         return _run(steps, kept, Path(manifest.name), force=options.force, is_dry=options.dry_run)
@@ -268,13 +267,3 @@ def _kept(path: Path, name: str) -> list[dict[str, Any]]:
     if not isinstance(steps, list) or not all(isinstance(one, dict) and fields <= set(one) for one in steps):
         raise FormatError("is no manifest of a pipeline; move it away, and all steps run", path=name)
     return steps
-
-
-@contextlib.contextmanager
-def _inside(folder: Path) -> Iterator[None]:
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)

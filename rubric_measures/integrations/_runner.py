@@ -152,14 +152,7 @@ def leaderboard(
 ) -> Any:
     """Auto-Judge's leaderboard: every run and topic, and `all`; `L` is the length in whitespace words.
 
-    A value that is not there because grades failed has no entry.
-
-    Args:
-        described: measure -> what it is.
-        values: run -> measure -> topic -> value.
-        means: run -> measure -> mean.
-        answers: the answers, for their lengths; a run of empty answers is there, too.
-        topics: all topics.
+    A value that is not there because grades failed has no entry. A run of empty answers is there, too.
     """
     base = require("autojudge_base", "autojudge")
     specs = [base.MeasureSpec(name, description=text) for name, text in described.items()]
