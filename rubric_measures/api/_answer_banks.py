@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -109,7 +108,6 @@ def _generated(
     calls: CallOptions,
 ) -> TestBank:
     from rubric_measures.api._generating import generate
-    from rubric_measures.records.files import write_graded
     from rubric_measures.records.models import GradedPassage, QueryPassages
 
     options: Any = {"model": model, "progress": progress, **calls}
@@ -119,10 +117,7 @@ def _generated(
         QueryPassages(query_id, [GradedPassage(doc_id=f"reference/{query_id}", text="\n".join(parts))])
         for query_id, parts in references.items()
     ]
-    with tempfile.TemporaryDirectory(prefix="rubric_measures-") as place:
-        path = Path(place) / "references.jsonl.gz"
-        write_graded(path, groups)
-        return generate(texts, target="nuggets", from_documents=path, by="all", **options).bank
+    return generate(texts, target="nuggets", from_documents=groups, by="all", **options).bank
 
 
 def of_asked(bank: TestBank, asked: Questions) -> TestBank:

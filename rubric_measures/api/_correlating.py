@@ -146,9 +146,6 @@ class Correlations:
         frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
         return frame
 
-    def _label(self, path: str, measure: str) -> str:
-        return measure if self.one_file else f"{path}: {measure}"
-
     def plot(self, path: str | os.PathLike[str], kind: PlotKind = "ranks") -> None:
         """Draws ranks against official ranks, or scores against official ones.
 
@@ -172,7 +169,7 @@ class Correlations:
         if len({result.official for _, result in self.results}) > 1:
             raise InputError("a figure has one official column; choose it", settings=("official_measure",))
         named = {
-            self._label(source, column.name): column
+            column.name if self.one_file else f"{source}: {column.name}": column
             for (source, _), column in zip(self.results, self.columns, strict=True)
         }
         if not named:

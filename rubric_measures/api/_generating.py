@@ -82,7 +82,7 @@ def generate(
     style: Literal["auto", "dl", "car"] = "auto",
     program: Literal["", "workbench", "nuggetizer"] = "",
     test_collection: str = "",
-    from_documents: _File | None = None,
+    from_documents: _File | Sequence[QueryPassages] | None = None,
     by: Literal["judgments", "direct", "all"] = "judgments",
     qrels: _File | None = None,
     level: int = 1,
@@ -190,7 +190,7 @@ def generate(
             finish = _ask_for_queries(shown, callers, examples or (), max_questions, names, quota or {}, seed)
         elif from_documents:
             texts = {query.query_id: query.text for query in _asked(queries, limit)}
-            found = _related(os.fspath(from_documents), texts, by, qrels, level, (llm, prompt_class, grade_set))
+            found = _related(from_documents, texts, by, qrels, level, (llm, prompt_class, grade_set))
             related = {query_id: segments[:max_documents] for query_id, segments in found.items()}
             finish = _ask_for_nuggets(texts, related, callers[0], max_nuggets, keep, over_generate, program, dry_run)
         else:
@@ -345,14 +345,21 @@ def _ask_for_nuggets(
 
 
 def _related(
-    path: str, texts: Mapping[str, str], by: RelatedBy, qrels: _File | None, level: int, grades: tuple[str, str, str]
+    source: _File | Sequence[QueryPassages],
+    texts: Mapping[str, str],
+    by: RelatedBy,
+    qrels: _File | None,
+    level: int,
+    grades: tuple[str, str, str],
 ) -> Mapping[str, Sequence[SourceSegment]]:
     """Query -> the segments that are related to it; `grades` are by which model, prompt and settings."""
     from rubric_measures.formats.trec import read_qrels
     from rubric_measures.formats.trec_ids import spaced_pairs
     from rubric_measures.test_bank.nuggetization import related_segments
 
-    groups = [group for group in _documents(path, by, qrels, texts) if group.query_id in texts]
+    path = os.fspath(source) if isinstance(source, str | os.PathLike) else "the passages"
+    read = _documents(path, by, qrels, texts) if isinstance(source, str | os.PathLike) else source
+    groups = [group for group in read if group.query_id in texts]
     judged = None
     if qrels is not None:
         spaced = spaced_pairs({(group.query_id, one.doc_id) for group in groups for one in group.passages})

@@ -149,6 +149,7 @@ def grade(
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
     from rubric_measures.base.files import fewer_collections
+    from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
     from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
     from rubric_measures.runners.models import CallSettings
 
@@ -165,7 +166,11 @@ def grade(
     given = ", ".join(given_files)
     if most is not None:
         read += [*(collection if isinstance(collection, list | tuple) else [collection]), *listed(passages)]
-    _keep_files(output, manifest, cache, passages if most is None else None, chosen, read)
+    # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
+    keep_inputs(output, None if chosen.is_all else passages, *read)
+    keep_inputs(manifest, passages, *read)
+    keep_apart(output=output, manifest=manifest)
+    keep_cache(cache, output, manifest, passages, *read)
     if most is not None:
         from rubric_measures.api._support import sentence_bank, support_records
 
@@ -289,24 +294,6 @@ def _beside(output: _File | None, named: _File | None, ending: str) -> str | Non
     if named:
         return os.fspath(named)
     return None if output is None or os.fspath(output) == "-" else f"{os.fspath(output)}{ending}"
-
-
-def _keep_files(
-    output: _File | None,
-    manifest: str | None,
-    cache: str | None,
-    passages: object,
-    chosen: _Part,
-    read: Sequence[object],
-) -> None:
-    """Refuses an output that would replace what is read, another output, or the cache."""
-    from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-
-    # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
-    keep_inputs(output, None if chosen.is_all else passages, *read)
-    keep_inputs(manifest, passages, *read)
-    keep_apart(output=output, manifest=manifest)
-    keep_cache(cache, output, manifest, passages, *read)
 
 
 def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, prompts: Sequence[str]) -> TestBank:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.cli.inputs import REVIEW_PORT
+from rubric_measures.cli.inputs import REVIEW_PORT, passed
 from rubric_measures.corpora.overwriting import keep_inputs
 
 if TYPE_CHECKING:
@@ -100,20 +100,14 @@ def run(options: argparse.Namespace) -> int:
         review = open_review(
             options.graded,
             options.bank,
-            state=options.state,
-            measures=options.measures,
             wanted=GradeFilter(
                 options.llm,
                 options.prompt_class,
                 grade_set=options.grade_set,
                 scale=None if options.scale is None else parse_scale(options.scale),
             ),
-            assessor=options.assessor,
             blind=not options.show_grades,
-            audit=options.audit,
-            guidelines=options.guidelines,
-            assign=options.assign,
-            adjudicator=options.adjudicator,
+            **passed(options, "state", "measures", "assessor", "audit", "guidelines", "assign", "adjudicator"),
         )
         review.next_command = partial(_grading, "" if review.material.is_draft else " --only-changed")
         if not makes_files:
@@ -123,14 +117,7 @@ def run(options: argparse.Namespace) -> int:
         if makes_files:
             _make_files(review, options)
         else:
-            serve(
-                review,
-                hosts,
-                bind=options.bind,
-                port=options.port,
-                token=options.token,
-                host_name=options.host_name,
-            )
+            serve(review, hosts, **passed(options, "bind", "port", "token", "host_name"))
     finally:
         review.store.close()
     return 0
