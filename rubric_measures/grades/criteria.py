@@ -11,7 +11,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.scales import ASSIGNED
 from rubric_measures.formats.ragdoll_rubrics import VERDICT_GRADES, bank_of_graded, read_graded_answers, verdicts_of
 from rubric_measures.grades.assignments import AssignedAnswers
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
 
 __all__ = ["load_graded_answers"]
 
@@ -47,24 +47,20 @@ def load_graded_answers(
     lengths: dict[str, dict[str, int]] = {}
     for query_id in dict.fromkeys([*(answer.qid for answer in answers), *known.items]):
         items = known.for_query(query_id)
-        bits = {item.item_id: 1 << place for place, item in enumerate(items)}
-        levels: dict[str, dict[float, int]] = {}
-        failed: dict[str, int] = {}
+        known_ids = [item.item_id for item in items]
+        graded: dict[str, dict[str, float]] = {}
+        failed: list[tuple[str, str]] = []
         for answer in answers:
             if answer.qid != query_id:
                 continue
             verdicts = verdicts_of(answer)
-            if strange := sorted(verdicts.keys() - bits.keys()):
+            if strange := sorted(verdicts.keys() - set(known_ids)):
                 where = f"({path_name(path)}: run {answer.run_id!r}, query {query_id!r})"
-                raise UnknownNameError("criterion", strange[0], bits, hint=where)
-            of_answer = levels.setdefault(answer.run_id, {})
-            for item_id, bit in bits.items():
-                grade = VERDICT_GRADES.get(verdicts.get(item_id, "failed"))
-                if grade is None:
-                    failed[answer.run_id] = failed.get(answer.run_id, 0) | bit
-                else:
-                    of_answer[grade] = of_answer.get(grade, 0) | bit
+                raise UnknownNameError("criterion", strange[0], known_ids, hint=where)
+            of_items = {item.item_id: VERDICT_GRADES.get(verdicts.get(item.item_id, "failed")) for item in items}
+            graded[answer.run_id] = {item_id: grade for item_id, grade in of_items.items() if grade is not None}
+            failed += [(answer.run_id, item_id) for item_id, grade in of_items.items() if grade is None]
             rankings.setdefault(answer.run_id, {})[query_id] = [answer.run_id]
             lengths.setdefault(answer.run_id, {})[query_id] = len((answer.answer_text or "").split())
-        queries[query_id] = QueryGrades(query_id, items, levels, failed, ASSIGNED)
+        queries[query_id], _ = build_query(query_id, (), items, failed, graded, ASSIGNED)
     return AssignedAnswers(Grades(queries, on_failed, source), rankings, lengths)
