@@ -575,7 +575,7 @@ def judgments_of(path: str) -> list[Any]:
 
 
 def are_labels(grades: Grades) -> bool:
-    """Whether these are labels of passages as people give them, which no grades of items stand behind."""
+    """Whether these are labels of passages as assessors give them, which no grades of items stand behind."""
     is_of_grades = isinstance(grades, RecordGrades | AnswerGrades)
     return not is_of_grades and all(query.is_of_labels for query in grades.queries.values())
 

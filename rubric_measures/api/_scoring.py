@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
 
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
-# answers to items with neither; of labels of passages, given by people and by graders; of answers whose
+# answers to items with neither; of labels of passages, given by assessors and by models; of answers whose
 # citations were judged.
 OF_PASSAGES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='nDCG@10')")
 OF_NUGGETS = ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA")

@@ -521,7 +521,7 @@ def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
     scale said: `NuggetA` means `NuggetA(rel=2,partial_rel=1)`.
 
     `nDCG@10` means the column of `RubricQrels(measure='nDCG@10')`, too, as this is what scoring makes of it, and the
-    other way round: over labels of people the column is `nDCG@10`.
+    other way round: over labels of assessors the column is `nDCG@10`.
 
     Raises:
         UnknownNameError: there is none; names near ones.

@@ -134,7 +134,7 @@ def labels_of_records(
     chosen = wanted or GradeFilter()
     parts = [part for part in (chosen.llm, chosen.prompt_class, chosen.prompt_type, chosen.grade_set) if part]
     name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
-    # Labels of citations that people gave come from no review.
+    # Labels of citations that assessors gave come from no review.
     is_human = (chosen.llm or "").startswith(HUMAN) and chosen.llm != LABELLERS
     if is_human and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
         logging.getLogger("rubric_measures").warning(

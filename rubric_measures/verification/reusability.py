@@ -1,4 +1,4 @@
-"""Would a new system be judged fairly: each run, and each team, left out of pool and bank, and scored again."""
+"""Would a new run be judged fairly: each run, and each team, left out of pool and bank, and scored again."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class Reusability:
         return float((loss * shares).sum() / (shares**2).sum()) if shares.any() else None
 
     def sentence(self) -> str:
-        """Would a new system be judged fairly, with numbers."""
+        """Would a new run be judged fairly, with numbers."""
         left = "with its team " if self.by_group else ""
         unjudged = 100 * float(np.mean([row.unjudged for row in self.rows]))
         return (
-            f"Would a new system be judged fairly? {unjudged:.1f} % of the passages of a run that is left out {left}"
+            f"Would a new run be judged fairly? {unjudged:.1f} % of the passages of a run that is left out {left}"
             f"are of nobody else. Where a model grades them, and the bank lacks the items that only they cover, it "
             f"{self._said('without_items')}; where they stay without grades, it {self._said('without_both')}."
         )

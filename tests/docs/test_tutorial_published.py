@@ -52,7 +52,7 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         texts[doc["doc_id"]] = doc["text"]
     for name, run in zip(NAMES, sorted((EXAMPLE / "runs").glob("*.run")), strict=False):
         Path("dl19", f"{name}.jsonl").write_text(requests(run, texts), encoding="utf-8")
-    for name in ("dl19/qrels.txt", "rag25/people.txt"):
+    for name in ("dl19/qrels.txt", "rag25/assessors.txt"):
         shutil.copy(EXAMPLE / "qrels.txt", name)
     assert main(["qrels", str(EXAMPLE / "graded.jsonl.gz"), "-o", "rag25/model.txt", "--prompt-type", "question"]) == 0
     printed = list(commands(capsys))
@@ -81,7 +81,7 @@ def test_the_numbers_are_those_of_the_published_data(
         Path("dl19", f"{name}.jsonl").write_text(requests(Path("run.run"), {}), encoding="utf-8")
     for source, name in (
         ("dl19/qrels.dl19-passage.txt.gz", "dl19/qrels.txt"),
-        ("rag25/qrels.rag25.test.txt.gz", "rag25/people.txt"),
+        ("rag25/qrels.rag25.test.txt.gz", "rag25/assessors.txt"),
         ("rag25/qrels.rag25.test-umbrela2.txt.gz", "rag25/model.txt"),
     ):
         Path(name).write_bytes(gzip.decompress((SHARED / source).read_bytes()))

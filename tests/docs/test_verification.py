@@ -33,7 +33,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert grid.startswith("### q01: why do leaves change colour in autumn")
     assert "passages judged 2 or better, no item graded 4 or better" in uncovered
     assert bad.startswith("report\ttitle\tspurious")
-    assert "Would a new system be judged fairly?" in bank
+    assert "Would a new run be judged fairly?" in bank
     assert "lexical:1  LexicalCoverage  nugget    339" in graders
     # Three questions a query, each as its own passage: 21 of 27 fool a grader that counts words.
     (row,) = [line.split() for line in canaries.splitlines() if line.split()[3:4] == ["item-text"]]

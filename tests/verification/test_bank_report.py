@@ -171,7 +171,7 @@ def test_runs_and_teams_left_out_by_hand(tmp_path: Path) -> None:
     # The only run with an unjudged share loses .25 at .5.
     assert counter.report().slope == pytest.approx(0.5)
     said = counter.report().sentence()
-    assert said.startswith("Would a new system be judged fairly? 16.7 % of the passages of a run that is left out are")
+    assert said.startswith("Would a new run be judged fairly? 16.7 % of the passages of a run that is left out are")
     assert "scores 0.0556 less and drops 0.33 ranks on average (at most 1: x), and 2 of 3 keep their rank" in said
     # The team of x and y brings d1 and d3: what is left of the bank is b and d.
     x = next(one for one in teams.report().rows if one.run_id == "x")
@@ -197,7 +197,7 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start = ["verify", str(records), "--bank-report", "--groups", str(tmp_path / "groups.txt"), "--suggest"]
     assert main(start) == 0
     out = capsys.readouterr().out
-    assert "Would a new system be judged fairly?" in out and "left out with its team" in out
+    assert "Would a new run be judged fairly?" in out and "left out with its team" in out
     assert "effects of groups need 12 runs" in out
     assert main([*start, "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
