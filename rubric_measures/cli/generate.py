@@ -22,21 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     programs = ("workbench", "nuggetizer")
     add("--program", choices=programs, default="", help="put the prompts in the words that this program sends")
     add("--test-collection", default="", metavar="NAME", help="the collection's name, kept in the bank")
-    _add_document_arguments(parser)
-    _add_passage_arguments(parser)
-    _add_model_arguments(parser)
-    parser.epilog = """examples:
-  rubric_measures generate queries.tsv --model openai:gpt-4o -o bank.jsonl.gz
-  rubric_measures generate queries.tsv --target nuggets --from-documents graded.jsonl.gz --by direct \\
-      --model openai:gpt-4o -o nuggets.jsonl.gz
-  rubric_measures generate --target queries --passages passages.tsv --examples real.txt --model openai:gpt-4o \\
-      --quota openai:gpt-4o=100 -o queries.jsonl
-
-Exit code 1: some calls led to nothing (they are listed on standard error); the rest is in the file. Run the same
-command again: only what is missing is asked."""
-
-
-def _add_document_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("nuggets from documents").add_argument
     add("--from-documents", metavar="PASSAGES", help="passage records (of pool or grade), or nuggetizer's requests")
     add("--by", choices=["judgments", "direct", "all"], default="judgments", help="what makes a passage related")
@@ -54,9 +39,6 @@ def _add_document_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-nuggets", type=int, default=30, help="the longest list that is carried on (default 30)")
     add("--keep", type=int, default=20, help="nuggets that stay, vital ones first (default 20)")
     add("--over-generate", action="store_true", help="for assessors to edit: all nuggets, no importance")
-
-
-def _add_passage_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("synthetic queries").add_argument
     add("--passages", metavar="FILE", help="the collection: records, JSON lines, TSV, or an ir_datasets id")
     add("--examples", metavar="FILE", help="real questions: one a line, or a query file")
@@ -65,9 +47,6 @@ def _add_passage_arguments(parser: argparse.ArgumentParser) -> None:
     add("--sample-passages", type=int, metavar="N", help="ask about N long passages, drawn by --seed")
     add("--quota", action="append", default=[], metavar="MODEL=N", help="keep N queries of a model (repeatable)")
     add("--seed", type=int, default=0, help="of the samples (default 0)")
-
-
-def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("model").add_argument
     add("--model", action="append", required=True, metavar="SPEC",
         help="hf:NAME, openai:NAME, litellm:PROVIDER/NAME or scripted:FILE; several for synthetic queries")  # fmt: skip
@@ -78,6 +57,15 @@ def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add_limit_options(add, "OUTPUT.cache.sqlite, none for -", "--dry-run and --max-cost; see `grade`")
     add("--retries", type=int, default=1, help="further draws for a reply that cannot be read (default 1)")
     add("--dry-run", action="store_true", help="print the calls and tokens that it would take, and make none")
+    parser.epilog = """examples:
+  rubric_measures generate queries.tsv --model openai:gpt-4o -o bank.jsonl.gz
+  rubric_measures generate queries.tsv --target nuggets --from-documents graded.jsonl.gz --by direct \\
+      --model openai:gpt-4o -o nuggets.jsonl.gz
+  rubric_measures generate --target queries --passages passages.tsv --examples real.txt --model openai:gpt-4o \\
+      --quota openai:gpt-4o=100 -o queries.jsonl
+
+Exit code 1: some calls led to nothing (they are listed on standard error); the rest is in the file. Run the same
+command again: only what is missing is asked."""
 
 
 def run(options: argparse.Namespace) -> int:

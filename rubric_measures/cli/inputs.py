@@ -401,16 +401,17 @@ class NamedValue(argparse.Action):
 class NamedNumber(argparse.Action):
     """Gathers NAME=NUMBER in a mapping."""
 
-    def __call__(self, parser: object, options: argparse.Namespace, pair: object, option: str | None = None) -> None:
-        """Adds a pair."""
-        name, _, text = str(pair).rpartition("=")
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not name or not math.isfinite(value):
-            raise InputError(f"{option} {pair!r}: expected NAME=NUMBER")
-        setattr(options, self.dest, {**getattr(options, self.dest), name: value})
+    def __call__(self, parser: object, options: argparse.Namespace, pairs: object, option: str | None = None) -> None:
+        """Adds a pair, or several."""
+        for pair in pairs if isinstance(pairs, list) else [pairs]:
+            name, _, text = str(pair).rpartition("=")
+            try:
+                value = float(text)
+            except ValueError:
+                value = math.nan
+            if not name or not math.isfinite(value):
+                raise InputError(f"{option} {pair!r}: expected NAME=NUMBER")
+            setattr(options, self.dest, {**getattr(options, self.dest), name: value})
 
 
 def ids(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import check_readable_twice
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import (
+    NamedNumber,
     add_gate_options,
     add_grade_options,
     add_label_option,
@@ -103,7 +104,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     argue.add_argument(
         "--weights",
         metavar="NAME=WEIGHT",
-        type=_weight,
+        action=NamedNumber,
+        default={},
         nargs="+",
         help="weights of nuggets by importance (default: vital=2 okay=1)",
     )
@@ -211,14 +213,6 @@ def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
         board.plot(options.plot, options.plot_kind, **passed(options, *drawn), **of)
 
 
-def _weight(text: str) -> tuple[str, float]:
-    name, _, weight = text.partition("=")
-    try:
-        return name, float(weight)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=WEIGHT, as in vital=2") from None
-
-
 # What scores of grades can be told, and scores of judged reports cannot.
 _OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat",
             "fail_under", "fail_if_worse_than", "report", "made_by")  # fmt: skip
@@ -234,7 +228,7 @@ def _argue(options: argparse.Namespace) -> int:
         named = ", ".join(given) or "options of the report"
         raise InputError(f"{named} would have no effect on judged reports (--argue); leave that out")
     keep_inputs_of(options, options.graded, options.bank)
-    board = api.argue(options.graded, options.bank, weights=dict(options.weights or ()) or None, scores=options.scores)
+    board = api.argue(options.graded, options.bank, weights=options.weights or None, scores=options.scores)
     _plot(options, board)
     write_output(options, _report(board, options))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)

@@ -34,22 +34,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("rubric_measures")
 
 
-def add_canary_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of the canary suite."""
-    add = parser.add_argument_group("canary suite").add_argument
-    add("--canary", action="store_true", help="let a grader grade known cases, and say how often it was fooled")
-    add("--model", help="the grader: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
-    add("--prompt", action="append", default=[], metavar="NAME", help="its prompt; may be repeated")
-    add_endpoint_options(add)
-    add("--cache", metavar="FILE", help="the reply cache (default: replies are not kept)")
-    add("--cases", type=int, default=3, metavar="N", help="cases of each kind a query, where several can be made")
-    add("--dry-run", action="store_true", help="say what would be called and what it would cost; report nothing")
-    add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
-    add("--max-calls", type=int, metavar="N", help="make so many calls at most")
-    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
-
-
-def canary_settings(options: argparse.Namespace) -> dict[str, Any]:
+def _canary_settings(options: argparse.Namespace) -> dict[str, Any]:
     """What only the canary suite uses.
 
     Raises:
@@ -104,7 +89,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queries", type=ids, metavar="ID,ID,…", help="only these queries")
     add_output_options(parser, [*TABLE_FORMS, "html"])
     add_review_option(parser)
-    add_canary_options(parser)
+    add = parser.add_argument_group("canary suite").add_argument
+    add("--canary", action="store_true", help="let a grader grade known cases, and say how often it was fooled")
+    add("--model", help="the grader: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
+    add("--prompt", action="append", default=[], metavar="NAME", help="its prompt; may be repeated")
+    add_endpoint_options(add)
+    add("--cache", metavar="FILE", help="the reply cache (default: replies are not kept)")
+    add("--cases", type=int, default=3, metavar="N", help="cases of each kind a query, where several can be made")
+    add("--dry-run", action="store_true", help="say what would be called and what it would cost; report nothing")
+    add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
+    add("--max-calls", type=int, metavar="N", help="make so many calls at most")
+    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
     add_grade_options(parser, scores=False)
     parser.epilog = """example:
   rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2
@@ -126,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
     from rubric_measures.verification.sections import sections_report
 
     bank = None if options.bank is None else load_bank(options.bank)
-    of_canaries = canary_settings(options)
+    of_canaries = _canary_settings(options)
     read = (options.graded, options.bank, *options.runs, options.groups, options.prices)
     keep_inputs_of(options, *read)
     keep_cache(options.cache, options.output, options.plot, *read)

@@ -9,7 +9,7 @@ from nothing: Auto-Judge asks for three methods and one attribute.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -189,7 +189,10 @@ class RubricJudge:
         judged = _judge(rag_responses, rag_topics, nugget_banks, llm_config, chosen, settings)
         rows: dict[tuple[str, str], float] = {}
         ungraded = 0
-        for answer, doc_ids in _passages_of(judged):
+        rankings = _rankings(judged)
+        for answer in judged.answers:
+            ranked = rankings[answer.run_id].get(answer.query_id, ())
+            doc_ids = [one for one in ranked if not isinstance(one, Gap)]
             labels = judged.grades.queries[answer.query_id].labels(chosen.label, chosen.rel)
             found = [labels[doc_id] for doc_id in doc_ids if doc_id in labels]
             if found or not doc_ids:
@@ -355,12 +358,6 @@ def _rankings(judged: _Judged) -> dict[str, Mapping[str, Sequence[str]]]:
         answer.run_id: {query_id: ranking.doc_ids for query_id, ranking in found.get(answer.run_id, {}).items()}
         for answer in judged.answers
     }
-
-
-def _passages_of(judged: _Judged) -> Iterator[tuple[Answer, list[str]]]:
-    rankings = _rankings(judged)
-    for answer in judged.answers:
-        yield answer, [one for one in rankings[answer.run_id].get(answer.query_id, ()) if not isinstance(one, Gap)]
 
 
 def _write_grades(reports: Iterable[Any], judged: _Judged) -> None:
