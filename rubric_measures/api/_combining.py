@@ -104,6 +104,7 @@ def combine(
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
     """
+    from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.grades.panels import (
         cascade_rule,
         gather,
@@ -127,11 +128,8 @@ def combine(
     name = name or f"panel:{by}"
     if name in members:
         raise InputError(f"{name} is a member; give the panel another name", settings=("name",))
-    if output is not None:
-        from rubric_measures.corpora.overwriting import keep_inputs
-
-        keep_inputs(output, bank, official if isinstance(official, str) else None)
     ranked = None if runs is None else run_list(runs)
+    keep_inputs(output, bank, official, *(ranked or ()))
     for one in ranked or ():
         # Each member and each threshold has a leaderboard of its own.
         if isinstance(one, str):

@@ -86,7 +86,7 @@ def convert(
         files = [stack.enter_context(_file_of(one)) for one in several]
         runs, qrels = ([stack.enter_context(file_path(one)) for one in listed(group)] for group in (add_run, add_qrels))
         beside = [stack.enter_context(file_path(one)) for one in listed(answers)]
-        keep_inputs(os.fspath(output), *files, *runs, *qrels, *beside, *listed(collection or ()))
+        keep_inputs(output, *files, *runs, *qrels, *beside, bank, *listed(collection or ()))
         conversion.convert(
             files,
             output,

@@ -24,7 +24,7 @@ from rubric_measures.meta_evaluation.workbench_tables import tables_report
 
 _PASSED = (
     *("items", "label", "rel", "rounds", "seed", "level", "bank", "runs", "clamp"),
-    *("llm_b", "prompt_class_b", "grade_set_b"),
+    *("measure", "llm_b", "prompt_class_b", "grade_set_b"),
 )
 _LOG = logging.getLogger("rubric_measures")
 
@@ -53,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--runs", metavar="RUN", nargs="+",
         help="TREC runs: also correlate the leaderboard that each judge's labels make with the truth's",
     )  # fmt: skip
-    parser.add_argument("-m", "--measures", dest="measure", metavar="MEASURE", help="of --runs (default: nDCG@10)")
+    parser.add_argument(
+        "-m", "--measures", dest="measure", metavar="MEASURE", default="nDCG@10", help="of --runs (default: nDCG@10)"
+    )
     parser.add_argument("--llm-b", help="the second source's model, where both are records")
     parser.add_argument("--prompt-class-b", help="the second source's prompt")
     parser.add_argument("--grade-set-b", metavar="HASH", help="the second source's settings, see --grade-set")
@@ -96,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     result = api.agreement(
         *options.sources,
-        **passed(options, *_PASSED, *(["measure"] if options.measure else [])),
+        **passed(options, *_PASSED),
         cutoff=[(a, b) for a, b in options.cutoff],
         **grade_choices(options),
     )

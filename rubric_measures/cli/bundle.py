@@ -39,8 +39,7 @@ def run(options: argparse.Namespace) -> int:
         options.board,
         options.graded,
         options.runs,
-        **passed(options, "bank", "qrels", "also", "texts"),
-        **({} if options.on_failed is None else {"on_failed": options.on_failed}),
+        **passed(options, "bank", "qrels", "also", "texts", "on_failed"),
         **grade_choices(options),
     )
     print(f"{made}: checked, {sum(1 for path in made.rglob('*') if path.is_file())} files")

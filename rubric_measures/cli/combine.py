@@ -13,11 +13,10 @@ from rubric_measures.cli.inputs import (
     grade_choices,
     passed,
 )
-from rubric_measures.corpora.overwriting import keep_inputs
 
 _PASSED = (
     *("by", "weight", "first", "then", "when", "name", "output", "bank", "official", "official_measure", "measure"),
-    *("cost",),
+    *("cost", "runs"),
 )
 
 
@@ -66,15 +65,12 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures import api
 
-    runs = options.runs or []
-    keep_inputs(options.output, options.bank, options.official, *runs)
     chosen = grade_choices(options)
     combined = api.combine(
         options.graded,
         chosen.pop("llm") or (),
         **passed(options, *_PASSED),
         cutoff=None if options.cutoff is None else tuple(options.cutoff),
-        runs=options.runs,
         **chosen,
     )
     stream = sys.stderr if options.output == "-" else sys.stdout

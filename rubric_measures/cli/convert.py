@@ -53,9 +53,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures import api
     from rubric_measures.cli.inputs import grade_choices, passed
-    from rubric_measures.corpora.overwriting import keep_inputs
 
-    keep_inputs(options.output, options.bank, *options.answers)
     api.convert(
         options.inputs,
         options.output,
