@@ -292,12 +292,29 @@ def _explain(arguments: list[str]) -> int:
         print(__version__)
         return 0
     if options.completion:
-        from rubric_measures.cli._completion import script
-
-        print(script(options.completion))
+        print(_completion(options.completion))
         return 0
     overview.print_help()
     return 2
+
+
+def _completion(shell: str) -> str:
+    """What completes commands, options, choices and file names in a shell; the library shtab writes it."""
+    from rubric_measures.base.extras import require
+
+    shtab = require("shtab", "completion")
+    parser = argparse.ArgumentParser(prog="rubric_measures")
+    commands = parser.add_subparsers()
+    for name, (_, text) in COMMANDS.items():
+        command = _command_parser(name)[0]
+        for action in command._actions:
+            if action.choices is None and action.nargs != 0 and action.type is None:
+                # Most values name files; those that do not are typed anyway.
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+        # A parser takes another one's place only by name.
+        commands.add_parser(name, help=text)
+        commands.choices[name] = command
+    return str(shtab.complete(parser, shell))
 
 
 # What the machine refuses, whoever asks. A file that is not there when it should be is a defect instead.
