@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
-    from rubric_measures.records.streaming import GradedFile, PassageGroup
+    from rubric_measures.records.streaming import PassageGroup
     from rubric_measures.verification.reports import ReportSettings
     from rubric_measures.verification.sections import Section
 
@@ -115,9 +115,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
     from rubric_measures.api import load_bank, run_canaries
+    from rubric_measures.records.models import QueryPassages
     from rubric_measures.records.streaming import GradedFile
     from rubric_measures.verification.html_report import write_html
-    from rubric_measures.verification.reports import check_reports, report_parts, report_sections
+    from rubric_measures.verification.reports import check_reports, chosen_queries, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
 
     bank = None if options.bank is None else load_bank(options.bank)
@@ -135,8 +136,12 @@ def run(options: argparse.Namespace) -> int:
             check_reports(source, bank, settings)
             if options.model is None or bank is None:
                 raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
+            groups: Iterable[PassageGroup] = source
+            if options.queries:
+                chosen = chosen_queries(source, settings, options.graded)
+                groups = [QueryPassages(one.query_id, list(one.passages), one.line) for one in chosen]
             found = run_canaries(
-                _WantedQueries(source, settings),
+                groups,
                 bank,
                 **of_canaries,
                 seed=options.seed,
@@ -159,18 +164,6 @@ def run(options: argparse.Namespace) -> int:
             with atomic_writer(options.output) as stream:
                 stream.writelines(render(sections_report(sections), options.output_format))
     return 0 if is_complete else 1
-
-
-class _WantedQueries:
-    """The queries that are wanted, with all their passages, as often as asked."""
-
-    def __init__(self, source: GradedFile, settings: ReportSettings) -> None:
-        self._source, self._settings = source, settings
-
-    def __iter__(self) -> Iterator[PassageGroup]:
-        from rubric_measures.verification.reports import chosen_queries
-
-        return chosen_queries(self._source, self._settings, self._source.name)
 
 
 def _settings(options: argparse.Namespace) -> ReportSettings:
