@@ -188,11 +188,11 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
     if isinstance(collection, list | tuple) and len(collection) == 1:
         collection = collection[0]
     if isinstance(collection, str | os.PathLike) and Path(name := os.fspath(collection)).is_file():
-        from rubric_measures.formats import FORMATS, detect_format
+        from rubric_measures.formats import detect_format
+        from rubric_measures.formats.nuggetizer import read_requests
 
         if detect_format(name) == "requests":
-            requests: Any = FORMATS["requests"].read
-            return _retrieved(requests(name))
+            return _retrieved(read_requests(name))
     known = opened_collection(collection)
     if not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))

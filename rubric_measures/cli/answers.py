@@ -13,8 +13,7 @@ from rubric_measures.cli.inputs import (
     gated,
     gates_of,
     is_watched,
-    review_address,
-    review_at,
+    review_over,
 )
 
 _EXAMPLE = """examples:
@@ -70,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     given = {name: value for name, value in vars(options).items() if value is not None and name not in left_out}
     given["columns"] = parsed_columns(options.columns) if options.columns else None
     kept = [str(Path(options.output) / name) for name in ("graded.jsonl.gz", "bank.csv")]
-    review = review_at(review_address(options), [kept[0], "--bank", kept[1]])
+    review = review_over(options, [kept[0], "--bank", kept[1]])
     if not any(isinstance(one, SupportMeasure) for one in parse_measures(options.measures or "NuggetV")):
         given |= {"review": review.address, "notes": [review.note]}
     made = evaluate_answers(**given, progress=is_watched())

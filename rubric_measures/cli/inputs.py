@@ -252,34 +252,27 @@ def review_of(options: argparse.Namespace) -> ReviewAddress | None:
     Raises:
         InputError: the address is none of a page.
     """
-    address = review_address(options)
-    if options.bank is None or options.graded == "-":
-        return None
     parts = [options.graded, "--bank", options.bank]
     for name in ("llm", "prompt_class", "grade_set", "scale"):
         if getattr(options, name):
             parts += [f"--{name.replace('_', '-')}", getattr(options, name)]
-    return review_at(address, parts)
+    found = review_over(options, parts)
+    return None if options.bank is None or options.graded == "-" else found
 
 
-def review_address(options: argparse.Namespace) -> str:
-    """The address of the review page.
+def review_over(options: argparse.Namespace, files: Sequence[str]) -> ReviewAddress:
+    """The review page at --review-address, with the command that opens it over these files.
 
     Raises:
-        InputError: it is none of a page.
+        InputError: the address is none of a page.
     """
-    address = str(options.review_address).rstrip("/")
-    if not address.startswith(("http://", "https://")) or "?" in address:
-        raise InputError(f"--review-address {address}: expected http://HOST:PORT, as `review` prints it")
-    return address
-
-
-def review_at(address: str, files: Sequence[str]) -> ReviewAddress:
-    """The review page there, with the command that opens it over these files."""
     import shlex
 
     from rubric_measures.verification.page_parts import ReviewAddress
 
+    address = str(options.review_address).rstrip("/")
+    if not address.startswith(("http://", "https://")) or "?" in address:
+        raise InputError(f"--review-address {address}: expected http://HOST:PORT, as `review` prints it")
     return ReviewAddress(address, shlex.join(map(str, ["rubric_measures", "review", *files])))
 
 
