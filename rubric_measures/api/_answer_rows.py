@@ -21,10 +21,7 @@ def answer_tables_of(answers: Any, columns: Mapping[str, str]) -> list[tuple[str
     if isinstance(answers, Mapping):
         return [(str(name), _table(source, columns)) for name, source in answers.items()]
     several = isinstance(answers, list | tuple) and answers and all(_is_source(one) for one in answers)
-    tables = [_table(one, columns) for one in (answers if several else [answers])]
-    if not tables:
-        raise InputError("there are no answers; name a file")
-    return _named_by_file(tables)
+    return _named_by_file([_table(one, columns) for one in (answers if several else [answers])])
 
 
 def _is_source(one: object) -> bool:

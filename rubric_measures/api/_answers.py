@@ -216,7 +216,9 @@ def evaluate_answers(
     if folder is not None:
         calls.setdefault("cache", folder / "replies.sqlite")
     shown: Mapping[str, Any] = {"title": title, "baseline": baseline, "notes": notes, "review": review}
-    asking: Any = {"prompt": prompt, "explain": _explains(model, prompt) if explain is None else explain}
+    if explain is None:
+        explain = not prompt and model.partition(":")[0] in ("openai", "litellm")
+    asking: Any = {"prompt": prompt, "explain": explain}
     if True in of_citations:
         from rubric_measures.api._answer_citations import answers_with_citations
         from rubric_measures.api._support import sentence_bank
@@ -286,10 +288,6 @@ def _scale_of(prompt: str | Sequence[str], usual: Sequence[str]) -> Scale | None
 
     names = ([prompt] if isinstance(prompt, str) else list(prompt)) or usual
     return load_prompt(names[0]).grade_scale if names else None
-
-
-def _explains(model: str, prompt: str | Sequence[str]) -> bool:
-    return not prompt and model.partition(":")[0] in ("openai", "litellm")
 
 
 def _measures(bank: TestBank) -> tuple[str, ...]:

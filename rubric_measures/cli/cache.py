@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -37,8 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs one action."""
-    import logging
-
     from rubric_measures.backends.replies.cache import ReplyCache
 
     log = logging.getLogger("rubric_measures")
