@@ -5,10 +5,14 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
+
+from rubric_measures.base.errors import RubricMeasuresError
 
 __all__ = ["Notes", "forked_map"]
 
@@ -39,9 +43,20 @@ class Notes(logging.Handler):
         return lines
 
 
-def _work(thing: Any) -> tuple[Any, BaseException | None, tuple[tuple[int, str], ...]]:
-    # A worker lives for one map. Looking for cyclic garbage would walk, and so copy, all that it inherited.
+def _begin() -> None:
+    """Prepares a worker: it lives for one map, and ends at once when it is told to.
+
+    What the parent does about signals is not for it: a handler in Python can come too late for a wait that has begun.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name)
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    # Looking for cyclic garbage would walk, and so copy, all that it inherited.
     gc.disable()
+
+
+def _work(thing: Any) -> tuple[Any, BaseException | None, tuple[tuple[int, str], ...]]:
     logger = logging.getLogger("rubric_measures")
     notes = Notes()
     logger.handlers, logger.propagate = [notes], False
@@ -70,6 +85,7 @@ def forked_map(
         watch: wraps the iteration (a progress bar).
 
     Raises:
+        RubricMeasuresError: a process was killed.
         Exception: the first one that the function raises, in the order of the things.
     """
     if workers is None:
@@ -79,20 +95,33 @@ def forked_map(
     if workers < 2 or not sys.platform.startswith("linux") or threading.active_count() > 1:
         yield from map(function, watch(things))
         return
-    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import active_children, get_context
 
     global _inherited  # noqa: PLW0603
     logger = logging.getLogger("rubric_measures")
     _inherited = function
+    others = set(active_children())
     try:
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            results = pool.imap(_work, things)
-            for _ in watch(things):
-                result, error, notes = next(results)
-                for level, message in notes:
-                    logger.log(level, "%s", message)
-                if error is not None:
-                    raise error
-                yield result
+        with ProcessPoolExecutor(workers, get_context("fork"), _begin) as pool:
+            try:
+                waiting = deque(pool.submit(_work, thing) for thing in things)
+                for _ in watch(things):
+                    result, error, notes = waiting.popleft().result()
+                    for level, message in notes:
+                        logger.log(level, "%s", message)
+                    if error is not None:
+                        raise error
+                    yield result
+            except BaseException:
+                # Nobody waits for what workers are still at.
+                for worker in {*active_children()} - others:
+                    worker.terminate()
+                raise
+    except BrokenProcessPool:
+        raise RubricMeasuresError(
+            "a worker process was killed, as the system does where memory is short; give fewer files at once"
+        ) from None
     finally:
         _inherited = None

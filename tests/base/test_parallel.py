@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +32,59 @@ print(os.getpid() in set(forked_map(lambda _: os.getpid(), range(8), 2)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+_PROGRAM = """
+import os, signal, sys, time
+from pathlib import Path
+from rubric_measures.base.errors import RubricMeasuresError
+from rubric_measures.base.parallel import forked_map
+
+def end(*_):
+    raise KeyboardInterrupt
+
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, end)
+
+def work(number):
+    if number == 5 and sys.argv[1] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 5:
+        Path(sys.argv[1]).touch()
+        time.sleep(600)
+    return number
+
+try:
+    print(list(forked_map(work, range(20), 2)))
+except RubricMeasuresError as error:
+    print(error)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks on Linux only")
+def test_a_killed_worker_ends_the_map() -> None:
+    command = [sys.executable, "-c", _PROGRAM, "killed"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "a worker process was killed" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks on Linux only")
+@pytest.mark.parametrize("to_all", [True, False])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_the_map_at_once(tmp_path: Path, number: signal.Signals, to_all: bool) -> None:
+    """A terminal and a batch system signal the workers as well, whatever locks they hold."""
+    path = tmp_path / "working"
+    command = [sys.executable, "-c", _PROGRAM, str(path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        while not path.exists():
+            time.sleep(0.02)
+        (os.killpg if to_all else os.kill)(process.pid, number)
+        out, errors = process.communicate(timeout=60)
+    assert (out, errors) == ("interrupted\n", "")
 
 
 def test_a_process_with_threads_does_not_fork() -> None:
