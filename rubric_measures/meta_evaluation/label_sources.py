@@ -64,7 +64,6 @@ __all__ = [
 # (query_id, doc_id), or (query_id, doc_id, item_id).
 Key = tuple[str, ...]
 T = TypeVar("T")
-_MOST_LABELS = 200
 
 
 @dataclass(frozen=True)
@@ -327,6 +326,7 @@ def compare_sources(
     """
     sources = _comparable(sources, cutoffs)
     ends = _ends(sources[truth], scale)
+    _refuse_many(sources[truth].name if scale is None else "the scale", ends)
     outside = [sum(not ends[0] <= label <= ends[1] for label in source.labels.values()) for source in sources]
     if clamp:
         sources = [_clamped(one, ends) if place != truth else one for place, one in enumerate(sources)]
@@ -379,7 +379,7 @@ def _comparable(sources: Sequence[LabelSource], cutoffs: Sequence[tuple[int, int
     sources = list(map(_as_written, map(_whole, sources)))
     first, second = sources[0].labels, sources[1].labels
     for source in sources:
-        _refuse_many(source.name, source.labels.values())
+        _refuse_many(source.name, source.labels.values(), 10_000)
     if first.keys().isdisjoint(second):
         raise InputError(
             f"{sources[0].name} and {sources[1].name} label no common document: "
@@ -388,12 +388,12 @@ def _comparable(sources: Sequence[LabelSource], cutoffs: Sequence[tuple[int, int
     return sources
 
 
-def _refuse_many(name: str, labels: Iterable[float]) -> None:
-    """Tables over all pairs of labels, at all pairs of cutoffs, would fill the memory."""
+def _refuse_many(name: str, labels: Iterable[float], most: int = 200) -> None:
+    """Tables over all pairs of the truth's labels at all cutoffs would fill the memory; longer histograms, too."""
     low, high = min(0, 0, *labels), max(0, 0, *labels)
-    if high - low > _MOST_LABELS:
+    if high - low > most:
         raise InputError(
-            f"{name}: labels from {low} to {high} are too many for agreement, which compares at most {_MOST_LABELS}: "
+            f"{name}: labels from {low} to {high} are too many for agreement, which takes {most} (of the truth 200): "
             "are they scores, or is one a slip?"
         )
 
@@ -401,7 +401,6 @@ def _refuse_many(name: str, labels: Iterable[float]) -> None:
 def _ends(truth: LabelSource, scale: Sequence[int] | None) -> tuple[int, int]:
     """The lowest and the highest label of the truth's scale: as said, as it is known, or as it is used."""
     if scale is not None:
-        _refuse_many("the scale", scale)
         return min(scale), max(scale)
     if truth.scale is not None:
         return truth.scale.lowest, truth.scale.highest

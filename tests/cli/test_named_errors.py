@@ -194,7 +194,7 @@ def test_numbers_that_overflow_are_refused_in_python() -> None:
 
 
 def test_labels_far_apart_are_not_all_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "one.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 150\n")
+    (folder / "one.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\nq2 0 d1 5000\n")
     assert main(["agreement", "qrels.txt", "one.qrels", "--rounds", "10"]) == 0
     said = capsys.readouterr().err
     assert "qrels.txt never uses the labels 2, 3, 4" in said and " more" in said

@@ -133,7 +133,12 @@ def test_rag25_human_against_llm_labels() -> None:
 
 def test_a_label_that_is_a_slip_is_named_and_fills_no_memory() -> None:
     labels = {("q", f"d{place}"): place % 3 for place in range(9)}
-    slip = LabelSource("slip", {**labels, ("q", "d8"): 1000})
-    for sources in ([slip, LabelSource("judge", labels)], [LabelSource("truth", labels), slip]):
-        with pytest.raises(InputError, match="slip: labels from 0 to 1000 are too many for agreement"):
-            compare_sources(sources)
+    judge, slip = LabelSource("judge", labels), LabelSource("slip", {**labels, ("q", "d8"): 1000})
+    with pytest.raises(InputError, match="slip: labels from 0 to 1000 are too many for agreement, which takes 200"):
+        compare_sources([slip, judge])
+    with pytest.raises(InputError, match="the scale: labels from 0 to 1000"):
+        compare_sources([judge, slip], scale=range(1001))
+    # Outside the scale of the truth it is one label more.
+    assert compare_sources([judge, slip]).agreement.pairs == 9
+    with pytest.raises(InputError, match="slip: labels from 0 to 1000000 are too many"):
+        compare_sources([judge, LabelSource("slip", {**labels, ("q", "d8"): 1_000_000})])
