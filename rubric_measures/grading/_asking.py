@@ -185,6 +185,10 @@ class Asker:
             again = []
             for place, reply in zip(open_, replies, strict=True):
                 answer = self._read(reply, asks[place].labels)
+                if answer.status == "graded" and not longest and not draws:
+                    # As nearly all are.
+                    answers[place] = answer
+                    continue
                 if answer.status == "truncated" and reply.is_answer and place not in longest:
                     if more := self._more_tokens(asks[place]):
                         longest[place] = more
