@@ -172,12 +172,14 @@ class RankedDocs:
         Args:
             kind: what `QueryContext.top` gave.
         """
-        if kind not in self._tops:
+        found = self._tops.get(kind)
+        if found is None:
             if self._seen is None:
                 self._tops = self._query.tops(self)
             else:
                 self._tops[kind] = self._query.filled_top(self._seen.top(kind))
-        return self._tops[kind]
+            found = self._tops[kind]
+        return found
 
 
 class QueryContext:
