@@ -8,13 +8,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, TextId, validate_line
 from rubric_measures.base.models import Record
+from rubric_measures.base.scales import LARGEST_SCORE
 from rubric_measures.formats.base import Format
 from rubric_measures.formats.nugget_sets import bank_of_items
 
@@ -38,6 +39,15 @@ __all__ = [
 
 _LOG = logging.getLogger("rubric_measures")
 Text = Annotated[str, Field(pattern=r"\S")]
+
+
+def _weight_or_word(value: object) -> object:
+    if isinstance(value, int | float) and abs(value) > LARGEST_SCORE:
+        raise ValueError(f"is too large for a weight (at most {LARGEST_SCORE:g})")
+    return value
+
+
+_Importance = Annotated[int | float | str | None, BeforeValidator(_weight_or_word)]
 
 
 class BankAnswer(Record):
@@ -65,7 +75,7 @@ class BankQuestion(Record):
     question_id: TextId | None = None
     query_id: TextId | None = None
     answers: dict[str, BankAnswer] | list[BankAnswer] | None = None
-    importance: int | float | str | None = None
+    importance: _Importance = None
     aggregator_type: str | None = None
     references: list[Any] | None = None
     sub_nuggets: list[Any] | None = None
@@ -83,7 +93,7 @@ class BankClaim(Record):
     claim: Text
     claim_id: TextId | None = None
     query_id: TextId | None = None
-    importance: int | float | str | None = None
+    importance: _Importance = None
 
 
 class NuggetBank(Record):

@@ -109,6 +109,10 @@ def test_a_test_bank_is_the_same_in_both_forms(tmp_path: Path) -> None:
         ([{"nugget_bank": []}], ":1: metadata: required field is missing"),
         ([{"query_id": "q", "nugget_bank": {"x": {}}}], ":1: nugget_bank.x.question: required field is missing"),
         ([V3, V3], ":2: 'q1' is already in line 1"),
+        (
+            [{"query_id": "q", "nugget_bank": {"x": {"question": "x", "importance": 10**400}}}],
+            ":1: nugget_bank.x.importance: is too large for a weight",
+        ),
         ([{**V3, "query_id": "q2"}], ":1: a nugget belongs to topic 'q1', its bank to 'q2'"),
     ],
 )
