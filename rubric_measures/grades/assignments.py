@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from rubric_measures.formats.nuggetizer import (
     with_known_labels,
 )
 from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
+from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, masks_of
 
 __all__ = ["AssignedAnswers", "load_assignments"]
 
@@ -75,9 +75,7 @@ class _OpenQuery:
             own = bits.get(id(item_ids))
             if own is None:
                 own = bits[id(item_ids)] = [bit[item_id] for item_id in item_ids]
-            masks: defaultdict[str, int] = defaultdict(int)
-            for label, of_item in zip(labels, own, strict=True):
-                masks[label] |= of_item
+            masks = masks_of(labels, own)
             if lost := masks.pop("failed", 0):
                 failed[run_id] = lost
             levels[run_id] = {ASSIGNMENT_GRADES[label]: mask for label, mask in masks.items()}

@@ -35,6 +35,7 @@ __all__ = [
     "checked_choice",
     "faceted",
     "levels_with_failed",
+    "masks_of",
     "resolved",
     "scale_of_item",
     "scale_rows",
@@ -94,6 +95,7 @@ def levels_with_failed(
 
 
 T = TypeVar("T")
+G = TypeVar("G", float, str)
 Label = Literal["max", "count"]
 
 # A direct relevance label is a grade for this item.
@@ -467,6 +469,19 @@ def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iter
         )
 
 
+def masks_of(grades: Iterable[G], bits: Iterable[int]) -> dict[G, int]:
+    """The items of one passage as masks: grade (or label) -> mask of the items that have it.
+
+    Args:
+        grades: the grades of the items, each item once.
+        bits: the bits of the items, parallel to `grades`.
+    """
+    masks: dict[G, int] = {}
+    for grade, bit in zip(grades, bits, strict=True):
+        masks[grade] = masks.get(grade, 0) | bit
+    return masks
+
+
 def build_query(
     query_id: str,
     grades: Iterable[tuple[str, str, float]],
@@ -497,16 +512,12 @@ def build_query(
         items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
     bit = {item.item_id: 1 << index for index, item in enumerate(items)}
     levels: dict[str, dict[float, int]] = {}
-    mask: int | None
     left_out: Counter[str] = Counter()
     for doc_id, of_items in graded.items():
-        of_doc = levels[doc_id] = {}
-        for item_id, grade in of_items.items():
-            mask = bit.get(item_id)
-            if mask is None:
-                left_out[item_id] += 1
-            else:
-                of_doc[grade] = of_doc.get(grade, 0) | mask
+        if not of_items.keys() <= bit.keys():
+            left_out.update(of_items.keys() - bit.keys())
+            of_items = {item_id: grade for item_id, grade in of_items.items() if item_id in bit}
+        levels[doc_id] = masks_of(of_items.values(), map(bit.__getitem__, of_items))
     for doc_id, item_id, grade in grades:
         if item_id not in bit:
             left_out[item_id] += 1
