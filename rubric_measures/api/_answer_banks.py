@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from rubric_measures.api._answer_rows import Questions, short
 from rubric_measures.api._loading import Bank, bank_of
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.test_bank.references import reference_sentences
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def made_bank(
     if len(kinds) > 1:
         text = "the bank that is kept has items of another kind than the new ones; name a bank, or remove bank.csv"
         raise InputError(text, settings=_BANK)
-    _LOG.info("test bank: %d items of %d queries, %s", len(made), len(missing), _MADE_FROM[source])
+    items, queries = counted(len(made), "item"), counted(len(missing), "query")
+    _LOG.info("test bank: %s of %s, %s", items, queries, _MADE_FROM[source])
     return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)
 
 

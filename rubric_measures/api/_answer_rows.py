@@ -10,7 +10,7 @@ from typing import Any
 
 from rubric_measures.api._loading import file_path, is_file
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError, InputError, counted
 from rubric_measures.formats.answer_tables import AnswerRow, AnswerTable, answer_rows, read_answer_table
 
 _LOG = logging.getLogger("rubric_measures")
@@ -120,7 +120,7 @@ def short(text: str) -> str:
 def _note_table(table: AnswerTable) -> None:
     read = ", ".join(f"{role}={column}" for role, column in table.columns.items())
     left = f"; not read: {', '.join(table.unused[:8])}{', …' if len(table.unused) > 8 else ''}" if table.unused else ""
-    _LOG.info("%s: %d answers (%s%s)", table.name, len(table.rows), read, left)
+    _LOG.info("%s: %s (%s%s)", table.name, counted(len(table.rows), "answer"), read, left)
 
 
 def _query_ids(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -> dict[tuple[str, str, str], str]:

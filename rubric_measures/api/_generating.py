@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from rubric_measures.base.entities import TestBank
-from rubric_measures.base.errors import GradingError, InputError, naming
+from rubric_measures.base.errors import GradingError, InputError, counted, naming
 
 if TYPE_CHECKING:
     from rubric_measures.prompts import Prompt
@@ -67,9 +67,11 @@ class Generated:
 
     def __repr__(self) -> str:
         if self.plan:
-            return f"Generated(dry run: {', '.join(f'{one.calls} calls of {one.model}' for one in self.plan)})"
-        made = f"{len(self.queries)} queries" if self.queries else repr(self.bank)
-        return f"Generated({made}{f', {len(self.failures)} failures' if self.failures else ''})"
+            calls = ", ".join(f"{counted(one.calls, 'call')} of {one.model}" for one in self.plan)
+            return f"Generated(dry run: {calls})"
+        made = counted(len(self.queries), "query") if self.queries else repr(self.bank)
+        failed = f", {counted(len(self.failures), 'failure')}" if self.failures else ""
+        return f"Generated({made}{failed})"
 
 
 def generate(

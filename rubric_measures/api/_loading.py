@@ -98,7 +98,7 @@ def load_bank(source: Bank) -> TestBank:
     >>> from io import StringIO
     >>> import rubric_measures
     >>> rubric_measures.load_bank(StringIO('{"qid": "q1", "nuggets": [{"text": "Blue.", "importance": "vital"}]}'))
-    TestBank(1 items of 1 queries)
+    TestBank(1 item of 1 query)
 
     Args:
         source: the file: a question or nugget bank of the Rubric workbench, nuggets or assignments of nuggetizer,
@@ -429,7 +429,7 @@ def load(
     >>> from ir_measures import Qrel
     >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "item a"), Qrel("q1", "d1", 0, "item b")])
     >>> grades
-    <Grades of 1 queries: 2 items, 1 passages>
+    <Grades of 1 query: 2 items, 1 passage>
 
     Args:
         source: graded records, nuggetizer's assignments, answers graded by RAGDoll, support labels of TREC RAG, item

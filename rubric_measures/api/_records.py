@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 
 if TYPE_CHECKING:
     from rubric_measures.grading import GradingPlan, GradingReport
@@ -82,8 +82,8 @@ class PassageRecords(Sequence["QueryPassages"]):
             return f"{type(self).__name__}(written to standard output)"
         passages = [passage for group in self._groups for passage in group.passages]
         sets = sum(len(passage.exam_grades or ()) + len(passage.grades or ()) for passage in passages)
-        graded = f", {sets} grade sets" if sets else ""
-        return f"{type(self).__name__}({len(self)} queries, {len(passages)} passages{graded})"
+        graded = f", {counted(sets, 'grade set')}" if sets else ""
+        return f"{type(self).__name__}({counted(len(self), 'query')}, {counted(len(passages), 'passage')}{graded})"
 
 
 class GradedRecords(PassageRecords):

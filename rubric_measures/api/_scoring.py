@@ -13,7 +13,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, are_labels, loaded
 from rubric_measures.api._runs import Runs, rankings_for, run_list
 from rubric_measures.base.entities import bank_hash
-from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.errors import InputError, MeasureError, counted
 from rubric_measures.base.files import paused_collector
 from rubric_measures.grades.compiled import Grades, faceted
 from rubric_measures.grades.notes import note_queries, note_without_items
@@ -78,7 +78,7 @@ class Board(Leaderboard):
 
     def __repr__(self) -> str:
         runs = [run for run in self.cells if run != OVERALL]
-        return f"<Board of {len(runs)} runs by {', '.join(self.measures)}>"
+        return f"<Board of {counted(len(runs), 'run')} by {', '.join(self.measures)}>"
 
     def __str__(self) -> str:
         return self.render("text").rstrip("\n")

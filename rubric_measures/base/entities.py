@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, counted
 
 if TYPE_CHECKING:
     from json import JSONEncoder
@@ -254,7 +254,7 @@ class TestBank:
         return cls({query_id: tuple(members) for query_id, members in grouped.items()}, dict(query_texts or {}))
 
     def __repr__(self) -> str:
-        return f"TestBank({len(self)} items of {len(self.items)} queries)"
+        return f"TestBank({counted(len(self), 'item')} of {counted(len(self.items), 'query')})"
 
     def __len__(self) -> int:
         """The number of items of all queries."""

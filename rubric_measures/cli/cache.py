@@ -7,7 +7,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
-from rubric_measures.base.errors import InputError, UnknownNameError, escaped
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, escaped
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import Column, Report, Table, columns, render
 from rubric_measures.corpora.overwriting import keep_cache
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             raise InputError("cache merge needs the target and at least one other cache")
         with ReplyCache(args.cache) as cache:
             added = cache.merge(args.others)
-            log.info("%d replies added, %d in %s", added, len(cache), args.cache)
+            log.info("%s added, %d in %s", counted(added, "reply"), len(cache), args.cache)
         return 0
     if args.action == "prune":
         _check_prune(args)
@@ -63,13 +63,13 @@ def run(args: argparse.Namespace) -> int:
                     text = " ".join((entry.reply.text or "").split())[:80]
                     print(entry.key, escaped(entry.model), entry.reply.status, escaped(text), sep="\t", file=stream)
         elif args.action == "export":
-            log.info("%d replies exported", cache.export(args.output, args.model))
+            log.info("%s exported", counted(cache.export(args.output, args.model), "reply"))
         else:
             cut = sum(count.truncated for count in cache.counts())
             removed = cache.prune(model=args.model, keys=args.key, everything=args.all, truncated=args.truncated)
             cut -= sum(count.truncated for count in cache.counts())
             of_them = f" ({cut} of them truncated)" if cut else ""
-            log.info("%d replies deleted%s, %d left", removed, of_them, len(cache))
+            log.info("%s deleted%s, %d left", counted(removed, "reply"), of_them, len(cache))
     return 0
 
 

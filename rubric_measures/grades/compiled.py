@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from ir_measures.util import Qrel
 
 from rubric_measures.base.entities import CitedSentence, Grade, RubricItem
-from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.errors import InputError, MeasureError, counted
 from rubric_measures.base.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale, refuse_unreachable
 from rubric_measures.grades.notes import note_whole
 
@@ -354,7 +354,8 @@ class Grades:
     def __repr__(self) -> str:
         items = sum(len(query.items) for query in self.queries.values())
         passages = sum(len(query.levels) for query in self.queries.values())
-        return f"<Grades of {len(self.queries)} queries: {items} items, {passages} passages>"
+        queries = counted(len(self.queries), "query")
+        return f"<Grades of {queries}: {counted(items, 'item')}, {counted(passages, 'passage')}>"
 
     @property
     def on_failed(self) -> OnFailed:

@@ -86,7 +86,8 @@ def note_queries(unknown: Mapping[str, Collection[str]], missing: Mapping[str, C
         of, such = f"run {run_id}", strangers[run_id]
         if len(strangers) > 1:
             of, such = f"{len(strangers)} runs", f"{such} of run {run_id}"
-        _LOG.warning("%d queries of %s are not graded and were left out (such as %s)", count, of, such)
+        left = "is not graded and was" if count == 1 else "are not graded and were"
+        _LOG.warning("%s of %s %s left out (such as %s)", counted(count, "query"), of, left, such)
     for run_id, queries in sorted(missing.items()):
         if queries:
             _LOG.warning(

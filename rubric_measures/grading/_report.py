@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rubric_measures.base.errors import counted
 from rubric_measures.grading._combining import BY_RULE, Outcome
 from rubric_measures.grading.regrading import AmendCounts
 from rubric_measures.runners import RunStats
@@ -171,9 +172,9 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     """
     made = report.by_status
     _LOG.info(
-        "%d grades of %d passages%s: %s",
-        made.total(),
-        report.passages,
+        "%s of %s%s: %s",
+        counted(made.total(), "grade"),
+        counted(report.passages, "passage"),
         f" ({report.kept} more were there already)" if report.kept else "",
         report.run,
     )

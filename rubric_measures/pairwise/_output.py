@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rubric_measures.base import tables
+from rubric_measures.base.errors import counted
 from rubric_measures.base.tables import Cell, Column, Table, columns, letters, number
 from rubric_measures.leaderboards.board import board_content, board_report
 from rubric_measures.pairwise._ranking import Rating, Tournament
@@ -82,8 +83,9 @@ def _outcomes(tournament: Tournament) -> Table:
 
 def _notes(tournament: Tournament, places: int) -> list[str]:
     bias = tournament.bias
+    played = f"{counted(tournament.games, 'game')} about {counted(tournament.queries, 'query')}"
     return [
-        f"{tournament.games} games about {tournament.queries} queries; agents that share a letter cannot be told apart",
+        f"{played}; agents that share a letter cannot be told apart",
         f"order of answers: {number(bias.consistency_rate, places)} of {bias.pairs} pairs judged in both orders agree; "
         f"the first answer won {number(bias.first_rate, places)} of {bias.decided} games with a winner",
     ]

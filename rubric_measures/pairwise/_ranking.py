@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from rubric_measures.base.entities import Preference, Signature, content_hash
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.extras import require
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells
@@ -148,7 +148,7 @@ class Tournament:
         return not self.undecided and len(self.separate) == 1
 
     def __repr__(self) -> str:
-        sizes = f"{len(self.ratings)} agents, {self.games} games of {self.queries} queries"
+        sizes = f"{len(self.ratings)} agents, {counted(self.games, 'game')} of {counted(self.queries, 'query')}"
         lacking = f", {sum(self.undecided.values())} without a verdict" if self.undecided else ""
         return f"Tournament({sizes}{lacking}; first {self.ratings[0].agent})"
 

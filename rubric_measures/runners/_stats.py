@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rubric_measures.backends.base import ATTEMPT_STEP, Reply, Request
+from rubric_measures.base.errors import counted
 
 __all__ = ["RunStats", "tokens_in"]
 
@@ -120,4 +121,5 @@ class RunStats:
     def __str__(self) -> str:
         counts = {"failed": self.failed, "truncated": self.truncated}
         said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        return f"{self.calls or 'no'} calls{f' ({said})' if said else ''}, {self.cached} replies from the cache"
+        calls = counted(self.calls, "call") if self.calls else "no calls"
+        return f"{calls}{f' ({said})' if said else ''}, {counted(self.cached, 'reply')} from the cache"

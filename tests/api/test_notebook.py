@@ -186,7 +186,7 @@ def test_what_a_function_does_not_take_is_one_line() -> None:
 def test_rows_make_a_run() -> None:
     rows = [ScoredDoc("q1", "d1", 1.0)]
     grades = rubric_measures.load([rubric_measures.Grade("q1", "d1", 5, "a")])
-    assert repr(grades) == "<Grades of 1 queries: 1 items, 1 passages>"
+    assert repr(grades) == "<Grades of 1 query: 1 item, 1 passage>"
     board = rubric_measures.score(grades, rows, COVER)
     assert board.cells["run 1"][COVER].mean == 1
 

@@ -130,7 +130,7 @@ def test_an_interrupted_command_continues(tmp_path: Path, queries: str, capsys: 
     assert [(entry.query_id, len(entry.items)) for entry in read_bank(str(parts))] == [("q1", 1)]
     # The limit is one over all runs of the cache.
     assert main([*command, "--max-calls", "2"]) == 0
-    assert "1 calls, 1 replies from the cache" in capsys.readouterr().err
+    assert "1 call, 1 reply from the cache" in capsys.readouterr().err
     assert parts.read_bytes() == whole.read_bytes()
 
 

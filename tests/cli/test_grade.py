@@ -546,7 +546,7 @@ def test_the_cache_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     listed = capsys.readouterr().out.splitlines()
     assert len(listed) == 24
     assert main(["cache", "prune", one, "--key", listed[0].split("\t")[0]]) == 0
-    assert "1 replies deleted, 23 left" in capsys.readouterr().err
+    assert "1 reply deleted, 23 left" in capsys.readouterr().err
     for action in ("prune", "list", "export"):
         assert main(["cache", action, one, "--model", "lexical:2"]) == 2
         said = capsys.readouterr()

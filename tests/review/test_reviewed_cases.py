@@ -90,7 +90,7 @@ def test_evaluate_says_which_queries_do_not_meet(tmp_path: Path, capsys: pytest.
     (folder / "x.run").write_text("q9 Q0 d1 1 1.0 x\n")
     assert main(["evaluate", str(folder / "graded.jsonl.gz"), str(folder / "x.run"), "RubricCover"]) == 0
     err = capsys.readouterr().err
-    assert "1 queries of run x are not graded and were left out (such as q9)" in err
+    assert "1 query of run x is not graded and was left out (such as q9)" in err
     assert "run x does not rank 2 queries (such as q1), and scores 0 there" in err
 
 
@@ -111,7 +111,7 @@ def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(
         assert "2 queries of 2 runs are not graded and were left out (such as q8 of run y)" in err
         assert "run x does not rank 1 query (such as q2), and scores 0 there" in err
     assert main(["leaderboard", *paths[:3], "-m", "RubricCover", "--bank", str(folder / "bank.jsonl")]) == 0
-    assert "1 queries of run x are not graded and were left out (such as q9)" in capsys.readouterr().err
+    assert "1 query of run x is not graded and was left out (such as q9)" in capsys.readouterr().err
     assert main(["leaderboard", *paths[:2], "-m", "RubricCover"]) == 0
     assert "not graded" not in capsys.readouterr().err
 
