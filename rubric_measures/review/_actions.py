@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rubric_measures.base.errors import counted
-from rubric_measures.review._events import AssessorGrade, CellKey, Event
+from rubric_measures.review._events import AssessorGrade, Event, cell_of
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.session import Review
 
@@ -19,9 +19,7 @@ def kind_of(review: Review, assessor: str, event: Event) -> str:
         return "saw others' grades"
     if event.kind not in ("grade", "decide", "note"):
         return event.kind.replace("_", " ")
-    payload = event.payload
-    cell = CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
-    mine = review.store.snapshot().grades.get(cell, {}).get(assessor)
+    mine = review.store.snapshot().grades.get(cell_of(event.payload), {}).get(assessor)
     return event.kind if not review.blind or event.assessor == assessor or is_done(mine) else "worked on a grade"
 
 
@@ -33,7 +31,7 @@ def about(review: Review, event: Event) -> str:
     if event.kind == "look":
         return f"{counted(len(payload['cells']), 'grade')} of others"
     if event.kind in ("grade", "decide", "note"):
-        cell = CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
+        cell = cell_of(payload)
         item = review.material.items.get((cell.query_id, cell.item_id))
         words = words_of(review.store.snapshot(), cell, item.text if item else cell.item_id)
         return f"{cell.doc_id}: {words}"

@@ -6,12 +6,12 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from rubric_measures.base.entities import TestBank
+from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, item_id_of
 from rubric_measures.formats.bank_csv import read_bank_csv, write_bank_csv
@@ -52,12 +52,7 @@ def bank_csv(review: Review, asked: Asked) -> ScreenAnswer:
     return ScreenAnswer(text, file_name=_NAME, kind="text/csv; charset=utf-8")
 
 
-def table(review: Review, asked: Asked) -> ScreenAnswer:
-    """The form that takes a table."""
-    return _page(review, asked)
-
-
-def _page(
+def table(
     review: Review,
     asked: Asked,
     found: Sequence[Difference] | None = None,
@@ -66,6 +61,7 @@ def _page(
     problem: str = "",
     is_other: bool = False,
 ) -> ScreenAnswer:
+    """The form that takes a table, and shows what one changes."""
     return page(
         "table.html",
         review,
@@ -89,7 +85,7 @@ def post_table(review: Review, asked: Asked) -> ScreenAnswer:
         found = _differences(review.material.bank, snapshot, asked.get("table"), asked.get("same_meaning") == "yes")
         digest = _digest(found)
         if not found or asked.get("seen") != digest:
-            return _page(review, asked, found, is_other=bool(asked.get("seen")))
+            return table(review, asked, found, is_other=bool(asked.get("seen")))
         edits = [(kind, {**payload, "table": digest}, seen) for kind, payload, seen in (one.edit for one in found)]
         made = review.store.edit_all(asked.assessor, edits)
     except StateError:
@@ -97,7 +93,7 @@ def post_table(review: Review, asked: Asked) -> ScreenAnswer:
     except ConflictError:
         return post_table(review, asked)
     except InputError as error:
-        return _page(review, asked, status=400, problem=str(error))
+        return table(review, asked, status=400, problem=str(error))
     fields = {"query": found[0].query_id, "saved": str(made[-1].event_id)}
     return ScreenAnswer(redirect="/bank?" + urlencode(fields) + "#items")
 
@@ -168,12 +164,19 @@ def _added(entry: BankEntry, item: BankItem) -> Difference:
         "query_id": entry.query_id,
         "facet_id": item.facet_id or entry.facet_id,
         "kind": item.kind,
+        **_fields_of(item),
         "text": item.text,
+    }
+    return Difference("added", entry.query_id, item.text, (), ("item_add", payload, {}))
+
+
+def _fields_of(item: RubricItem | BankItem) -> dict[str, Any]:
+    return {
+        "text": _plain(item.text),
         "importance": item.importance,
         "weight": item.weight,
         "gold_answers": list(item.gold_answers or ()),
     }
-    return Difference("added", entry.query_id, item.text, (), ("item_add", payload, {}))
 
 
 def _check_kept(state: ItemState, entry: BankEntry, item: BankItem, columns: Sequence[str]) -> None:
@@ -191,18 +194,7 @@ def _check_kept(state: ItemState, entry: BankEntry, item: BankItem, columns: Seq
 
 def _changed(state: ItemState, item: BankItem, columns: Sequence[str], same_meaning: bool) -> list[Difference]:
     """What differs of an item that the bank has; empty where nothing does."""
-    old: Mapping[str, Any] = {
-        "text": _plain(state.item.text),
-        "importance": state.item.importance,
-        "weight": state.item.weight,
-        "gold_answers": list(state.item.gold_answers),
-    }
-    new = {
-        "text": _plain(item.text),
-        "importance": item.importance,
-        "weight": item.weight,
-        "gold_answers": list(item.gold_answers or ()),
-    }
+    old, new = _fields_of(state.item), _fields_of(item)
     names = [name for name in ("text", *(one for one in _COLUMNS if one in columns)) if old[name] != new[name]]
     if not names:
         return []

@@ -127,24 +127,20 @@ def _edited(snapshot: Snapshot, state: ItemState, event: Event) -> ItemState:
         _refuse_twin(snapshot, made, state.key)
     names = [name for name in _FIELDS if getattr(made, name) != getattr(state.item, name)]
     what = "changed " + ", ".join(name.replace("_", " ") for name in names) if names else "left as it was"
-    return _next(
-        state, event, what, made, regrade=_needs_grades(_known(snapshot, made, state.key, state.history), made)
-    )
+    return _next(state, event, what, made, regrade=_needs_grades(snapshot, made, state.history))
 
 
-def _known(snapshot: Snapshot, item: RubricItem, key: str, history: Sequence[Version]) -> Sequence[Version]:
-    """The history of an item, after that of the one that had its words before, whose grades it has again."""
+def _needs_grades(snapshot: Snapshot, item: RubricItem, history: Sequence[Version] = ()) -> bool:
+    """Whether the records have no grades of it: the bank's file had another id or gold answers, none, or waits.
+
+    An item that has the words of another one again, whatever became of that, has its grades again.
+    """
     old = snapshot.first_at(item.query_id, item.item_id)
-    return history if old is None or old.key == key else (*old.history, *history)
-
-
-def _needs_grades(history: Sequence[Version], item: RubricItem) -> bool:
-    """Whether the records have no grades of it: the bank's file had another id or gold answers, none, or waits."""
     return not any(
         one.version == 0
         and not one.waits
         and (one.item.item_id, one.item.gold_answers) == (item.item_id, item.gold_answers)
-        for one in history
+        for one in (*(old.history if old else ()), *history)
     )
 
 
@@ -163,8 +159,7 @@ def _insert(snapshot: Snapshot, event: Event, items: Sequence[RubricItem], behin
             raise InputError(f"two items have the same text: {item.text!r}")
         version = Version(event.event_id, event.assessor, event.time, what, item)
         old = snapshot.first_at(item.query_id, item.item_id)
-        # Grades of the words that the bank's file had are in the records, whatever became of the item since.
-        regrade = _needs_grades((*(old.history if old else ()), version), item)
+        regrade = _needs_grades(snapshot, item)
         if old is None or (old.retired and old.item.item_id == item.item_id):
             key, history = old.key if old else snapshot.free_key(item), (*(old.history if old else ()), version)
             snapshot.items.pop(key, None)

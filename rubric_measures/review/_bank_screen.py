@@ -26,12 +26,7 @@ from rubric_measures.review.store import ConflictError, Edit, StateError
 _PASSAGES = 200
 
 
-def bank(review: Review, asked: Asked) -> ScreenAnswer:
-    """The items of one query as a table; with an item, that one with its passages and versions."""
-    return _page(review, asked)
-
-
-def _page(
+def bank(
     review: Review,
     asked: Asked,
     *,
@@ -39,6 +34,10 @@ def _page(
     conflict: Mapping[str, Any] | None = None,
     problem: Mapping[str, str] | None = None,
 ) -> ScreenAnswer:
+    """The items of one query as a table; with an item, that one with its passages and versions.
+
+    A conflict with another editor, or what is wrong with a field, is shown with what was typed.
+    """
     snapshot = review.store.snapshot()
     key = asked.get("item") or (asked.get("key") if problem else "")
     query_id = asked.get("query") or next(iter(review.material.bank.items), "")
@@ -169,9 +168,9 @@ def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
             "mine": {**_item_fields(states[next(iter(expected))].item), **payload},
             "kind": kind,
         }
-        return _page(review, asked, status=409, conflict=conflict)
+        return bank(review, asked, status=409, conflict=conflict)
     except InputError as error:
-        return _page(review, asked, status=400, problem={next(iter(error.settings), "text"): str(error)})
+        return bank(review, asked, status=400, problem={next(iter(error.settings), "text"): str(error)})
     fields = {"query": asked.get("query"), "saved": str(made[-1].event_id)}
     return ScreenAnswer(redirect="/bank?" + urlencode(fields) + "#items")
 

@@ -6,7 +6,6 @@ without its script too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -14,7 +13,7 @@ from urllib.parse import urlencode
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.review._actions import is_done
-from rubric_measures.review._events import ADJUDICATE, AssessorGrade, CellKey, Snapshot
+from rubric_measures.review._events import ADJUDICATE, CellKey, Snapshot, cell_of
 from rubric_measures.review._highlights import mark_words
 from rubric_measures.review._queue_screen import (
     check_url,
@@ -26,7 +25,7 @@ from rubric_measures.review._queue_screen import (
 )
 from rubric_measures.review._replay import last_action
 from rubric_measures.review._stale_items import words_of
-from rubric_measures.review.queues import QueueChoice, waits_for
+from rubric_measures.review.queues import CellQueue, QueueChoice, waits_for
 from rubric_measures.review.requests import Asked, ScreenAnswer, error_page, page
 from rubric_measures.review.session import Review
 
@@ -57,7 +56,11 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
     row = review.material.grade(cell)
     snapshot = review.store.snapshot()
     if asked.get("seen"):
-        new = [one for one in _siblings(review, cell) if _is_open(snapshot, asked.assessor, one)]
+        new = [
+            one
+            for one in _siblings(review, cell)
+            if asked.assessor not in snapshot.grades.get(one, {}) and (asked.assessor, one) not in snapshot.looked
+        ]
         if new:
             review.store.look(asked.assessor, new)
         return ScreenAnswer(redirect=check_url(review, choice, cell))
@@ -69,7 +72,11 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
     # Where the page went to a graded item by itself, a digit typed ahead must not change that grade.
     current["takes_keys"] = not (asked.get("auto") and current["said"] is not None)
     places = [place for one in cells if (place := found.place(one)) is not None]
-    following, previous = _neighbours(review, snapshot, choice, asked.assessor, cell)
+    following = next_open(review, snapshot, choice, asked.assessor, min(places) + 1 if places else 0, cell)
+    previous = None
+    if places:
+        following = following or _beside(found, cell, range(min(places) + 1, len(found)))
+        previous = _beside(found, cell, range(min(places) - 1, -1, -1))
     at = cells.index(cell)
     return page(
         "check.html",
@@ -84,7 +91,8 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         pieces=mark_words(row.text, current["item"], *current["gold"], current["answer"]),
         grades=review.material.grade_names,
         own_names=bool(review.material.scale.names) or review.material.scale.highest - review.material.scale.lowest < 3,
-        keys=_grade_keys(review),
+        # The key that gives a grade: its digit, and - for the one below 0.
+        keys={grade: str(grade) if grade >= 0 else "-" for grade in review.material.grade_names},
         covers=review.material.scale.covers,
         place=min(places) if places else None,
         total=len(found),
@@ -97,11 +105,6 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         guidelines=review.guidelines,
         progress={**progress_of(review, snapshot, choice, asked.assessor), "pace": _pace(review, asked.assessor)},
     )
-
-
-def _grade_keys(review: Review) -> dict[int, str]:
-    """grade -> the key that gives it: its digit, and - for the one below 0."""
-    return {grade: str(grade) if grade >= 0 else "-" for grade in review.material.grade_names}
 
 
 def _row(review: Review, asked: Asked, snapshot: Snapshot, choice: QueueChoice, cell: CellKey) -> dict[str, Any]:
@@ -146,22 +149,9 @@ def _deciding(snapshot: Snapshot, assessor: str, cells: list[CellKey], cell: Cel
     return above[-1] if above else next(iter(waiting), None)
 
 
-def _neighbours(
-    review: Review, snapshot: Snapshot, choice: QueueChoice, assessor: str, cell: CellKey
-) -> tuple[CellKey | None, CellKey | None]:
-    """The next passage of the queue, one with open grades where there is any; and the one before."""
-    found = review.queue(choice, snapshot)
-    places = [place for one in _siblings(review, cell) if (place := found.place(one)) is not None]
-    if not places:
-        return next_open(review, snapshot, choice, assessor, 0, cell), None
-    first = min(places)
-    following = next_open(review, snapshot, choice, assessor, first + 1, cell)
-    for place in range(first + 1, len(found)):
-        if following is not None:
-            break
-        following = found[place].cell if found[place].cell[:2] != cell[:2] else None
-    before = next((one.cell for place in range(first - 1, -1, -1) if (one := found[place]).cell[:2] != cell[:2]), None)
-    return following, before
+def _beside(queue: CellQueue, cell: CellKey, places: range) -> CellKey | None:
+    """The first of these places of the queue that is of another passage."""
+    return next((one for place in places if (one := queue[place].cell)[:2] != cell[:2]), None)
 
 
 def _pace(review: Review, assessor: str) -> float | None:
@@ -175,11 +165,6 @@ def _pace(review: Review, assessor: str) -> float | None:
     gaps = [(later - earlier).total_seconds() for later, earlier in pairwise(times)]
     worked = [gap for gap in gaps if 0 <= gap <= _PAUSE]
     return sum(worked) / len(worked) if len(worked) >= _FEWEST else None
-
-
-def _is_open(snapshot: Snapshot, assessor: str, cell: CellKey) -> bool:
-    """Whether an assessor has still to grade a cell, and has not seen its grades."""
-    return assessor not in snapshot.grades.get(cell, {}) and (assessor, cell) not in snapshot.looked
 
 
 def _onward(review: Review, asked: Asked, choice: QueueChoice, cell: CellKey) -> str:
@@ -213,7 +198,7 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
         event.kind == "grade"
         and event.assessor == asked.assessor
         and event.payload["grade"] is not None
-        and _is_about(event.payload, cell)
+        and cell_of(event.payload) == cell
         for event in review.store.events()
     )
     # The adjudicator may have looked at what assessors say.
@@ -231,21 +216,13 @@ def _asked_grade(review: Review, asked: Asked) -> int | None:
     return grades.get(text)
 
 
-def _is_about(payload: Mapping[str, Any], cell: CellKey) -> bool:
-    return CellKey(payload["query_id"], payload["doc_id"], payload["item_id"]) == cell
-
-
-def _said(review: Review, asked: Asked, cell: CellKey) -> AssessorGrade | None:
-    return review.store.snapshot().grades.get(cell, {}).get(asked.assessor)
-
-
 def post_decide(review: Review, asked: Asked) -> ScreenAnswer:
     """Accepts the grader's grade, or keeps the assessor's; of the adjudicator, decides for all."""
     choice, cell = choice_of(review, asked), _cell(review, asked)
     row = review.material.grade(cell)
     if asked.get("decision") == ADJUDICATE:
         return _adjudicate(review, asked, choice, cell)
-    said = _said(review, asked, cell)
+    said = review.store.snapshot().grades.get(cell, {}).get(asked.assessor)
     decision = asked.get("decision")
     grade = row.grade if decision == "accept" else (said.grade if said else None)
     if grade is None:
@@ -292,7 +269,7 @@ def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
         return error_page(review, asked, "You have done nothing that could be taken back.", 400)
     payload, undone = done.event.payload, {"undone": str(done.undo.event_id)}
     if "doc_id" in payload:
-        cell = CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
+        cell = cell_of(payload)
         # What was decided for all is open again in the adjudicator's queue alone.
         was_decided = payload.get("decision") == ADJUDICATE
         choice = queue_choice(review, "differ", asked.assessor) if was_decided else choice_of(review, asked)

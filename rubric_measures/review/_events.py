@@ -24,6 +24,11 @@ class CellKey(NamedTuple):
     item_id: str
 
 
+def cell_of(payload: Mapping[str, Any]) -> CellKey:
+    """The cell that an event's payload is about."""
+    return CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that an assessor did.
@@ -216,8 +221,3 @@ class Snapshot:
             (assessor, one.final) for assessor, one in self.grades.get(cell, {}).items() if one.final is not None
         )
         return grade_of_assessors(said.values()) if said else None
-
-    @property
-    def edited(self) -> bool:
-        """Whether the bank differs from the file."""
-        return any(state.version or state.retired for state in self.items.values())

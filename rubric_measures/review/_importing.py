@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from rubric_measures.base.entities import content_hash
-from rubric_measures.review._events import CellKey, Event, Snapshot
+from rubric_measures.review._events import CellKey, Event, Snapshot, cell_of
 from rubric_measures.review._replay import is_earlier
 
 
@@ -43,10 +44,6 @@ class TakenIn(NamedTuple):
     versions: int = 0
     renamed: int = 0
 
-    def plus(self, **more: bool) -> TakenIn:
-        """The same with one more of what is true."""
-        return self._replace(**{name: getattr(self, name) + is_so for name, is_so in more.items()})
-
 
 def take_in(
     rows: Iterable[PageGrade], events: Sequence[Event], snapshot: Snapshot, add: Callable[[Event], Event]
@@ -68,7 +65,7 @@ def take_in(
         if event.kind == "grade":
             known.setdefault(event.payload.get("version_of", event.uid), []).append(event)
     seen, undone = _seen(events), set(snapshot.undone)
-    found = TakenIn()
+    found: Counter[str] = Counter()
     for row in rows:
         versions = known.setdefault(row.uid, [])
         if any(_content(event) == _content(row) for event in versions):
@@ -77,20 +74,16 @@ def take_in(
         for event in others:
             add(_rename(event, row.assessor))
         undone |= {event.event_id for event in others}
-        cell = _cell(row.payload)
+        cell = cell_of(row.payload)
         blind = all(one.get("blind", True) for one in (row.payload, *(event.payload for event in others)))
         shown = (row.assessor, cell) in seen
         payload = {**row.payload, "blind": blind and not shown, **({"version_of": row.uid} if versions else {})}
         said = snapshot.grades.get(cell, {}).get(row.assessor)
-        found = found.plus(
-            new=True,
-            older=said is not None and is_earlier(row.time, said.time),
-            versions=bool(versions),
-            renamed=bool(others),
-        )
+        is_older = said is not None and is_earlier(row.time, said.time)
+        found.update(new=1, older=is_older, versions=bool(versions), renamed=bool(others))
         uid = f"{row.uid}-{content_hash(_content(row))[:16]}" if versions else row.uid
         versions.append(add(Event(0, row.assessor, row.time, "grade", payload, uid)))
-    return found
+    return TakenIn(**found)
 
 
 def _rename(event: Event, assessor: str) -> Event:
@@ -99,20 +92,16 @@ def _rename(event: Event, assessor: str) -> Event:
     return Event(0, assessor, datetime.now(UTC).isoformat(timespec="seconds"), "undo", payload, uuid.uuid4().hex)
 
 
-def _cell(payload: Mapping[str, Any]) -> CellKey:
-    return CellKey(payload["query_id"], payload["doc_id"], payload["item_id"])
-
-
 def _content(one: Event | PageGrade) -> list[Any]:
     """What an assessor says by a grade: all but what follows from the records."""
-    return [one.assessor, one.time, *_cell(one.payload), one.payload["grade"], one.payload.get("note", "")]
+    return [one.assessor, one.time, *cell_of(one.payload), one.payload["grade"], one.payload.get("note", "")]
 
 
 def _seen(events: Iterable[Event]) -> set[tuple[str, CellKey]]:
     """Who was shown the grader's grade of what: by a grade of their own (also one that was taken back), a decision, or
     at once."""
     return {
-        (event.assessor, _cell(event.payload))
+        (event.assessor, cell_of(event.payload))
         for event in events
         if event.kind == "decide"
         or (event.kind == "grade" and (event.payload["grade"] is not None or not event.payload.get("blind", True)))

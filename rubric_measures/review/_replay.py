@@ -19,6 +19,7 @@ from rubric_measures.review._events import (
     ItemState,
     Snapshot,
     Version,
+    cell_of,
 )
 
 
@@ -89,7 +90,7 @@ def _apply(snapshot: Snapshot, event: Event) -> None:
 
 def _grade(snapshot: Snapshot, event: Event) -> None:
     say = event.payload
-    cell = CellKey(say["query_id"], say["doc_id"], say["item_id"])
+    cell = cell_of(say)
     before = snapshot.grades.get(cell, {}).get(event.assessor)
     if say.get("source") == PAGE and before is not None and is_earlier(event.time, before.time):
         # It came in late: what the assessor did since stands.
@@ -102,7 +103,8 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
             of_cell[event.assessor] = replace(before, reason=str(say["note"]), event_id=event.event_id)
         return
     if event.kind == "grade":
-        first, blind = _first(before, grade, _is_blind(snapshot, event, cell))
+        is_blind = bool(say.get("blind", True)) and (event.assessor, cell) not in snapshot.looked
+        first, blind = _first(before, grade, is_blind)
         agrees = grade is not None and grade == say.get("grader_grade")
         final = grade if agrees or say.get("grader_grade") is None else None
         decision = "agree" if agrees else ""
@@ -122,10 +124,6 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         # What was decided for all stays, whatever the adjudicator says as an assessor.
         made = replace(made, final=before.final, decision=ADJUDICATE)
     of_cell[event.assessor] = made
-
-
-def _is_blind(snapshot: Snapshot, event: Event, cell: CellKey) -> bool:
-    return bool(event.payload.get("blind", True)) and (event.assessor, cell) not in snapshot.looked
 
 
 def is_earlier(time: str, other: str) -> bool:
