@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -41,13 +40,13 @@ _ORDERS: dict[Order, tuple[str, str]] = {
 _NAMES = {order: name for order, (name, _) in _ORDERS.items()}
 
 
-def choice_of(review: Review, asked: Asked, default: Order = "query") -> QueueChoice:
+def choice_of(review: Review, asked: Asked) -> QueueChoice:
     """The queue that a request names; of an assessor who was given queries, these alone.
 
     Raises:
         InputError: there is no such order or query.
     """
-    name = asked.get("order", default)
+    name = asked.get("order", "query")
     order = next((order for order in _ORDERS if order == name), None)
     if order is None:
         raise InputError(f"there is no order {name!r}; there are {', '.join(_ORDERS)}")
@@ -89,12 +88,6 @@ def check_url(review: Review, choice: QueueChoice, cell: CellKey, **more: str) -
     return "/check/" + "/".join(quote(part, safe="") for part in cell) + "?" + urlencode(fields)
 
 
-def handled(review: Review, snapshot: Snapshot, assessor: str) -> Collection[CellKey]:
-    """The cells that an assessor looked at, in this review or an earlier one."""
-    before = review.material.graded_by.get(assessor, frozenset())
-    return before | {cell for cell, said in snapshot.grades.items() if assessor in said}
-
-
 def next_open(
     review: Review, snapshot: Snapshot, choice: QueueChoice, assessor: str, after: int, leave: CellKey | None = None
 ) -> CellKey | None:
@@ -115,8 +108,12 @@ def next_open(
 def progress_of(review: Review, snapshot: Snapshot, choice: QueueChoice, assessor: str) -> dict[str, Any]:
     """How far an assessor is in a queue: done, of how many, and how much is left."""
     queue = review.queue(choice, snapshot)
-    seen = () if choice.order in ("decide", "differ") else handled(review, snapshot, assessor)
-    done = sum(queue.place(cell) is not None for cell in seen)
+    done = 0
+    if choice.order not in ("decide", "differ"):
+        # In this review or an earlier one.
+        before = review.material.graded_by.get(assessor, frozenset())
+        seen = before | {cell for cell, said in snapshot.grades.items() if assessor in said}
+        done = sum(queue.place(cell) is not None for cell in seen)
     return {"done": done, "total": len(queue), "left": len(queue) - done}
 
 

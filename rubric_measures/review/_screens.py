@@ -1,8 +1,8 @@
-"""The other screens: progress, export, who works here; and all screens under one name."""
+"""The other screens: progress, export, who works here; and the addresses of all screens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.review._actions import about, kind_of
@@ -19,38 +19,10 @@ from rubric_measures.review.requests import (
     ScreenAnswer,
     assessor_link,
     checked_assessor,
-    error_page,
     local_path,
     page,
 )
 from rubric_measures.review.session import Review
-
-__all__ = [
-    "Asked",
-    "ScreenAnswer",
-    "assessor",
-    "bank",
-    "bank_csv",
-    "check",
-    "error_page",
-    "export",
-    "guidelines",
-    "impact",
-    "post_assessor",
-    "post_bank",
-    "post_decide",
-    "post_export",
-    "post_grade",
-    "post_impact",
-    "post_note",
-    "post_table",
-    "post_undo",
-    "progress",
-    "queue",
-    "queue_file",
-    "table",
-    "work_as",
-]
 
 
 def progress(review: Review, asked: Asked) -> ScreenAnswer:
@@ -161,3 +133,31 @@ def post_assessor(review: Review, asked: Asked) -> ScreenAnswer:
 def guidelines(review: Review, asked: Asked) -> ScreenAnswer:
     """The instructions for assessors, on a page of their own."""
     return page("guidelines.html", review, asked, title="Guidelines", guidelines=review.guidelines)
+
+
+Screen = Callable[[Review, Asked], ScreenAnswer]
+GETS: dict[str, Screen] = {
+    "/": queue,
+    "/check": check,
+    "/guidelines": guidelines,
+    "/as": work_as,
+    "/bank": bank,
+    "/bank.csv": bank_csv,
+    "/table": table,
+    "/impact": impact,
+    "/progress": progress,
+    "/export": export,
+    "/person": assessor,
+    "/queue.html": queue_file,
+}
+POSTS: dict[str, Screen] = {
+    "/grade": post_grade,
+    "/decide": post_decide,
+    "/note": post_note,
+    "/impact": post_impact,
+    "/bank": post_bank,
+    "/table": post_table,
+    "/undo": post_undo,
+    "/export": post_export,
+    "/person": post_assessor,
+}

@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 from rubric_measures.base.extras import require
-from rubric_measures.review import _screens as screens
 from rubric_measures.review._pages import ASSETS, read_asset, render
-from rubric_measures.review._screens import Asked, ScreenAnswer
-from rubric_measures.review.safety import HEADERS, Access, cookies_of, host_name, new_session
+from rubric_measures.review._screens import GETS, POSTS, Screen
+from rubric_measures.review.requests import Asked, ScreenAnswer, error_page
+from rubric_measures.review.safety import HEADERS, Access, host_name, new_session
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import StateError
 
@@ -49,37 +49,12 @@ def make_app(review: Review, access: Access) -> Any:
     applications = require("starlette.applications", "review")
     routing = require("starlette.routing", "review")
     require("jinja2", "review")
-    gets: dict[str, Callable[[Review, Asked], ScreenAnswer]] = {
-        "/": screens.queue,
-        "/check": screens.check,
-        "/guidelines": screens.guidelines,
-        "/as": screens.work_as,
-        "/bank": screens.bank,
-        "/bank.csv": screens.bank_csv,
-        "/table": screens.table,
-        "/impact": screens.impact,
-        "/progress": screens.progress,
-        "/export": screens.export,
-        "/person": screens.assessor,
-        "/queue.html": screens.queue_file,
-    }
-    posts: dict[str, Callable[[Review, Asked], ScreenAnswer]] = {
-        "/grade": screens.post_grade,
-        "/decide": screens.post_decide,
-        "/note": screens.post_note,
-        "/impact": screens.post_impact,
-        "/bank": screens.post_bank,
-        "/table": screens.post_table,
-        "/undo": screens.post_undo,
-        "/export": screens.post_export,
-        "/person": screens.post_assessor,
-    }
     routes = [routing.Route("/assets/{name}", _asset, methods=["GET"])]
-    for path in sorted(gets.keys() | posts.keys()):
-        methods = [name for name, table in (("GET", gets), ("POST", posts)) if path in table]
-        handlers = {"GET": gets.get(path), "HEAD": gets.get(path), "POST": posts.get(path)}
-        routes.append(routing.Route(path, _endpoint(review, access, handlers), methods=methods))
-    cell = _endpoint(review, access, {"GET": screens.check, "HEAD": screens.check})
+    for path in sorted(GETS.keys() | POSTS.keys()):
+        tables = (("GET", GETS), ("HEAD", GETS), ("POST", POSTS))
+        handlers = {method: table[path] for method, table in tables if path in table}
+        routes.append(routing.Route(path, _endpoint(review, access, handlers), methods=[*handlers]))
+    cell = _endpoint(review, access, {"GET": GETS["/check"], "HEAD": GETS["/check"]})
     routes.append(routing.Route(f"{_CELL}{{cell:path}}", cell, methods=["GET"]))
     refusals = {404: _refusal("There is no such page."), 405: _refusal("Not allowed.")}
     app = applications.Starlette(routes=routes, exception_handlers=refusals)
@@ -130,7 +105,7 @@ async def _asset(request: Any) -> Any:
 
 def _visit(request: Any, access: Access, default_assessor: str) -> _Visit | tuple[str, int]:
     """Checks who asks; a text and a status where the answer is no."""
-    cookies = cookies_of(request.headers.get("cookie", ""))
+    cookies = request.cookies
     shown = request.query_params.get("token", "")
     if not access.may_enter(shown, cookies.get(_PASS, "")):
         return "Open the address with the token that the server printed when it was started.", 403
@@ -152,9 +127,7 @@ async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
 
 
-def _endpoint(
-    review: Review, access: Access, handlers: Mapping[str, Callable[[Review, Asked], ScreenAnswer] | None]
-) -> Callable[[Any], Any]:
+def _endpoint(review: Review, access: Access, handlers: Mapping[str, Screen]) -> Callable[[Any], Any]:
     in_thread = require("starlette.concurrency", "review").run_in_threadpool
     disconnected = require("starlette.requests", "review").ClientDisconnect
     background = require("starlette.background", "review").BackgroundTask
@@ -186,16 +159,13 @@ def _endpoint(
         fields = {name: values[-1] for name, values in parse_qs(request.url.query, keep_blank_values=True).items()}
         fields |= _cell_fields(request.scope)
         asked = Asked(visit.path, fields, form, visit.assessor, access.form_token(visit.session))
-        handler = handlers.get(request.method)
-        if handler is None:
-            return _refused("Not allowed.", 405)
         if visit.shown_token and request.method == "GET":
             # The token leaves the address, which the browser keeps in its history and shows on the screen.
             kept = [pair for pair in parse_qsl(request.url.query, keep_blank_values=True) if pair[0] != "token"]
             return _finish(ScreenAnswer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
         if not visit.assessor and visit.path not in ("/person", "/as"):
             return _finish(ScreenAnswer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
-        response = _finish(await in_thread(_answered, handler, review, asked), visit, access)
+        response = _finish(await in_thread(_answered, handlers[request.method], review, asked), visit, access)
         if request.method == "POST" and response.status_code == 303:
             # After the answer is out, so that whoever looks at the impact next need not wait for it.
             response.background = background(catch_up)
@@ -218,7 +188,7 @@ def _target(request: Any) -> str:
     return path + (f"?{request.url.query}" if request.url.query else "") if request.method == "GET" else "/"
 
 
-def _answered(handler: Callable[[Review, Asked], ScreenAnswer], review: Review, asked: Asked) -> ScreenAnswer:
+def _answered(handler: Screen, review: Review, asked: Asked) -> ScreenAnswer:
     try:
         return handler(review, asked)
     except StateError as error:
@@ -226,9 +196,9 @@ def _answered(handler: Callable[[Review, Asked], ScreenAnswer], review: Review, 
         text = f"{error}. What you sent was not kept: go back, and send it again."
         return ScreenAnswer(render("refused.html", text=text), 503)
     except UnknownNameError as error:
-        return screens.error_page(review, asked, str(error), 404)
+        return error_page(review, asked, str(error), 404)
     except (InputError, RubricMeasuresError) as error:
-        return screens.error_page(review, asked, str(error), 400)
+        return error_page(review, asked, str(error), 400)
 
 
 def _finish(answer: ScreenAnswer, visit: _Visit, access: Access) -> Any:

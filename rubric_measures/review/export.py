@@ -39,7 +39,7 @@ from rubric_measures.review._bank_edits import edited_entries
 from rubric_measures.review._bank_formats import made_banks, read_entries, write_banks
 from rubric_measures.review._events import ADJUDICATE, PAGE, CellKey, Snapshot
 from rubric_measures.review._export_rows import GRADE_COLUMNS, audit_lines, grade_rows
-from rubric_measures.review._importing import PageGrade, TakenIn
+from rubric_measures.review._importing import PageGrade
 from rubric_measures.review._stale_items import left_grades, left_items, left_note, words_of
 from rubric_measures.review.requests import checked_assessor
 from rubric_measures.review.review_data import Material
@@ -60,8 +60,6 @@ __all__ = [
 ]
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
-
-NAMES = ("graded.jsonl.gz", "bank.jsonl", "audit.jsonl", "grades.csv")
 
 
 def inside(project: Path, name: str) -> Path:
@@ -121,7 +119,9 @@ def export_review(
     entries = edited_entries(read_entries(bank_path), material.bank, snapshot, material.stale)
     banks = made_banks(entries, formats)
     # A draft of a bank has no grades.
-    names = [name for name in NAMES if not material.is_draft or name in ("bank.jsonl", "audit.jsonl")]
+    names = ["bank.jsonl", "audit.jsonl"]
+    if not material.is_draft:
+        names = ["graded.jsonl.gz", *names, "grades.csv"]
     paths = [target / name for name in (*names, *(bank.file_name for bank in banks))]
     read = {Path(material.path).resolve(), Path(bank_path).resolve()}
     if read & {path.resolve() for path in paths}:
@@ -286,26 +286,18 @@ def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Ma
     if not rows:
         raise FormatError("holds no grades", path=name)
     taken = store.take_in(rows)
-    log = logging.getLogger("rubric_measures")
-    for note in _taken_notes(taken):
-        log.warning("%s", note)
-    snapshot = store.snapshot()
-    left = left_items(snapshot)
-    count = sum((row.payload["query_id"], row.payload["item_id"]) in left for row in rows)
-    for note in (left_note(count, "the file"), open_note(snapshot)):
-        if note:
-            log.warning("%s", note)
-    return taken.new, len(rows)
-
-
-def _taken_notes(taken: TakenIn) -> list[str]:
-    """What is to say about grades that were taken in, a line each, with counts."""
     said = {
         "older than what the same assessor did there since, kept in the audit trail only": taken.older,
         "another version of a grade that was there (same uid), and counts in its place": taken.versions,
         "under a corrected name, and counts for the new name (decisions on the server stay)": taken.renamed,
     }
-    return [f"{counted(count, 'grade')} {text}" for text, count in said.items() if count]
+    notes = [f"{counted(count, 'grade')} {text}" for text, count in said.items() if count]
+    snapshot = store.snapshot()
+    left = left_items(snapshot)
+    count = sum((row.payload["query_id"], row.payload["item_id"]) in left for row in rows)
+    for note in filter(None, (*notes, left_note(count, "the file"), open_note(snapshot))):
+        logging.getLogger("rubric_measures").warning("%s", note)
+    return taken.new, len(rows)
 
 
 def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:

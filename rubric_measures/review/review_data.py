@@ -33,8 +33,9 @@ from rubric_measures.review._bank_formats import read_test_bank
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
+from rubric_measures.verification.anchored import machine_graded
 
-__all__ = ["Material", "QueryMaterial", "cell_digests", "grader_name", "load_material"]
+__all__ = ["Material", "QueryMaterial", "grader_name", "load_material"]
 
 # What the grades of a scale without names are called on the page.
 _NAMES = {
@@ -205,8 +206,11 @@ class Material:
 
     @cached_property
     def digests(self) -> NDArray[np.uint64]:
-        """A number for each grade in `cells`, made of its ids."""
-        return cell_digests(self.cells)
+        """A number for each grade in `cells`: the first 64 bits of the SHA-256 of its ids."""
+        found = bytearray()
+        for cell in self.cells:
+            found += hashlib.sha256("\0".join(cell).encode("utf-8", "surrogatepass")).digest()[:8]
+        return np.frombuffer(bytes(found), dtype=">u8").astype(np.uint64)
 
     @cached_property
     def items(self) -> dict[tuple[str, str], RubricItem]:
@@ -230,14 +234,6 @@ class Material:
         return passage.grades[cell.item_id]
 
 
-def cell_digests(cells: Sequence[CellKey]) -> NDArray[np.uint64]:
-    """The first 64 bits of the SHA-256 of the ids of each grade."""
-    found = bytearray()
-    for cell in cells:
-        found += hashlib.sha256("\0".join(cell).encode("utf-8", "surrogatepass")).digest()[:8]
-    return np.frombuffer(bytes(found), dtype=">u8").astype(np.uint64)
-
-
 def load_material(
     graded: str | os.PathLike[str], bank: str | os.PathLike[str], wanted: GradeFilter | None = None
 ) -> Material:
@@ -257,7 +253,11 @@ def load_material(
     name = os.fspath(graded)
     the_bank = read_test_bank(bank)
     groups = load_graded(name)
-    machine = [_by_machines(group) for group in groups]
+    # What a review looks at: grades by assessors are what it makes.
+    machine = [
+        QueryPassages(group.query_id, [machine_graded(passage) for passage in group.passages], group.line)
+        for group in groups
+    ]
     wanted = wanted or GradeFilter()
     keys = grade_sets(machine)
     prompts = prompt_cells(keys)
@@ -284,7 +284,7 @@ def load_material(
             group.query_id,
             query.text,
             passages,
-            _with_assessors(_ratings(group.passages, prompts, scale), assessors),
+            _ratings(group.passages, prompts, scale, assessors),
             _extracted(group.passages, chosen, found, scale) if found else {},
             select_query(whole, overriding, the_bank),
             assessors,
@@ -363,19 +363,6 @@ def _has_grades(groups: Iterable[QueryPassages], wanted: GradeFilter, name: str,
     return False
 
 
-def _by_machines(group: QueryPassages) -> QueryPassages:
-    """The group without grades by assessors: those are what a review makes, not what it looks at."""
-
-    def kept(passage: GradedPassage) -> GradedPassage:
-        entries = passage.exam_grades or []
-        if not any(entry.llm.startswith(HUMAN) for entry in entries):
-            return passage
-        machine = [entry for entry in entries if not entry.llm.startswith(HUMAN)]
-        return passage.model_copy(update={"exam_grades": machine})
-
-    return QueryPassages(group.query_id, [kept(passage) for passage in group.passages], group.line)
-
-
 def _assessors(
     group: QueryPassages, passages: Mapping[str, CheckedPassage], kind: str, bank: TestBank
 ) -> tuple[
@@ -403,17 +390,11 @@ def _assessors(
     return found, once, settled
 
 
-def _with_assessors(
-    ratings: dict[str, dict[str, dict[str, float]]], assessors: Mapping[tuple[str, str], Mapping[str, float]]
-) -> dict[str, dict[str, dict[str, float]]]:
-    for (doc_id, item_id), grades in assessors.items():
-        for assessor, grade in grades.items():
-            ratings.setdefault(doc_id, {}).setdefault(f"{HUMAN}{assessor}", {})[item_id] = grade
-    return ratings
-
-
 def _ratings(
-    passages: Iterable[GradedPassage], prompts: Mapping[GradeSetKey, str], scale: Scale
+    passages: Iterable[GradedPassage],
+    prompts: Mapping[GradeSetKey, str],
+    scale: Scale,
+    assessors: Mapping[tuple[str, str], Mapping[str, float]],
 ) -> dict[str, dict[str, dict[str, float]]]:
     found: dict[str, dict[str, dict[str, float]]] = {}
     for passage in passages:
@@ -424,6 +405,9 @@ def _ratings(
             grader = grader_name(entry.llm, prompts[grade_set_key(entry)])
             of_passage = found.setdefault(passage.doc_id, {})
             of_passage[grader] = {**of_passage.get(grader, {}), **grade_of_items(entry)}
+    for (doc_id, item_id), given in assessors.items():
+        for assessor, grade in given.items():
+            found.setdefault(doc_id, {}).setdefault(f"{HUMAN}{assessor}", {})[item_id] = grade
     return found
 
 

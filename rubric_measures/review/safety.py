@@ -8,11 +8,10 @@ import ipaddress
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 
 from rubric_measures.base.errors import InputError
 
-__all__ = ["ANY_ADDRESS", "HEADERS", "Access", "check_bind", "cookies_of", "host_name", "is_loopback", "new_session"]
+__all__ = ["ANY_ADDRESS", "HEADERS", "Access", "check_bind", "host_name", "is_loopback", "new_session"]
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -74,16 +73,6 @@ def host_name(header: str) -> str:
 def new_session() -> str:
     """A random session id."""
     return secrets.token_urlsafe(24)
-
-
-def cookies_of(header: str) -> dict[str, str]:
-    """The cookies of a Cookie header; none where it cannot be read."""
-    jar: SimpleCookie = SimpleCookie()
-    try:
-        jar.load(header)
-    except CookieError:
-        return {}
-    return {name: morsel.value for name, morsel in jar.items()}
 
 
 @dataclass(frozen=True)

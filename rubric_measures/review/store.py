@@ -125,13 +125,12 @@ class ReviewStore:
             except BaseException as error:
                 if writes and self._connection.in_transaction:
                     self._connection.execute("rollback")
-                if isinstance(error, sqlite3.Error):
-                    raise self._state_error(error) from None
-                raise
-
-    def _state_error(self, error: sqlite3.Error) -> StateError:
-        why = "another program keeps it locked" if _is_locked(error) else f"cannot be used now ({error})"
-        return StateError(f"{self.path}: {why}; try again in a moment")
+                if not isinstance(error, sqlite3.Error):
+                    raise
+                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                is_locked = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                why = "another program keeps it locked" if is_locked else f"cannot be used now ({error})"
+                raise StateError(f"{self.path}: {why}; try again in a moment") from None
 
     def secret(self) -> str:
         """A random text that stays the same for this file, so forms outlive a restart of the server."""
@@ -376,8 +375,3 @@ def _check_versions(snapshot: Snapshot, kind: str, expected: Mapping[str, int]) 
     ]
     if stale:
         raise ConflictError(stale)
-
-
-def _is_locked(error: sqlite3.Error) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
