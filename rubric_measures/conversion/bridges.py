@@ -52,9 +52,9 @@ from rubric_measures.grades.loading import collect_grades, select_queries
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.records.cited_answers import cited_answers, sentence_items
+from rubric_measures.records.distributions import reasons_of
 from rubric_measures.records.models import DirectGrade, QueryPassages, items_of_set, made_by_set
 from rubric_measures.records.rankings import runs_of_records
-from rubric_measures.records.reasons import reasons_of
 
 __all__ = ["BRIDGES", "Options", "bridged", "losses", "targets_of"]
 

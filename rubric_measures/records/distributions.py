@@ -1,6 +1,7 @@
-"""Distributions over grades, as records keep them (label probabilities, replicates), and the grade that one gives.
+"""What records keep about the making of single grades: distributions over grades, replicates, the model's reasons.
 
-A grade set has them under `details`: item -> `distribution` (grade -> probability) or `replicates` ([grade, reply], …).
+A grade set has them under `details`: item -> `distribution` (grade -> probability), `replicates` ([grade, reply], …),
+`reason`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import LARGEST_SCORE, as_number
 from rubric_measures.records.models import DirectGrade, ItemGradeSet
 
-__all__ = ["GRADE_CHOICES", "GradeChoice", "confidence_of", "details_of", "distributions_of", "grade_by"]
+__all__ = ["GRADE_CHOICES", "GradeChoice", "confidence_of", "details_of", "distributions_of", "grade_by", "reasons_of"]
 
 GradeChoice = Literal["expected", "mode", "median"]
 GRADE_CHOICES: tuple[GradeChoice, ...] = ("expected", "mode", "median")
@@ -26,6 +27,17 @@ def details_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Mapping[str, A
     """What a grade set says about the making of single grades, by item; the item of a direct label is "0"."""
     found = (entry.model_extra or {}).get("details")
     return found if isinstance(found, Mapping) else {}
+
+
+def reasons_of(entry: ItemGradeSet | DirectGrade) -> dict[str, str]:
+    """Item -> the model's reason, of the items that have one; those of several draws are joined, a line each."""
+    found = {}
+    for item_id, details in details_of(entry).items():
+        said = details.get("reason")
+        drawn = said if isinstance(said, list) else [said]
+        if text := "\n".join(one for one in drawn if isinstance(one, str) and one):
+            found[item_id] = text
+    return found
 
 
 def distributions_of(entry: ItemGradeSet | DirectGrade) -> dict[str, Distribution]:

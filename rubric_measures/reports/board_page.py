@@ -133,7 +133,11 @@ def _scores(report: _Report, level: float) -> Iterator[str]:
     yield "<h2>Leaderboard</h2>"
     for place, name in enumerate(board.measures):
         plot = dots.dot_plot(
-            board, name, board_order(report, name), {run: intervals[run][name] for run in report.runs}, level
+            board,
+            name,
+            [run for run in board.ranking(name) if run in report.runs],
+            {run: intervals[run][name] for run in report.runs},
+            level,
         )
         yield plot if place == 0 else fold(text(name), plot)
     heads = "".join(f'<th class="number">{text(name)}</th>' for name in board.measures)
@@ -148,11 +152,6 @@ def _scores(report: _Report, level: float) -> Iterator[str]:
     inside = f"<table><thead><tr><th>run</th>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     table = f'<div class="scroll" tabindex="0">{inside}</div>'
     yield fold(f"All scores, with {level:.0%} intervals", table)
-
-
-def board_order(report: _Report, measure: str) -> list[str]:
-    """The runs, best first by a measure."""
-    return [run for run in report.board.ranking(measure) if run in set(report.runs)]
 
 
 # What to look at.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.base.pages import text, words
 from rubric_measures.leaderboards.board import Leaderboard
 
@@ -46,15 +45,10 @@ def dot_plot(
     Args:
         board: the scores.
         measure: the measure.
-        runs: the rows, best first.
+        runs: the rows, best first; one at least.
         intervals: run -> ends of the interval of its mean, where it has one.
         level: the nominal coverage of intervals.
-
-    Raises:
-        InputError: there is no run.
     """
-    if not runs:
-        raise InputError("there are no runs to show")
     values = {run: [one for one in board.values[run][measure].values() if one is not None] for run in runs}
     ends = [end for pair in intervals.values() if pair for end in pair]
     every = [*ends, *(value for of_run in values.values() for value in of_run)]
@@ -78,7 +72,10 @@ def dot_plot(
                 dots += (
                     f'<circle class="query" cx="{at}" cy="{50 + (number // 2) * (9 if number % 2 else -9)}%" r="2.5"/>'
                 )
-        bar = "" if interval is None else _bar(place(interval[0]), place(interval[1]))
+        bar = ""
+        if interval is not None:
+            low_end, high_end = map(place, interval)
+            bar = f'<line class="interval" x1="{low_end}" x2="{high_end}" y1="50%" y2="50%"/>'
         dot = "" if mean is None else f'<circle class="mean" cx="{place(mean)}" cy="50%" r="5.5"/>'
         said = _said(run, measure, mean, interval, level)
         shown = "–" if mean is None else f"{mean:.3f}"
@@ -96,10 +93,6 @@ def dot_plot(
         f'<div class="dots">{"".join(rows)}<div><svg class="axis" aria-hidden="true">{numbers}</svg></div></div>'
         f'<p class="note">{text(caption)}; grey: single queries.</p>'
     )
-
-
-def _bar(low: str, high: str) -> str:
-    return f'<line class="interval" x1="{low}" x2="{high}" y1="50%" y2="50%"/>'
 
 
 def _said(run: str, measure: str, mean: float | None, interval: tuple[float, float] | None, level: float) -> str:

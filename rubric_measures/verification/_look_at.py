@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from rubric_measures.verification._query_pages import QueryPlaces
 from rubric_measures.verification.analyses import (
@@ -34,31 +33,24 @@ _LISTED = 20
 _CORRELATIONS = ("r_judgment", "r_leaderboard")
 
 
-class _Listed(NamedTuple):
-    """One row of a list: what comes first has the highest key; the number tells equal ones apart."""
-
-    key: tuple[float, ...]
-    number: int
-    markup: str
-
-
 class _Worst:
     """The worst of what is found, and how much there is."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._heap: list[_Listed] = []
+        # What comes first has the highest key; the number tells equal ones apart.
+        self._heap: list[tuple[tuple[float, ...], int, str]] = []
 
     def add(self, key: tuple[float, ...], markup: str) -> None:
         self.count += 1
-        found = _Listed(key, -self.count, markup)
+        found = (key, -self.count, markup)
         if len(self._heap) < _LISTED:
             heapq.heappush(self._heap, found)
         else:
             heapq.heappushpop(self._heap, found)
 
     def rows(self) -> list[str]:
-        return [found.markup for found in sorted(self._heap, reverse=True)]
+        return [markup for *_, markup in sorted(self._heap, reverse=True)]
 
 
 class LookAt:

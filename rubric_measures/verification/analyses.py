@@ -12,9 +12,8 @@ from typing import NamedTuple
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.scales import ANY_LEVEL, Scale, covering_level
 from rubric_measures.grades.grade_sets import GradeSetSelector
-from rubric_measures.records.distributions import confidence_of, distributions_of
+from rubric_measures.records.distributions import confidence_of, distributions_of, reasons_of
 from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet
-from rubric_measures.records.reasons import reasons_of
 from rubric_measures.records.streaming import PassageGroup
 
 __all__ = [

@@ -283,8 +283,6 @@ def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> Bank
     Source: Spearman (1910) and Brown (1910); the bootstrap over both as in Owen and Eckles, Bootstrapping data arrays
     of arbitrary order (2012), items nested in queries.
     """
-    if rounds < 1:
-        raise InputError(f"bank stability needs at least one round, not {rounds}")
     generator = seeded(seed)
     full = mean_scores(coverage.table())
     names = list(coverage.items)
@@ -301,14 +299,14 @@ def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> Bank
             for side, part in zip(sides, (order[:middle], order[middle:]), strict=True):
                 side.append(coverage.query_scores(name, part))
         first, second = (mean_scores(np.array(side)) for side in sides)
-        _append(halves, _correlation(first, second, "kendall"))
-        _append(alike, _correlation(first, second, "pearson"))
+        _append(halves, first, second, "kendall")
+        _append(alike, first, second, "pearson")
         drawn = [
             coverage.query_scores(name, generator.integers(sizes[name], size=sizes[name]))
             for name in (names[place] for place in generator.integers(len(names), size=len(names)))
         ]
         again = mean_scores(np.array(drawn))
-        _append(taus, _correlation(full, again, "kendall"))
+        _append(taus, full, again, "kendall")
         if not np.isnan(again).all():
             stays.append(float(np.nanargmax(full) in np.flatnonzero(again == np.nanmax(again))))
     r = float(np.mean(alike)) if alike else None
@@ -322,14 +320,12 @@ def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> Bank
     )
 
 
-def _append(values: list[float], value: float | None) -> None:
+def _append(values: list[float], x: FloatArray, y: FloatArray, name: str) -> None:
+    """Adds the correlation of two columns of scores, where it is defined."""
+    both = ~np.isnan(x) & ~np.isnan(y)
+    value = correlate(x[both], y[both], name, test=False).value
     if value is not None:
         values.append(value)
-
-
-def _correlation(x: FloatArray, y: FloatArray, name: str) -> float | None:
-    both = ~np.isnan(x) & ~np.isnan(y)
-    return correlate(x[both], y[both], name, test=False).value
 
 
 class Settled(NamedTuple):

@@ -46,14 +46,11 @@ class BankCounter:
 
     def watch(self, queries: Iterable[RecordQuery]) -> Iterator[RecordQuery]:
         """Passes the queries on."""
-        for query in self._counted(queries):
+        counted = self._alone.watch(queries)
+        for query in counted if self._teams is None else self._teams.watch(counted):
             self.pairs += redundant_pairs(query, self.min_rating)
             yield query
             del query
-
-    def _counted(self, queries: Iterable[RecordQuery]) -> Iterable[RecordQuery]:
-        alone = self._alone.watch(queries)
-        return alone if self._teams is None else self._teams.watch(alone)
 
     def reusability(self) -> list[Reusability]:
         """Each run left out; and each team, where there are groups."""

@@ -259,12 +259,7 @@ def bank_stability(coverage: RunCoverage, rounds: int = 50, seed: int = 0) -> li
         coverage: what the runs cover.
         rounds: samples a size, at least 1.
         seed: of the samples.
-
-    Raises:
-        InputError: fewer than one round.
     """
-    if rounds < 1:
-        raise InputError(f"bank stability needs at least one round, not {rounds}")
     full = mean_scores(coverage.table())
     largest = max((len(items) for items in coverage.items.values()), default=0)
     sizes = sorted({max(1, round(largest * step / 20)) for step in range(1, 21)}) if largest else []

@@ -18,7 +18,6 @@ from rubric_measures.verification.anchored import machine_graded
 from rubric_measures.verification.sections import PlotPoint, Section, line_plot
 
 __all__ = [
-    "BINS",
     "CalibrationBin",
     "calibration_bins",
     "calibration_section",
@@ -26,7 +25,7 @@ __all__ = [
     "wilson_interval",
 ]
 
-BINS = 10
+_BINS = 10
 _Z = 1.959963984540054  # of 95 %
 
 
@@ -86,18 +85,17 @@ def checked_pairs(
                 yield confidence_of(sure[item_id]), grade_by(sure[item_id], "mode") == theirs[item_id]
 
 
-def calibration_bins(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> list[CalibrationBin]:
-    """Confidence against agreement, by ranges of confidence of one width; empty ranges are left out.
+def calibration_bins(pairs: Iterable[tuple[float, bool]]) -> list[CalibrationBin]:
+    """Confidence against agreement, by ten ranges of confidence of one width; empty ranges are left out.
 
     Args:
         pairs: (confidence, whether assessors agree).
-        bins: how many ranges, 1 or more.
 
     Source: Guo et al., ICML 2017; the interval is Wilson's (JASA 1927).
     """
     sums: dict[int, list[float]] = {}
     for confidence, agrees in pairs:
-        of_bin = sums.setdefault(max(math.ceil(round(confidence * bins, 9)) - 1, 0), [0, 0.0, 0])
+        of_bin = sums.setdefault(max(math.ceil(round(confidence * _BINS, 9)) - 1, 0), [0, 0.0, 0])
         of_bin[0] += 1
         of_bin[1] += confidence
         of_bin[2] += agrees
@@ -105,7 +103,7 @@ def calibration_bins(pairs: Iterable[tuple[float, bool]], bins: int = BINS) -> l
     for place, (count, total, hits) in sorted(sums.items()):
         share = hits / count
         least, most = wilson_interval(hits, count)
-        found.append(CalibrationBin(place / bins, (place + 1) / bins, int(count), total / count, share, least, most))
+        found.append(CalibrationBin(place / _BINS, (place + 1) / _BINS, int(count), total / count, share, least, most))
     return found
 
 

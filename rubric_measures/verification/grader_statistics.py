@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rubric_measures.base.scales import Scale
 from rubric_measures.grades.grade_sets import GradeFilter, grades_of_set, scale_of_set
 from rubric_measures.meta_evaluation.kappa import kappa_of_confusion
+from rubric_measures.records.distributions import details_of
 from rubric_measures.records.models import DirectGrade, GradedPassage, GradeSetKey, ItemGradeSet, grade_set_key
 from rubric_measures.records.streaming import PassageGroup, PassageStream
 
@@ -216,9 +217,8 @@ def _count(of_grader: GraderStatistics, grades: Mapping[str, float], status: Map
 def _count_replicates(
     entry: ItemGradeSet | DirectGrade, grades: Mapping[str, float], of_grader: GraderStatistics
 ) -> None:
-    details: Any = (entry.model_extra or {}).get("details")
-    for item_id, of_item in details.items() if isinstance(details, dict) else ():
-        drawn = of_item.get("replicates") if isinstance(of_item, dict) else None
+    for item_id, of_item in details_of(entry).items():
+        drawn = of_item.get("replicates")
         if drawn and item_id in grades:
             of_grader.replicated += 1
             of_grader.flips += sum(one[0] != grades[item_id] for one in drawn) / len(drawn)

@@ -110,7 +110,7 @@ def write_html(
         for count, part in enumerate(parts):
             if isinstance(part, Section):
                 look.add_section(part)
-                place = pages.add_all(_section_blocks(part, f"t{count}"), f"t{count}")
+                place, *_ = [pages.add(block, f"t{count}") for block in _section_blocks(part, f"t{count}")]
                 contents.append((_NAMES.get(part.kind, readable(part.kind)), place, len(part.rows)))
             else:
                 pages.heading = f"<h2>{page_text(part.text or part.query_id)}, continued</h2>\n"
@@ -156,11 +156,6 @@ class _Pages:
         self._blocks.append(block)
         self._size += size
         return Link(len(self._written) + 1, anchor)
-
-    def add_all(self, blocks: Iterable[str], anchor: str) -> Link:
-        """The same of several; the place of the first one."""
-        places = [self.add(block, anchor) for block in blocks]
-        return places[0]
 
     def finish(self, first: str) -> list[str]:
         """Writes what is left, and the first page, whose content is given."""

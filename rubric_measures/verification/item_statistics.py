@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from rubric_measures.base.entities import RubricItem
-from rubric_measures.base.errors import InputError
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.verification.bank_stability import (
@@ -265,23 +264,18 @@ def _flips(before: FloatArray, after: FloatArray) -> int:
 
 
 _WORD = re.compile(r"\w+")
+_LEAST_OVERLAP = 0.7
 
 
-def duplicate_items(banks: Iterable[Sequence[RubricItem]], min_overlap: float = 0.7) -> list[DuplicateItems]:
+def duplicate_items(banks: Iterable[Sequence[RubricItem]]) -> list[DuplicateItems]:
     """Pairs of items of one query that are the same after normalisation, or share most tokens; most alike first.
 
-    Normalised is NFKC, case-folded, words only. overlap = |A ∩ B| / |A ∪ B| over the sets of words. Items without
-    text (no bank was given) cannot be compared: they are left out, and counted in a note.
+    Normalised is NFKC, case-folded, words only. overlap = |A ∩ B| / |A ∪ B| over the sets of words, 0.7 or more. Items
+    without text (no bank was given) cannot be compared: they are left out, and counted in a note.
 
     Args:
         banks: the items of each query.
-        min_overlap: the least overlap, above 0 and at most 1.
-
-    Raises:
-        InputError: the overlap is out of range.
     """
-    if not 0 < min_overlap <= 1:
-        raise InputError(f"the least overlap of near-duplicates lies above 0 and at most at 1, not at {min_overlap}")
     found: list[DuplicateItems] = []
     silent = 0
     for items in banks:
@@ -291,7 +285,7 @@ def duplicate_items(banks: Iterable[Sequence[RubricItem]], min_overlap: float = 
         for place, (first, first_words, first_set) in enumerate(spoken):
             for second, second_words, second_set in spoken[place + 1 :]:
                 overlap = len(first_set & second_set) / len(first_set | second_set)
-                if overlap >= min_overlap:
+                if overlap >= _LEAST_OVERLAP:
                     found.append(DuplicateItems(first.query_id, first, second, overlap, first_words == second_words))
     if silent:
         logging.getLogger("rubric_measures").warning(

@@ -11,17 +11,23 @@ from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import covering_level
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
+from rubric_measures.grades.loading import RecordQuery, select_query
+from rubric_measures.grades.notes import note_left_out, note_without_items
 from rubric_measures.records.cited_answers import cited_answer
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 from rubric_measures.verification.analyses import CheckedQuery, check_records, is_graded, level_of
-from rubric_measures.verification.bank_sections import BankCounter
+from rubric_measures.verification.bank_sections import BankCounter, bank_sections
+from rubric_measures.verification.bank_stability import bank_stability, ranked_by_files
 from rubric_measures.verification.grader_statistics import GraderCounter, GraderReport
 from rubric_measures.verification.item_statistics import ItemReport, item_report
 from rubric_measures.verification.sections import (
     Section,
     bad_item_section,
+    grader_sections,
     grading_sections,
     grid_section,
+    item_sections,
+    stability_section,
     uncovered_section,
 )
 
@@ -237,9 +243,6 @@ def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSett
 
 def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
     """Statistics of items and of graders, from one reading of the records."""
-    from rubric_measures.verification.bank_sections import bank_sections
-    from rubric_measures.verification.sections import grader_sections
-
     counted = BankCounter(settings.min_rating, settings.groups) if BANK in settings.reports else None
 
     def gathered(groups: Iterator[PassageGroup]) -> tuple[ItemReport | None, GraderReport | None]:
@@ -270,12 +273,8 @@ def _item_report(
     groups: Iterator[PassageGroup],
     bank: TestBank | None,
     settings: ReportSettings,
-    counted: BankCounter | None = None,
+    counted: BankCounter | None,
 ) -> ItemReport:
-    from rubric_measures.grades.loading import RecordQuery, select_query
-    from rubric_measures.grades.notes import note_left_out, note_without_items
-    from rubric_measures.verification.bank_stability import ranked_by_files
-
     selector = GradeSetSelector(settings.wanted, source.name)
     queries: Iterator[RecordQuery] = (select_query(group, selector, bank) for group in groups)
     if settings.run:
@@ -296,28 +295,20 @@ def _item_report(
     selector.note_counts()
     # What queries that the user left out lack is nothing to say.
     in_bank = {} if bank is None or settings.queries else bank.items
-    _note_without_passages(in_bank, report.queries, source.name)
-    note_without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)})
-    return report
-
-
-def _note_without_passages(in_bank: Mapping[str, Sequence[object]], queries: Iterable[str], source: str) -> None:
-    """Says which queries of the bank have no statistics, because they have no passages."""
-    silent = {query_id for query_id, items in in_bank.items() if items} - set(queries)
+    silent = {query_id for query_id, items in in_bank.items() if items} - set(report.queries)
     if silent:
         logging.getLogger("rubric_measures").warning(
             "%d queries of the bank have no passages in %s, so their %d items are in no statistics (such as %s)",
             len(silent),
-            source,
+            source.name,
             sum(len(in_bank[query_id]) for query_id in silent),
             min(silent),
         )
+    note_without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)})
+    return report
 
 
 def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Section]:
-    from rubric_measures.verification.bank_stability import bank_stability
-    from rubric_measures.verification.sections import item_sections, stability_section
-
     yield from item_sections(report, settings.min_judgment)
     points = bank_stability(report.coverage, seed=settings.seed)
     yield stability_section(report.coverage, points)

@@ -128,9 +128,6 @@ class ReusabilityCounter:
             yield query
             del query
 
-    def _team(self, run_id: str) -> str:
-        return run_id if self._groups is None else self._groups.get(run_id, run_id)
-
     def _add(self, query: RecordQuery) -> None:
         if not query.rankings or not query.grades.items:
             return
@@ -138,7 +135,7 @@ class ReusabilityCounter:
         tops = {run_id: list(ranking[: self._cutoff]) for run_id, ranking in query.rankings.items()}
         brought: dict[str, set[str]] = {}
         for run_id, top in tops.items():
-            self._teams[run_id] = self._team(run_id)
+            self._teams[run_id] = run_id if self._groups is None else self._groups.get(run_id, run_id)
             for doc_id in top:
                 brought.setdefault(doc_id, set()).add(self._teams[run_id])
         full = {run_id: _union(covering, top) for run_id, top in tops.items()}

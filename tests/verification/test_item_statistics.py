@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
@@ -135,12 +134,11 @@ def test_the_full_bank_agrees_with_itself_and_samples_repeat(tmp_path: Path) -> 
     # With one item a query, a sample that keeps neither a nor c ties the runs: said, not counted as 0.
     assert 0 < points[0].undefined < 20
     assert bank_stability(item_report(queries[::-1]).coverage, rounds=20, seed=7) == points
-    with pytest.raises(InputError, match="one round"):
-        bank_stability(coverage, rounds=0)
 
 
 def test_near_duplicates(tmp_path: Path) -> None:
-    texts = {"a": "What is a leap year?", "b": "What is a LEAP  year", "c": "What is a leap month?", "d": "Who was it?"}
+    texts = {"a": "What is a leap year?", "b": "What is a LEAP  year", "c": "What is a leap year now?"}
+    texts |= {"d": "Who was it?", "e": "What is a leap month?"}
     bank = [
         {
             "query_id": "q1",
@@ -154,16 +152,14 @@ def test_near_duplicates(tmp_path: Path) -> None:
         tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [grade_set(dict.fromkeys(("q1/a", "q1/b"), 1))])]]]
     )
     queries = list(read_records(graded, load_bank(write_lines(tmp_path / "bank.jsonl", bank))))
-    # {what is a leap year} and {what is a leap month}: 4 of 6 words.
-    found = duplicate_items([query.grades.items for query in queries], 0.6)
+    # {what is a leap year} and {what is a leap year now}: 5 of 6 words; with {what is a leap month} it has 4 of 6.
+    found = duplicate_items([query.grades.items for query in queries])
     assert [(row.first.item_id, row.second.item_id, row.same_text, round(row.overlap, 4)) for row in found] == [
         ("q1/a", "q1/b", True, 1.0),
-        ("q1/a", "q1/c", False, 0.6667),
-        ("q1/b", "q1/c", False, 0.6667),
+        ("q1/a", "q1/c", False, 0.8333),
+        ("q1/b", "q1/c", False, 0.8333),
     ]
-    assert len(item_report(queries).duplicates) == 1
-    with pytest.raises(InputError, match="overlap"):
-        duplicate_items([], 0.0)
+    assert item_report(queries).duplicates == found
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
