@@ -255,7 +255,7 @@ def post_note(review: Review, asked: Asked) -> ScreenAnswer:
 def _is_of_table(review: Review, asked: Asked) -> bool:
     """Whether the newest action of an assessor is of the table that the form names."""
     found = last_action(review.store.events(), review.store.snapshot(), asked.assessor)
-    return found is not None and found.event.payload.get("table") == asked.get("table")
+    return found is not None and found[0].payload.get("table") == asked.get("table")
 
 
 def post_undo(review: Review, asked: Asked) -> ScreenAnswer:

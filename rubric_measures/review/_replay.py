@@ -142,13 +142,6 @@ def _first(before: AssessorGrade | None, grade: float | None, blind: bool) -> tu
     return grade, blind and before.blind and before.final is None
 
 
-class Undoable(NamedTuple):
-    """An action, and who keeps it from being taken back: the last assessor who changed the same; empty if nobody."""
-
-    event: Event
-    held_by: str
-
-
 class Undone(NamedTuple):
     """The action that was taken back, and the event that takes it back."""
 
@@ -156,15 +149,16 @@ class Undone(NamedTuple):
     undo: Event
 
 
-def last_action(events: Sequence[Event], snapshot: Snapshot, assessor: str) -> Undoable | None:
-    """The newest thing that an assessor did and did not take back; whoever changed the same item later holds it."""
+def last_action(events: Sequence[Event], snapshot: Snapshot, assessor: str) -> tuple[Event, str] | None:
+    """The newest thing that an assessor did and did not take back, and who holds it: the last one who changed the same
+    item since; empty if nobody."""
     later: dict[str, str] = {}
     for event in reversed(events):
         if event.kind in ("undo", "look") or event.event_id in snapshot.undone:
             continue
         touched = _touched(event)
         if event.assessor == assessor:
-            return Undoable(event, next((later[one] for one in sorted(touched) if one in later), ""))
+            return event, next((later[one] for one in sorted(touched) if one in later), "")
         for one in touched:
             later.setdefault(one, event.assessor)
     return None

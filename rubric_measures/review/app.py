@@ -32,7 +32,6 @@ _SESSION, _PASS, _ASSESSOR = "review_session", "review_pass", "review_person"
 class _Visit:
     """One request, as far as safety is concerned."""
 
-    method: str
     path: str
     session: str
     is_new: bool
@@ -111,9 +110,7 @@ def _visit(request: Any, access: Access, default_assessor: str) -> _Visit | tupl
         return "Open the address with the token that the server printed when it was started.", 403
     session = cookies.get(_SESSION, "")
     assessor = unquote(cookies.get(_ASSESSOR, "")) or default_assessor
-    return _Visit(
-        request.method, request.url.path, session or new_session(), not session, bool(access.token and shown), assessor
-    )
+    return _Visit(request.url.path, session or new_session(), not session, bool(access.token and shown), assessor)
 
 
 async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:

@@ -42,8 +42,6 @@ _NAMES = {
     (0, 5): ("not at all", "barely", "partly", "fairly", "well", "completely"),
     (0, 1): ("no", "yes"),
 }
-# The grades that records can hold.
-_HELD = range(HELD[0], HELD[1] + 1)
 
 
 @dataclass(frozen=True)
@@ -270,7 +268,7 @@ def load_material(
         raise InputError(f"{name}: holds no grades of items of the bank that pass the filter")
     found = next(iter(selector.found), None)
     scale = known_scale(selector.scale) if found else SELF_RATING
-    if not {scale.lowest, scale.highest} <= set(_HELD):
+    if scale.lowest < HELD[0] or scale.highest > HELD[1]:
         raise InputError(
             f"{name}: records hold grades {HELD[0]} to {HELD[1]}, and the scale is {scale}", settings=("scale",)
         )

@@ -266,27 +266,17 @@ class ReviewStore:
         """Keeps that an assessor saw which way others' grades went: what they say of these later is not blind."""
         return self._write(assessor, "look", lambda _: {"cells": [list(cell) for cell in cells]})
 
-    def edit(self, assessor: str, kind: str, payload: Mapping[str, Any], expected: Mapping[str, int]) -> Event:
-        """Keeps an edit of the bank, unless somebody changed one of the items after the editor saw it.
+    def edit_all(self, assessor: str, edits: Sequence[Edit]) -> list[Event]:
+        """Keeps edits of the bank, all or none: none where somebody changed one of the items after the editor saw it.
 
         Args:
             assessor: who.
-            kind: `item_add`, `item_edit`, `item_retire`, `item_split` or `item_merge`.
-            payload: what, by kind; see `_bank_edits`.
-            expected: key -> the version that the editor saw, of every item that the edit touches.
-
-        Raises:
-            ConflictError: an item has another version by now; nothing was kept.
-            InputError: the edit makes no sense (no text, a text twice, no such item).
-        """
-        return self.edit_all(assessor, [(kind, payload, expected)])[0]
-
-    def edit_all(self, assessor: str, edits: Sequence[Edit]) -> list[Event]:
-        """Keeps edits of the bank, all or none; see `edit`.
+            edits: (kind, payload, expected) each: `item_add`, `item_edit`, `item_retire`, `item_split` or `item_merge`;
+                what, by kind, see `_bank_edits`; key -> the version that the editor saw, of every item that it touches.
 
         Raises:
             ConflictError: an item has another version by now.
-            InputError: one of the edits makes no sense.
+            InputError: one of the edits makes no sense (no text, a text twice, no such item).
         """
         with self._mine(writes=True):
             snapshot, number, made = self.snapshot(), self._last_id(), list[Event]()
@@ -313,11 +303,12 @@ class ReviewStore:
             found = last_action(self._events, snapshot, assessor)
             if found is None:
                 return None
-            payload = {"event": found.event.event_id}
-            held = f"{found.held_by} changed the same item later" if found.held_by else ""
+            event, held_by = found
+            payload = {"event": event.event_id}
+            held = f"{held_by} changed the same item later" if held_by else ""
             if problem := held or self._problem(assessor, payload):
                 raise InputError(f"it cannot be taken back: {problem}")
-            done.append(found.event)
+            done.append(event)
             return payload
 
         undo = self._write(assessor, "undo", check)

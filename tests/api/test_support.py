@@ -195,7 +195,7 @@ def test_assessors_correct_pairs_of_several_queries(tmp_path: Path, docs: str) -
         # A third of the words, and so 1, is what the grader said.
         store.grade("ada", cell, 2, review.material.grade(cell).grade)
         store.decide("ada", cell, "override", 2, "It is so.")
-        store.edit("ada", "item_edit", {"key": "t2 one/0", "importance": "vital"}, {"t2 one/0": 0})
+        store.edit_all("ada", [("item_edit", {"key": "t2 one/0", "importance": "vital"}, {"t2 one/0": 0})])
         [precision, recall] = impact_of(Scores(review.material, review.measures), store.snapshot())
         assert (precision.measure, precision.items_after, precision.without_items) == ("SupportPrecision", 6, 0)
         [row] = precision.rows

@@ -272,7 +272,7 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
         assert (impact.grades_changed, impact.changed_before) == (4, 3)
         # What counted before is what the records' assessors said: 4 by Bob, 4 by three; Ada's 4 is the grader's, too.
         assert changed_cells(material, store.snapshot()) == [(cells[0], 4, 0), (cells[1], 4, 1), (cells[2], 4, 1)]
-        store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
+        store.edit_all("ada", [("item_retire", {"key": "q1/d"}, {"q1/d": 0})])
         (impact,) = impact_of(scores, store.snapshot())
         graded, bank = map(Path, export_review(store, material, str(bank), tmp_path / "last").paths[:2])
         assert sides(impact)[1] == scores_of(graded, bank)
@@ -352,7 +352,7 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
     measures = [RubricCover(rel=4) @ 20, RubricQrels(measure="nDCG@10")]
     try:
         for key in ("q2/a", "q3/a"):
-            store.edit("ada", "item_retire", {"key": key}, {key: 0})
+            store.edit_all("ada", [("item_retire", {"key": key}, {key: 0})])
         impacts = impact_of(Scores(material, measures), store.snapshot())
         open_counts = store.snapshot()
         made = export_review(store, material, str(bank), tmp_path / "out").paths
@@ -444,9 +444,9 @@ def test_grades_of_another_state_of_an_item_do_not_outrank_the_graders(
         return given
 
     def edit(item_id: str, **said: object) -> Callable[[ReviewStore], object]:
-        return lambda store: store.edit(
-            "ada", "item_edit", {"key": item_id, **said}, {item_id: store.snapshot().items[item_id].version}
-        )
+        return lambda store: store.edit_all(
+            "ada", [("item_edit", {"key": item_id, **said}, {item_id: store.snapshot().items[item_id].version})]
+        )[0]
 
     # Ada grades a, b and c; the gold answers of a change then, and the words of b, which mean the same.
     grades = [grade(f"q1/{name}", 5) for name in "abc"]

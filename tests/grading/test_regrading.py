@@ -73,7 +73,7 @@ def edited(graded: Path, *edits: tuple[str, dict[str, Any]], grade: tuple[CellKe
         for kind, payload in edits:
             states = store.snapshot().items
             keys = [*payload.get("keys", ()), *([payload["key"]] if "key" in payload else ())]
-            store.edit("ada", kind, payload, {key: states[key].version for key in keys})
+            store.edit_all("ada", [(kind, payload, {key: states[key].version for key in keys})])
         export_review(store, material, str(bank), folder)
     finally:
         store.close()

@@ -165,7 +165,7 @@ def test_a_table_shows_its_differences_before_they_are_taken(tmp_path: Path) -> 
     digest = re.search(r'name="seen" value="(\w+)"', seen)
     assert digest is not None
     # Somebody edits what it changes: nothing is taken, and the differences are shown as they are now.
-    review.store.edit("bob", "item_edit", {"key": "q1/a", "weight": 3}, {"q1/a": 0})
+    review.store.edit_all("bob", [("item_edit", {"key": "q1/a", "weight": 3}, {"q1/a": 0})])
     again = table_of(review, text, seen=digest.group(1)).content
     assert "Nothing was taken" in again and review.store.snapshot().last_id == 1
     digest = re.search(r'name="seen" value="(\w+)"', again)

@@ -99,7 +99,9 @@ def act(store: ReviewStore, material: Material, chance: random.Random) -> None:
     elif what == "add":
         # Words that some item had once.
         item = chance.choice(list(snapshot.items.values())).history[0].item
-        store.edit(assessor, "item_add", {"query_id": item.query_id, "text": item.text, "importance": "okay"}, {})
+        store.edit_all(
+            assessor, [("item_add", {"query_id": item.query_id, "text": item.text, "importance": "okay"}, {})]
+        )
     elif state is not None:
         text = state.item.text
         payload: dict[str, Any] = {
@@ -111,7 +113,7 @@ def act(store: ReviewStore, material: Material, chance: random.Random) -> None:
             "split": {"texts": [text, f"part {chance.randint(0, 9)}"]},
         }[what]
         kind = f"item_{what if what in ('retire', 'split') else 'edit'}"
-        store.edit(assessor, kind, {"key": state.key, **payload}, {state.key: state.version})
+        store.edit_all(assessor, [(kind, {"key": state.key, **payload}, {state.key: state.version})])
 
 
 def regrade(graded: Path, bank: Path, waiting: set[str], chance: random.Random) -> Path:

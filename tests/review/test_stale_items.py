@@ -74,15 +74,17 @@ def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) 
     # Assessors' grades move entries of the queue of disagreement; those of items that left stay out as well.
     store.grade("bob", CellKey("q1", "d1", "q1/a"), 2, 5)
     store.decide("bob", CellKey("q1", "d1", "q1/a"), "override", 2, "half")
-    store.edit("ada", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    store.edit_all("ada", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
     assert set(listed(review, order)) == {"q1/b", "q1/c", "q1/d"}
-    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})])
     assert set(listed(review, order)) == {"q1/c", "q1/d"}
-    store.edit("ada", "item_edit", {"key": "q1/c", "gold_answers": ["x"]}, {"q1/c": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/c", "gold_answers": ["x"]}, {"q1/c": 0})])
     assert set(listed(review, order)) == {"q1/d"}
-    store.edit("ada", "item_edit", {"key": "q1/d", "text": "What is d ?", "same_meaning": True}, {"q1/d": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/d", "text": "What is d ?", "same_meaning": True}, {"q1/d": 0})])
     assert set(listed(review, order)) == {"q1/d"}
-    store.edit("ada", "item_split", {"key": "q1/d", "texts": ["d1?", "d2?"]}, {"q1/d": store.events()[-1].event_id})
+    store.edit_all(
+        "ada", [("item_split", {"key": "q1/d", "texts": ["d1?", "d2?"]}, {"q1/d": store.events()[-1].event_id})]
+    )
     assert listed(review, order) == [] and "Nothing to check" in shown(review, "", order=order)
     # All comes back when it is taken back, or given back.
     for _ in range(5):
@@ -93,7 +95,7 @@ def test_items_that_count_no_more_leave_every_queue(review: Review, order: str) 
 def test_an_audit_sample_is_filled_up_from_the_items_that_count(review: Review) -> None:
     before = listed(review, "audit", 6)
     assert len(before) == 6
-    review.store.edit("ada", "item_merge", {"keys": ["q1/a", "q1/b"], "text": "both?"}, {"q1/a": 0, "q1/b": 0})
+    review.store.edit_all("ada", [("item_merge", {"keys": ["q1/a", "q1/b"], "text": "both?"}, {"q1/a": 0, "q1/b": 0})])
     # Six grades are left: two items on three passages.
     assert listed(review, "audit", 6) == ["q1/c"] * 3 + ["q1/d"] * 3
 
@@ -101,7 +103,7 @@ def test_an_audit_sample_is_filled_up_from_the_items_that_count(review: Review) 
 def test_screens_and_saved_pages_have_the_words_of_now(review: Review, tmp_path: Path) -> None:
     place = {"order": "query", "q": "q1", "d": "d1", "i": "q1/a"}
     edit = {"key": "q1/a", "text": "What is an A?", "same_meaning": True}
-    review.store.edit("bob", "item_edit", edit, {"q1/a": 0})
+    review.store.edit_all("bob", [("item_edit", edit, {"q1/a": 0})])
     command = ["review", review.material.path, "--bank", review.bank_path, "--order", "query"]
     assert main([*command, "--export-queue", str(tmp_path / "queue.html")]) == 0
     pages = [shown(review, "", order="query"), shown(review, "check", **place)]
@@ -118,7 +120,7 @@ def test_screens_and_saved_pages_have_the_words_of_now(review: Review, tmp_path:
     review.store.undo("ada")
     # Reworded to mean something else: the grades were given to the old words, which are shown with them.
     version = review.store.snapshot().items["q1/a"].version
-    review.store.edit("bob", "item_edit", {"key": "q1/a", "text": "What is not a?"}, {"q1/a": version})
+    review.store.edit_all("bob", [("item_edit", {"key": "q1/a", "text": "What is not a?"}, {"q1/a": version})])
     page = shown(review, "check", **place)
     assert "This item was reworded since" in page and "What is a?" in page and "What is not a?" not in page
     assert main([*command, "--export-queue", str(tmp_path / "queue.html")]) == 0
@@ -131,8 +133,8 @@ def test_an_import_says_how_many_grades_count_no_more(
     line = {"person": "zoe", "time": "2026-01-01T00:00:00+00:00", "query_id": "q1", "doc_id": "d1", "grade": 5}
     items = ["q1/a", "q1/b", "q1/c"]
     write_lines(tmp_path / "in.jsonl", [{**line, "item_id": item, "uid": item} for item in items])
-    review.store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
-    review.store.edit("bob", "item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})
+    review.store.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
+    review.store.edit_all("bob", [("item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})])
     assert import_grades(tmp_path / "in.jsonl", review.store, review.material) == (3, 3)
     (note,) = (record.getMessage() for record in caplog.records)
     assert note.startswith("2 grades of the file are of items that left the bank, or wait for grades anew")
@@ -151,8 +153,8 @@ def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: 
         return [note for note in made.notes if "do not count" in note]
 
     assert exported("before") == []
-    review.store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
-    review.store.edit("bob", "item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})
+    review.store.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
+    review.store.edit_all("bob", [("item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})])
     (note,) = exported("after")
     assert note.startswith("3 grades of the export are of items that left the bank, or wait for grades anew")
     # Grades of an earlier review, too: those of the first export, beside one given now.
@@ -160,6 +162,6 @@ def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: 
     with closing(ReviewStore(tmp_path / "second.sqlite", material.bank)) as store:
         store.grade("ada", CellKey("q1", "d1", "q1/a"), 5, 5, blind=False)
         store.grade("ada", CellKey("q1", "d3", "q1/a"), 5, 5)
-        store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+        store.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
         made = export_review(store, material, str(tmp_path / "before" / "bank.jsonl"), tmp_path / "third")
     assert [note.partition(" are ")[0] for note in made.notes] == ["3 grades of the export"]

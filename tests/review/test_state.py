@@ -164,27 +164,27 @@ def test_grades_outside_of_the_scale_and_hasty_decisions_are_refused(store: Revi
 
 
 def test_a_reworded_item_has_a_new_id_and_a_corrected_one_keeps_its_grades(store: ReviewStore) -> None:
-    store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?"}, {"q1/a": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/a", "text": "What is alpha?"}, {"q1/a": 0})])
     state = store.snapshot().items["q1/a"]
     assert state.item.item_id == make_item_id("q1", "What is alpha?") and state.regrade
-    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is b ?", "same_meaning": True}, {"q1/b": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/b", "text": "What is b ?", "same_meaning": True}, {"q1/b": 0})])
     state = store.snapshot().items["q1/b"]
     assert (state.item.item_id, state.item.text, state.regrade) == ("q1/b", "What is b ?", False)
-    store.edit("ada", "item_edit", {"key": "q1/c", "importance": "vital", "weight": 2.0}, {"q1/c": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/c", "importance": "vital", "weight": 2.0}, {"q1/c": 0})])
     state = store.snapshot().items["q1/c"]
     assert (state.item.importance, state.item.weight, state.regrade) == ("vital", 2.0, False)
-    store.edit("ada", "item_edit", {"key": "q1/d", "gold_answers": ["x"]}, {"q1/d": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/d", "gold_answers": ["x"]}, {"q1/d": 0})])
     state = store.snapshot().items["q1/d"]
     assert (state.item.item_id, state.item.gold_answers, state.regrade) == ("q1/d", ("x",), True)
     assert [version.assessor for version in state.history] == ["", "ada"]
 
 
 def test_split_and_merge_keep_place_and_properties(store: ReviewStore) -> None:
-    store.edit("ada", "item_split", {"key": "q1/a", "texts": ["one?", "two?"]}, {"q1/a": 0})
+    store.edit_all("ada", [("item_split", {"key": "q1/a", "texts": ["one?", "two?"]}, {"q1/a": 0})])
     assert texts(store) == ["one?", "two?", "What is b?", "What is c?", "What is d?"]
     assert [state.item.importance for state in live_items(store.snapshot(), "q1")][:2] == ["vital", "vital"]
     # okay and vital merged are vital; the new item stands where the last of them stood.
-    store.edit("bob", "item_merge", {"keys": ["q1/c", "q1/d"], "text": "c and d?"}, {"q1/c": 0, "q1/d": 0})
+    store.edit_all("bob", [("item_merge", {"keys": ["q1/c", "q1/d"], "text": "c and d?"}, {"q1/c": 0, "q1/d": 0})])
     assert texts(store) == ["one?", "two?", "What is b?", "c and d?"]
     assert live_items(store.snapshot(), "q1")[-1].item.importance == "vital"
     store.undo("bob")
@@ -194,16 +194,16 @@ def test_split_and_merge_keep_place_and_properties(store: ReviewStore) -> None:
 
 
 def test_a_stale_edit_changes_nothing_and_names_the_item(store: ReviewStore) -> None:
-    store.edit("ada", "item_edit", {"key": "q1/a", "text": "new?"}, {"q1/a": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/a", "text": "new?"}, {"q1/a": 0})])
     with pytest.raises(ConflictError) as caught:
-        store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+        store.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
     assert caught.value.keys == ("q1/a",) and len(store.events()) == 1
     with pytest.raises(ConflictError):
-        store.edit("bob", "item_merge", {"keys": ["q1/a", "q1/b"], "text": "x"}, {"q1/a": 0, "q1/b": 0})
+        store.edit_all("bob", [("item_merge", {"keys": ["q1/a", "q1/b"], "text": "x"}, {"q1/a": 0, "q1/b": 0})])
     version = store.snapshot().items["q1/a"].version
-    store.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": version})
+    store.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": version})])
     with pytest.raises(ConflictError):
-        store.edit("ada", "item_edit", {"key": "q1/a", "text": "again?"}, {"q1/a": version})
+        store.edit_all("ada", [("item_edit", {"key": "q1/a", "text": "again?"}, {"q1/a": version})])
     with pytest.raises(InputError, match="bob changed the same item later"):
         store.undo("ada")
 
@@ -212,7 +212,7 @@ def test_what_is_computed_ahead_breaks_nothing_where_it_cannot_be_computed(
     folder: Path, material: Material, store: ReviewStore
 ) -> None:
     review = Review(material, store, [NuggetW @ 5], str(folder / "bank.jsonl"), folder)
-    store.edit("ada", "item_edit", {"key": "q1/a", "importance": None}, {"q1/a": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/a", "importance": None}, {"q1/a": 0})])
     # After an answer nobody listens; whoever asks for the impact is told.
     review.catch_up()
     with pytest.raises(MeasureError, match="importance"):
@@ -227,21 +227,21 @@ def test_a_text_stands_once_in_a_query(store: ReviewStore) -> None:
         ("item_add", {"query_id": "q1", "text": "new?"}, {}),
         ("item_edit", {"key": "q1/a", "text": "other?"}, {"q1/a": 0}),
     ]:
-        store.edit("ada", kind, payload, expected)
+        store.edit_all("ada", [(kind, payload, expected)])
     for text in ("new?", "other?"):
         with pytest.raises(InputError, match="already"):
-            store.edit("ada", "item_add", {"query_id": "q1", "text": text}, {})
+            store.edit_all("ada", [("item_add", {"query_id": "q1", "text": text}, {})])
     with pytest.raises(InputError, match="same text"):
-        store.edit("ada", "item_split", {"key": "q1/b", "texts": ["x?", "x?"]}, {"q1/b": 0})
+        store.edit_all("ada", [("item_split", {"key": "q1/b", "texts": ["x?", "x?"]}, {"q1/b": 0})])
     with pytest.raises(InputError, match="needs a text"):
-        store.edit("ada", "item_add", {"query_id": "q1", "text": " "}, {})
+        store.edit_all("ada", [("item_add", {"query_id": "q1", "text": " "}, {})])
 
 
 def test_words_that_an_item_left_behind_can_be_used_again(tmp_path: Path) -> None:
     item = RubricItem(make_item_id("q", "old?"), "q", "old?")
     store = open_store(tmp_path / "s.sqlite", TestBank.from_items([item]))
-    store.edit("ada", "item_edit", {"key": item.item_id, "text": "new?"}, {item.item_id: 0})
-    store.edit("bob", "item_add", {"query_id": "q", "text": "old?"}, {})
+    store.edit_all("ada", [("item_edit", {"key": item.item_id, "text": "new?"}, {item.item_id: 0})])
+    store.edit_all("bob", [("item_add", {"query_id": "q", "text": "old?"}, {})])
     assert sorted(texts(store, "q")) == ["new?", "old?"]
     # Taking back ada's rewording would make two items of the old words.
     with pytest.raises(InputError, match="cannot be taken back"):
@@ -258,9 +258,9 @@ def test_words_that_an_item_left_behind_have_their_grades_again(tmp_path: Path) 
     bank = write_lines(tmp_path / "b.jsonl", [{"query_id": "q1", "items": items}])
     material = load_material(graded, bank)
     store = open_store(tmp_path / "s.sqlite", material.bank)
-    store.edit("ada", "item_edit", {"key": item_id, "text": "new?"}, {item_id: 0})
+    store.edit_all("ada", [("item_edit", {"key": item_id, "text": "new?"}, {item_id: 0})])
     for gold, regrade in ((["x"], False), (["y"], True)):
-        store.edit("bob", "item_add", {"query_id": "q1", "text": text, "gold_answers": gold}, {})
+        store.edit_all("bob", [("item_add", {"query_id": "q1", "text": text, "gold_answers": gold}, {})])
         snapshot = store.snapshot()
         assert [(state.item.text, state.regrade) for state in live_items(snapshot, "q1")] == [
             ("new?", True),
@@ -278,9 +278,9 @@ def test_state_survives_and_two_stores_on_one_file_see_each_other(folder: Path, 
     one, two = (open_store(folder / "state.sqlite", material.bank) for _ in range(2))
     one.grade("ada", A, 2, 4)
     assert two.snapshot().grades[A]["ada"].first == 2
-    two.edit("bob", "item_retire", {"key": "q1/a"}, {"q1/a": 0})
+    two.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
     with pytest.raises(ConflictError):
-        one.edit("ada", "item_edit", {"key": "q1/a", "text": "x?"}, {"q1/a": 0})
+        one.edit_all("ada", [("item_edit", {"key": "q1/a", "text": "x?"}, {"q1/a": 0})])
     assert one.secret() == two.secret()
     one.close()
     two.close()
@@ -289,8 +289,8 @@ def test_state_survives_and_two_stores_on_one_file_see_each_other(folder: Path, 
 
 def test_undo_takes_back_nothing_that_others_built_on(store: ReviewStore) -> None:
     store.grade("ada", A, 2, 4)
-    mine = store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?"}, {"q1/a": 0})
-    store.edit("bob", "item_edit", {"key": "q1/a", "text": "What is A?"}, {"q1/a": mine.event_id})
+    mine = store.edit_all("ada", [("item_edit", {"key": "q1/a", "text": "What is alpha?"}, {"q1/a": 0})])[0]
+    store.edit_all("bob", [("item_edit", {"key": "q1/a", "text": "What is A?"}, {"q1/a": mine.event_id})])
     # Ada's newest action is part of Bob's text by now: it is said who is in the way, and nothing is written.
     with pytest.raises(InputError, match="cannot be taken back: bob changed the same item later"):
         store.undo("ada")
@@ -306,9 +306,9 @@ def test_undo_takes_back_nothing_that_others_built_on(store: ReviewStore) -> Non
 def test_undo_takes_back_nothing_that_later_changes_need(tmp_path: Path) -> None:
     one, two = (RubricItem(make_item_id("q", text), "q", text) for text in ("one?", "two?"))
     store = open_store(tmp_path / "s.sqlite", TestBank.from_items([one, two]))
-    store.edit("ada", "item_edit", {"key": one.item_id, "text": "three?"}, {one.item_id: 0})
+    store.edit_all("ada", [("item_edit", {"key": one.item_id, "text": "three?"}, {one.item_id: 0})])
     # Bob uses the words that Ada's edit left behind; without the edit two items would have the same text.
-    store.edit("bob", "item_edit", {"key": two.item_id, "text": "one?"}, {two.item_id: 0})
+    store.edit_all("bob", [("item_edit", {"key": two.item_id, "text": "one?"}, {two.item_id: 0})])
     with pytest.raises(InputError, match="later changes build on it"):
         store.undo("ada")
     assert texts(store, "q") == ["three?", "one?"]
@@ -320,7 +320,7 @@ def test_of_many_editors_at_once_exactly_one_wins(folder: Path, material: Materi
 
     def edit(number: int) -> None:
         try:
-            stores[number].edit(f"p{number}", "item_edit", {"key": "q1/a", "text": f"{number}?"}, {"q1/a": 0})
+            stores[number].edit_all(f"p{number}", [("item_edit", {"key": "q1/a", "text": f"{number}?"}, {"q1/a": 0})])
             won.append(number)
         except ConflictError:
             lost.append(number)
@@ -373,18 +373,18 @@ def test_what_is_undone_was_never_done(steps: list[tuple[str, str, int]]) -> Non
             elif what == "grade":
                 store.grade(assessor, CellKey("q", "d", "i"), number, 3)
             elif what == "add":
-                store.edit(assessor, "item_add", {"query_id": "q", "text": f"{number}?"}, {})
+                store.edit_all(assessor, [("item_add", {"query_id": "q", "text": f"{number}?"}, {})])
             elif state is not None and what == "edit":
                 payload = {"key": state.key, "text": f"{number + 1}?"}
-                store.edit(assessor, "item_edit", payload, {state.key: state.version})
+                store.edit_all(assessor, [("item_edit", payload, {state.key: state.version})])
             elif state is not None and what == "retire":
-                store.edit(assessor, "item_retire", {"key": state.key}, {state.key: state.version})
+                store.edit_all(assessor, [("item_retire", {"key": state.key}, {state.key: state.version})])
             elif state is not None and what == "split":
                 payload = {"key": state.key, "texts": [f"{number}a?", f"{number}b?"]}
-                store.edit(assessor, "item_split", payload, {state.key: state.version})
+                store.edit_all(assessor, [("item_split", payload, {state.key: state.version})])
             elif len(live) > 1 and what == "merge":
                 expected = {one.key: one.version for one in live[:2]}
-                store.edit(assessor, "item_merge", {"keys": list(expected), "text": f"{number}m?"}, expected)
+                store.edit_all(assessor, [("item_merge", {"keys": list(expected), "text": f"{number}m?"}, expected)])
         except InputError:
             continue
     events, snapshot = store.events(), store.snapshot()
@@ -496,7 +496,7 @@ def test_impact_before_and_after(material: Material, store: ReviewStore) -> None
     # d1 does not state a after all, and q2 is retired as a whole: q1 1/4 for both runs, of two queries.
     store.grade("ada", A, 0, 4)
     store.decide("ada", A, "override", 0, "no")
-    store.edit("ada", "item_retire", {"key": "q2/a"}, {"q2/a": 0})
+    store.edit_all("ada", [("item_retire", {"key": "q2/a"}, {"q2/a": 0})])
     (after,) = impact_of(scores, store.snapshot())
     assert [(row.run_id, row.after, row.rank_before, row.rank_after) for row in after.rows] == [
         ("one", 0.125, 1, 1),
@@ -508,13 +508,13 @@ def test_impact_before_and_after(material: Material, store: ReviewStore) -> None
     for cell in (CellKey("q2", "d3", "q2/a"), B):
         store.grade("ada", cell, 3, material.grade(cell).grade)
         store.decide("ada", cell, "override", 3, "no")
-    store.edit("ada", "item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})
+    store.edit_all("ada", [("item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})])
     (still,) = impact_of(scores, store.snapshot())
     assert (still.grades_changed, changed_cells(material, store.snapshot())) == (1, [(A, 4, 0)])
     for _ in range(5):
         store.undo("ada")
     # A new item has no grades: it waits, and no score changes by it.
-    store.edit("ada", "item_add", {"query_id": "q1", "text": "new?"}, {})
+    store.edit_all("ada", [("item_add", {"query_id": "q1", "text": "new?"}, {})])
     (waiting,) = impact_of(scores, store.snapshot())
     assert waiting.rows == after.rows and waiting.waiting == [make_item_id("q1", "new?")]
 
@@ -583,8 +583,10 @@ def test_export_appends_and_a_second_export_repeats_nothing(
 
 def test_the_bank_leaves_in_every_format_that_can_hold_it(folder: Path, material: Material, store: ReviewStore) -> None:
     assert set(bank_formats()) == {"nuggets", "nugget-bank", "nugget-lists", "rubrics", "ragdoll:rubric"}
-    store.edit("ada", "item_edit", {"key": "q1/a", "text": "What is alpha?", "gold_answers": ["x"]}, {"q1/a": 0})
-    store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
+    store.edit_all(
+        "ada", [("item_edit", {"key": "q1/a", "text": "What is alpha?", "gold_answers": ["x"]}, {"q1/a": 0})]
+    )
+    store.edit_all("ada", [("item_retire", {"key": "q1/d"}, {"q1/d": 0})])
     bank = str(folder / "bank.jsonl")
     # Criteria need weights: nothing at all is written.
     with pytest.raises(InputError, match=r"rubrics: item .* has no weight"):
@@ -626,7 +628,7 @@ def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
     write_lines(tmp_path / "bank.jsonl", [entry])
     bank = load_bank(tmp_path / "bank.jsonl")
     store = open_store(tmp_path / "s.sqlite", bank)
-    store.edit("ada", "item_edit", {"key": "n1", "text": "New."}, {"n1": 0})
+    store.edit_all("ada", [("item_edit", {"key": "n1", "text": "New."}, {"n1": 0})])
     (made,) = edited_entries(read_bank(tmp_path / "bank.jsonl"), bank, store.snapshot())
     assert (made.test_collection, made.info) == ("c", {"model": "m"})
     edited, kept = made.items
@@ -921,10 +923,10 @@ def test_impact_on_items(material: Material, store: ReviewStore) -> None:
     # An assessor says that d1 does not state a; b is reworded, c gets a gold answer, d leaves, and e is new.
     store.grade("ada", A, 0, 4)
     store.decide("ada", A, "override", 0, "no")
-    store.edit("ada", "item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})
-    store.edit("ada", "item_edit", {"key": "q1/c", "gold_answers": ["x"]}, {"q1/c": 0})
-    store.edit("ada", "item_retire", {"key": "q1/d"}, {"q1/d": 0})
-    store.edit("ada", "item_add", {"query_id": "q1", "text": "What is e?"}, {})
+    store.edit_all("ada", [("item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})])
+    store.edit_all("ada", [("item_edit", {"key": "q1/c", "gold_answers": ["x"]}, {"q1/c": 0})])
+    store.edit_all("ada", [("item_retire", {"key": "q1/d"}, {"q1/d": 0})])
+    store.edit_all("ada", [("item_add", {"query_id": "q1", "text": "What is e?"}, {})])
     found = impacts()
     assert found.total == 5 and [row.what for row in found.rows] == [
         *("assessors' grades", "changed text", "changed gold answers", "retired", "added"),
@@ -960,25 +962,25 @@ def test_gold_answers_and_words_that_come_back_need_no_new_grades(material: Mate
     ]:
         version = store.snapshot().items["q1/a"].version
         payload = {"key": "q1/a", "text": text, "gold_answers": gold}
-        store.edit("ada", "item_edit", payload, {"q1/a": version})
+        store.edit_all("ada", [("item_edit", payload, {"q1/a": version})])
         assert store.snapshot().items["q1/a"].regrade == regrade
     # The file's id is not made of its text, so an item of the same words has another id; in banks whose ids are:
     item = RubricItem(make_item_id("q", "old?"), "q", "old?")
     made = open_store(":memory:", TestBank.from_items([item]))
     for text, regrade in [("new?", True), ("old?", False)]:
         version = made.snapshot().items[item.item_id].version
-        made.edit("ada", "item_edit", {"key": item.item_id, "text": text}, {item.item_id: version})
+        made.edit_all("ada", [("item_edit", {"key": item.item_id, "text": text}, {item.item_id: version})])
         assert made.snapshot().items[item.item_id].regrade == regrade
-    made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": ["x"]}, {item.item_id: 2})
-    made.edit("ada", "item_edit", {"key": item.item_id, "gold_answers": []}, {item.item_id: 3})
+    made.edit_all("ada", [("item_edit", {"key": item.item_id, "gold_answers": ["x"]}, {item.item_id: 2})])
+    made.edit_all("ada", [("item_edit", {"key": item.item_id, "gold_answers": []}, {item.item_id: 3})])
     assert not made.snapshot().items[item.item_id].regrade
     # Words that come back as another item have their grades again, and keep them when something else of it changes.
-    made.edit("ada", "item_edit", {"key": item.item_id, "text": "other?"}, {item.item_id: 4})
-    made.edit("ada", "item_add", {"query_id": "q", "text": "old?", "kind": "question"}, {})
+    made.edit_all("ada", [("item_edit", {"key": item.item_id, "text": "other?"}, {item.item_id: 4})])
+    made.edit_all("ada", [("item_add", {"query_id": "q", "text": "old?", "kind": "question"}, {})])
     (again,) = (key for key in made.snapshot().items if key != item.item_id)
     for payload, regrade in [({"importance": "vital"}, False), ({"gold_answers": ["x"]}, True)]:
         version = made.snapshot().items[again].version
-        made.edit("ada", "item_edit", {"key": again, **payload}, {again: version})
+        made.edit_all("ada", [("item_edit", {"key": again, **payload}, {again: version})])
         assert made.snapshot().items[again].regrade == regrade
 
 
@@ -1049,7 +1051,7 @@ def test_a_snapshot_extended_step_by_step_is_the_sum_of_all_events(steps: list[t
             else:
                 state = before.items[keys[number % 3]]
                 payload = {"key": state.key, "text": f"{number}{what}?"}
-                store.edit(assessor, "item_edit", payload, {state.key: state.version})
+                store.edit_all(assessor, [("item_edit", payload, {state.key: state.version})])
         except InputError:
             continue
         now, again = store.snapshot(), fold(store.events(), bank)
@@ -1103,8 +1105,8 @@ def test_impact_on_items_of_records_without_rankings(tmp_path: Path) -> None:
     store = open_store(tmp_path / "s.sqlite", material.bank)
     review = Review(material, store, [RubricCover(rel=4) @ 20], str(tmp_path / "bank.jsonl"), tmp_path)
     # q2 and q3 are in the bank only: what happens to their items is shown, and there is no passage to grade anew.
-    store.edit("ada", "item_retire", {"key": "q3/a"}, {"q3/a": 0})
-    store.edit("ada", "item_add", {"query_id": "q2", "text": "new?"}, {})
+    store.edit_all("ada", [("item_retire", {"key": "q3/a"}, {"q3/a": 0})])
+    store.edit_all("ada", [("item_add", {"query_id": "q2", "text": "new?"}, {})])
     found = review.item_impact(store.snapshot())
     assert review.impact(store.snapshot()) == []
     assert [(row.what, row.redo) for row in found.rows] == [("retired", 0), ("added", 0)]
@@ -1132,7 +1134,7 @@ def test_runs_whose_means_differ_in_the_last_bit_share_a_rank(tmp_path: Path) ->
     scores = Scores(material, [RubricCover(rel=4) @ 20])
     # Without the last item of both queries it is (1/9 + 2/9) / 2 and 3/9 / 2, which are equal bit by bit.
     for query_id in parts:
-        store.edit("ada", "item_retire", {"key": f"{query_id}/9"}, {f"{query_id}/9": 0})
+        store.edit_all("ada", [("item_retire", {"key": f"{query_id}/9"}, {f"{query_id}/9": 0})])
     (impact,) = impact_of(scores, store.snapshot())
     assert [(row.run_id, row.rank_before, row.rank_after) for row in impact.rows] == [
         ("a", 1, 1),
@@ -1145,7 +1147,7 @@ def test_runs_whose_means_differ_in_the_last_bit_share_a_rank(tmp_path: Path) ->
 def test_runs_without_a_score_have_no_rank_and_do_not_move(material: Material, store: ReviewStore) -> None:
     scores = Scores(material, [RubricCover(rel=4) @ 20])
     for key in [item.item_id for item in material.bank]:
-        store.edit("ada", "item_retire", {"key": key}, {key: 0})
+        store.edit_all("ada", [("item_retire", {"key": key}, {key: 0})])
     (impact,) = impact_of(scores, store.snapshot())
     assert [(row.run_id, row.after, row.rank_before, row.rank_after, row.change) for row in impact.rows] == [
         ("one", None, 1, None, 0),

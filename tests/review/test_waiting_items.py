@@ -54,7 +54,7 @@ def reviewed(graded: Path, bank: Path, name: str, *edits: tuple[str, dict[str, A
     with closing(store_of(material, graded.parent / f"{name}.sqlite")) as store:
         for kind, payload in edits:
             states = store.snapshot().items
-            store.edit("ada", kind, payload, {payload["key"]: states[payload["key"]].version})
+            store.edit_all("ada", [(kind, payload, {payload["key"]: states[payload["key"]].version})])
         made = export_review(store, material, str(bank), graded.parent / name).paths
     return Path(made[0]), Path(made[1])
 
@@ -146,11 +146,11 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
         # Its words change, and come back; it is retired, and added again: it waits all the same.
         for payload in ({"text": "What?"}, {"text": "Where does the alpha river flow?"}, {"gold_answers": ["north"]}):
             edit = {**ALPHA, **payload}
-            store.edit("ada", "item_edit", edit, {"q1/alpha": store.snapshot().items["q1/alpha"].version})
+            store.edit_all("ada", [("item_edit", edit, {"q1/alpha": store.snapshot().items["q1/alpha"].version})])
             assert store.snapshot().items["q1/alpha"].regrade
         for _ in range(3):
             store.undo("ada")
-        store.edit("ada", "item_retire", ALPHA, {"q1/alpha": 0})
+        store.edit_all("ada", [("item_retire", ALPHA, {"q1/alpha": 0})])
         assert left_items(store.snapshot()) == {("q1", "q1/alpha"): "was retired since"}
         store.undo("ada")
         assert store.snapshot().items["q1/alpha"].regrade
@@ -199,7 +199,7 @@ def test_another_grader_keeps_the_mark_and_makes_nobody_wait(graded: Path, capsy
     comma = {**ALPHA, "text": "Where does the alpha river flow ?", "same_meaning": True}
     material = load_material(new, first[1], GradeFilter("lexical:1"))
     with closing(store_of(material, graded.parent / "second.sqlite")) as store:
-        store.edit("ada", "item_edit", comma, {"q1/alpha": 0})
+        store.edit_all("ada", [("item_edit", comma, {"q1/alpha": 0})])
         paths = export_review(store, material, str(first[1]), graded.parent / "second").paths
     # The mark stays for the other one, and says that the words which the first one graded mean the same.
     second = Path(paths[0]), Path(paths[1])

@@ -29,18 +29,21 @@
     return document.getElementById("main").hasAttribute("data-live");
   }
 
+  function complain(text) {
+    const alert = document.createElement("p");
+    alert.className = "alert";
+    alert.setAttribute("role", "alert");
+    alert.textContent = text;
+    document.getElementById("main").prepend(alert);
+  }
+
   async function show(answer) {
     const made = new DOMParser().parseFromString(await answer.text(), "text/html");
     const main = made.getElementById("main");
     const old = document.getElementById("main");
     if (!main || !main.hasAttribute("data-live")) {
       if (answer.ok) return location.assign(answer.url);
-      const alert = document.createElement("p");
-      alert.className = "alert";
-      alert.setAttribute("role", "alert");
-      alert.textContent = main ? main.querySelector("[role=alert]").textContent : answer.statusText;
-      old.prepend(alert);
-      return undefined;
+      return complain(main ? main.querySelector("[role=alert]").textContent : answer.statusText);
     }
     const same = main.dataset.live === old.dataset.live;
     const top = old.querySelector("#passage").scrollTop;
@@ -60,11 +63,7 @@
     } catch (problem) {
       // What was typed ahead was meant for other items.
       waiting += 1;
-      const alert = document.createElement("p");
-      alert.className = "alert";
-      alert.setAttribute("role", "alert");
-      alert.textContent = "The server does not answer: this was not kept. Start it again, and press the key again.";
-      document.getElementById("main").prepend(alert);
+      complain("The server does not answer: this was not kept. Start it again, and press the key again.");
     }
   }
 
