@@ -33,9 +33,8 @@ __all__ = ["merge_records"]
 
 _LOG = logging.getLogger("rubric_measures")
 _R = TypeVar("_R", bound=Record)
+_Place = TypeVar("_Place", Judgment, RankingEntry)
 _T = TypeVar("_T")
-# Of what an entry speaks (query and run), and what it says.
-_Said = tuple[tuple[str, str], object]
 
 
 def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassages]:
@@ -174,12 +173,12 @@ class _Merger:
     def data(self, one: PassageData, other: PassageData) -> PassageData:
         fields: dict[str, Any] = {}
         if other.judgments is not None:
-            fields["judgments"] = self.united(one.judgments or [], other.judgments, _judgment)
+            fields["judgments"] = self.united(one.judgments or [], other.judgments)
         if other.rankings is not None:
-            fields["rankings"] = self.united(one.rankings or [], other.rankings, _place)
+            fields["rankings"] = self.united(one.rankings or [], other.rankings)
         return self.with_unknown(one, other, fields)
 
-    def united(self, one: Sequence[_R], other: Sequence[_R], said: Callable[[_R], _Said]) -> list[_R]:
+    def united(self, one: Sequence[_Place], other: Sequence[_Place]) -> list[_Place]:
         """The judgments or rankings of both lists: what both say is there once, what one list says twice stays twice.
 
         Several judgments of one passage and query are those of several assessors. Several places of a passage in one
@@ -189,7 +188,7 @@ class _Merger:
         entries = list(one)
         free = list(range(len(one)))
         for entry in other:
-            alike = [place for place in free if said(one[place]) == said(entry) and _may_be_one(one[place], entry)]
+            alike = [place for place in free if _said(one[place]) == _said(entry) and _may_be_one(one[place], entry)]
             if not alike:
                 entries.append(entry)
                 continue
@@ -197,14 +196,14 @@ class _Merger:
             free.remove(place)
             if one[place] != entry:
                 entries[place] = self.with_unknown(one[place], entry, self.title(one[place], entry))
-        for key in dict.fromkeys(said(entry)[0] for entry in entries[len(one) :]):
-            before, after = ([value for known, value in map(said, some) if known == key] for some in (one, other))
+        for key in dict.fromkeys(_said(entry)[0] for entry in entries[len(one) :]):
+            before, after = ([value for known, value in map(_said, some) if known == key] for some in (one, other))
             if not (set(before) <= set(after) or set(after) <= set(before)):
                 what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
                 self._conflict(what, *(values[0] if len(values) == 1 else values for values in (before, after)))
         return entries
 
-    def title(self, one: Record, other: Record) -> dict[str, Any]:
+    def title(self, one: _Place, other: _Place) -> dict[str, Any]:
         """The title of the query beside a judgment, as a field, where two judgments say it differently.
 
         A title that is empty, or is the query's id, is none.
@@ -248,7 +247,8 @@ class _Merger:
         if not new and not lost:
             return self.with_unknown(one, other, details | self.labels(one, other) | self.scale(one, other))
         if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) != {None}:
-            self._conflict(f"what grades by {one.llm} are", *map(_scale, (one, other)))
+            kinds = ("ratings" if entry.self_ratings else "right or wrong" for entry in (one, other))
+            self._conflict(f"what grades by {one.llm} are", *kinds)
         correct = _joined(one.correct_answered, other.correct_answered, new, str)
         wrong = _joined(one.wrong_answered, other.wrong_answered, new, str)
         ratings = _joined(one.self_ratings or (), other.self_ratings or (), new, attrgetter("item_id"))
@@ -341,27 +341,22 @@ def _belong_together(one: ItemGradeSet, other: ItemGradeSet) -> bool:
     return are_pairs or one == other or not _items(one).keys().isdisjoint(_items(other))
 
 
-def _may_be_one(one: Record, other: Record) -> bool:
+def _may_be_one(one: _Place, other: _Place) -> bool:
     """Whether two judgments or rankings of the same content are one; an unknown field may name two assessors who
     agree."""
     mine, theirs = one.model_extra or {}, other.model_extra or {}
     return isinstance(one, RankingEntry) or all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 
 
-def _judgment(one: Judgment) -> _Said:
-    return (one.query_id, ""), one.relevance
-
-
-def _place(one: RankingEntry) -> _Said:
+def _said(one: Judgment | RankingEntry) -> tuple[tuple[str, str], object]:
+    """Of what a judgment or ranking speaks (query and run), and what it says."""
+    if isinstance(one, Judgment):
+        return (one.query_id, ""), one.relevance
     return (one.query_id, one.method), (one.rank, one.score)
 
 
 def _label(entry: DirectGrade) -> tuple[bool, float | None]:
     return entry.correct_answered, entry.label
-
-
-def _scale(entry: ItemGradeSet) -> str:
-    return "ratings" if entry.self_ratings else "right or wrong"
 
 
 def _grader(entry: ItemGradeSet | DirectGrade) -> str:

@@ -126,8 +126,6 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float], rel: int
 
 
 def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None) -> dict[_Key, float]:
-    stale = 0
-
     def gathered(groups: Iterator[PassageGroup]) -> tuple[dict[_Key, float], int]:
         found: dict[_Key, float] = {}
         stale = 0

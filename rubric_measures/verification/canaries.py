@@ -38,9 +38,8 @@ def build_canaries(
 
     `other-query`: a passage of another query, and not of this one (it may cover an item by chance); `shuffled-query`:
     the words of the query in random order; `empty`: no text; `item-text`: the question itself, which asks and does not
-    answer (a nugget states its own fact, so it makes no case); `instruction`: an order to give
-    the highest grade. A case that cannot be
-    made (no other query, no query text, no questions) is left out, and a note counts it.
+    answer (a nugget states its own fact, so it makes no case); `instruction`: an order to give the highest grade. A
+    case that cannot be made (no other query, no query text, no questions) is left out, and a note counts it.
 
     Args:
         groups: the passages of the collection, graded or not; gone through twice, and not kept where that is possible.
@@ -67,7 +66,13 @@ def build_canaries(
         raise InputError("there are no passages to make canaries from")
     chances = {query_id: random.Random(f"{seed}/{query_id}") for query_id in sorted(doc_ids)}
     chosen_of = {query_id: _of_other_queries(query_id, doc_ids, chance, cases) for query_id, chance in chances.items()}
-    texts = _texts_of(groups, {place for chosen in chosen_of.values() for place in chosen})
+    wanted = {place for chosen in chosen_of.values() for place in chosen}
+    texts = {
+        place: passage.text
+        for group in groups
+        for passage in group.passages
+        if (place := (group.query_id, passage.doc_id)) in wanted
+    }
     missing: Counter[str] = Counter()
     built = []
     for query_id, chance in chances.items():
@@ -112,15 +117,6 @@ def _of_other_queries(
         if len(found) == cases:
             break
     return found
-
-
-def _texts_of(groups: Iterable[PassageGroup], places: AbstractSet[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    return {
-        place: passage.text
-        for group in groups
-        for passage in group.passages
-        if (place := (group.query_id, passage.doc_id)) in places
-    }
 
 
 @dataclass

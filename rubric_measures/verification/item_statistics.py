@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -175,7 +175,18 @@ def item_counts(query: RecordQuery, min_judgment: int = 1, min_rating: int | Non
     grades = _grades(query)
     for bit, item in enumerate(query.grades.items):
         failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())
-        yield _row(query, item, grades[item.item_id], failed, min_judgment, level)
+        covers = {doc_id: grade >= level for doc_id, grade in grades[item.item_id].items()}
+        judged = [(query.judgments[doc_id], hit) for doc_id, hit in sorted(covers.items()) if doc_id in query.judgments]
+        relevant = [hit for judgment, hit in judged if judgment >= min_judgment]
+        other = [hit for judgment, hit in judged if judgment < min_judgment]
+        covering = sum(covers.values())
+        always = "not graded" if not covers else {0: "never", len(covers): "always"}.get(covering, "")
+        hits, judgments = [hit for _, hit in judged], [judgment for judgment, _ in judged]
+        yield ItemStatistics(
+            query.query_id, item.item_id, item.text, len(covers), failed, covering, len(relevant), sum(relevant),
+            len(other), sum(other), point_biserial(hits, judgments, "judged passages"),
+            Discrimination(None, "no run ranks the query"), always, None,
+        )  # fmt: skip
 
 
 def _grades(query: RecordQuery) -> dict[str, dict[str, float]]:
@@ -187,27 +198,6 @@ def _grades(query: RecordQuery) -> dict[str, dict[str, float]]:
                 if mask >> bit & 1:
                     grades[item.item_id][doc_id] = grade
     return grades
-
-
-def _row(
-    query: RecordQuery,
-    item: RubricItem,
-    grades: Mapping[str, float],
-    failed: int,
-    min_judgment: int,
-    min_rating: int,
-) -> ItemStatistics:
-    covers = {doc_id: grade >= min_rating for doc_id, grade in grades.items()}
-    judged = [(query.judgments[doc_id], hit) for doc_id, hit in sorted(covers.items()) if doc_id in query.judgments]
-    relevant = [hit for judgment, hit in judged if judgment >= min_judgment]
-    other = [hit for judgment, hit in judged if judgment < min_judgment]
-    covering = sum(covers.values())
-    always = "not graded" if not covers else {0: "never", len(covers): "always"}.get(covering, "")
-    by_judgment = point_biserial([hit for _, hit in judged], [judgment for judgment, _ in judged], "judged passages")
-    return ItemStatistics(
-        query.query_id, item.item_id, item.text, len(covers), failed, covering, len(relevant), sum(relevant),
-        len(other), sum(other), by_judgment, Discrimination(None, "no run ranks the query"), always, None,
-    )  # fmt: skip
 
 
 def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, what: str) -> Discrimination:
