@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.seeds import seeded
 from rubric_measures.pairwise._games import Games
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    FloatArray = NDArray[np.float64]
-
+FloatArray = NDArray[np.float64]
 _ROUNDS = 200
 # Numbers that are held at once in one array of resamples: some 30 MB.
 _CELLS = 4_000_000
@@ -46,8 +43,6 @@ def fit_strengths(points: FloatArray, prior: float = 0.1, start: FloatArray | No
 
     Source: Bradley & Terry, Biometrika 39 (1952); existence: Ford, American Mathematical Monthly 64 (1957).
     """
-    import numpy as np
-
     if prior < 0:
         raise InputError(f"the prior is {prior:g} games; it cannot be negative")
     size = points.shape[-1]
@@ -81,8 +76,6 @@ def fit_strengths(points: FloatArray, prior: float = 0.1, start: FloatArray | No
 
 
 def _logistic(x: FloatArray) -> FloatArray:
-    import numpy as np
-
     # tanh cannot overflow, unlike exp.
     value: FloatArray = 0.5 + 0.5 * np.tanh(0.5 * x)
     return value
@@ -98,8 +91,6 @@ def resampled_points(games: Games, rounds: int, seed: int, unit: str = "queries"
     Raises:
         InputError: rounds is below 1, or the unit is unknown.
     """
-    import numpy as np
-
     if rounds < 1 or unit not in ("queries", "games"):
         raise InputError(f"a bootstrap of {rounds} rounds over {unit!r}: expected 1 or more, over queries or games")
     random = seeded(seed)
@@ -133,8 +124,6 @@ def components(points: FloatArray) -> tuple[list[list[int]], list[list[int]]]:
 
 def _strong_pieces(edges: NDArray[np.bool_]) -> list[list[int]]:
     """Strongly connected groups of places; a group that reaches another one stands before it."""
-    import numpy as np
-
     size = len(edges)
     reach = edges | np.eye(size, dtype=bool)
     for _ in range(max(1, size.bit_length())):

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.seeds import seeded
 from rubric_measures.pairwise._games import Games
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    FloatArray = NDArray[np.float64]
-
+FloatArray = NDArray[np.float64]
 # Games times replays that are held at once: some 300 MB.
 _CELLS = 8_000_000
 # Of points and ratings: games are still told apart.
@@ -92,8 +89,6 @@ def elo_replays(games: Games, settings: EloSettings | None = None) -> FloatArray
 
     S_a is 1, ½ or 0. What one agent gains the other loses.
     """
-    import numpy as np
-
     settings = settings or EloSettings()
     random = seeded(settings.seed)
     # As many replays at once as fit into memory; the shuffles are drawn one replay after the other all the same.
@@ -108,8 +103,6 @@ def elo_replays(games: Games, settings: EloSettings | None = None) -> FloatArray
 
 def _replay(games: Games, orders: NDArray[np.int64], settings: EloSettings) -> FloatArray:
     """Final ratings of some replays: one step plays one game of each of them."""
-    import numpy as np
-
     replays, size = len(orders), len(games.agents)
     # A step's games lie together.
     orders = np.ascontiguousarray(orders.T)

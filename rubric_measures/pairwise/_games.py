@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 HUMAN = "human:"
 _POINTS = {"a": 2, "tie": 1, "both_bad": 1, "b": 0}
@@ -50,8 +48,6 @@ class Games:
 
         A win is 1, a tie ½ for both; so points + transposed points are the numbers of games.
         """
-        import numpy as np
-
         size = len(self.agents)
         found = np.zeros(len(self.query_ids) * size * size)
         query, first, second, half = self.rows.T
@@ -62,8 +58,6 @@ class Games:
 
     def outcomes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """How often the row beat the column, and how often they tied: two (agents, agents) matrices."""
-        import numpy as np
-
         size = len(self.agents)
         wins, ties = np.zeros((size, size)), np.zeros((size, size))
         _, first, second, half = self.rows.T
@@ -82,8 +76,6 @@ def gather_games(preferences: Iterable[Preference]) -> Games:
         InputError: an agent plays against itself; a game comes twice (same query, order and grader); verdict and
             status contradict each other; no game has a verdict.
     """
-    import numpy as np
-
     played: list[tuple[str, str, str, str, str]] = []
     undecided: Counter[str] = Counter()
     lost: Counter[str] = Counter()

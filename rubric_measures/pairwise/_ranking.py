@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rubric_measures.base.entities import Preference, Signature, content_hash
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.extras import require
@@ -19,12 +22,9 @@ from rubric_measures.pairwise._elo import EloSettings, elo_ratings
 from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gather_games, position_bias, win_table
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas
-    from numpy.typing import NDArray
 
-    FloatArray = NDArray[np.float64]
-
+FloatArray = NDArray[np.float64]
 MEASURES = ("BradleyTerry", "Elo", "WinRate")
 # Strengths are shown on the scale of Elo: 400 points are odds of ten to one.
 _SCALE = 400.0 / math.log(10.0)
@@ -281,8 +281,6 @@ class _Spread(NamedTuple):
 
 def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -> _Spread | None:
     """Percentile intervals; None where there are too few units or samples."""
-    import numpy as np
-
     if (len(games.query_ids) if settings.unit == "queries" else len(games)) < 2:
         return None
     blocks = []
