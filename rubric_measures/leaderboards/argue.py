@@ -22,7 +22,7 @@ from rubric_measures.formats.autojudge import answer_documents, needs_all_answer
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import cell_of
 
-__all__ = ["ArgueScores", "ReportCounts", "argue_scores", "count_report", "write_argue_scores"]
+__all__ = ["ArgueScores", "ReportCounts", "argue_scores", "write_argue_scores"]
 
 _LOG = logging.getLogger("rubric_measures")
 ALL = "all"
@@ -90,9 +90,6 @@ class ReportCounts:
         return rates
 
 
-COUNTS = tuple(ReportCounts.__dataclass_fields__)
-
-
 @dataclass(frozen=True)
 class ArgueScores:
     """The scores of runs.
@@ -141,7 +138,7 @@ def argue_scores(
     notes = _LeftOut()
     found: dict[str, dict[str, ReportCounts | None]] = {}
     for one in judged:
-        found.setdefault(one.run_id, {})[one.query_id] = count_report(one, bank, weigh, notes)
+        found.setdefault(one.run_id, {})[one.query_id] = _count_report(one, bank, weigh, notes)
     missing = sum(topic not in of_run for of_run in found.values() for topic in topics)
     failed = sorted((run, topic) for run, of_run in found.items() for topic, one in of_run.items() if one is None)
     rows: dict[tuple[str, str, str], float] = {}
@@ -168,7 +165,9 @@ def _of_run(
     for topic, one in there.items():
         for name, value in (*vars(one).items(), *scores[topic].items()):
             rows[run, topic, name] = float(value)
-    total = ReportCounts(*(sum(getattr(one, name) for one in there.values()) for name in COUNTS))
+    total = ReportCounts(
+        *(sum(getattr(one, name) for one in there.values()) for name in ReportCounts.__dataclass_fields__)
+    )
     columns: dict[str, dict[str, float | None]] = {}
     cells: dict[str, Cell] = {}
     for name in (*RATES, *F1):
@@ -188,18 +187,10 @@ def _of_run(
     return columns, cells
 
 
-def count_report(
-    judged: ArgueReport, bank: TestBank, weigh: Mapping[str, float], notes: _LeftOut | None = None
+def _count_report(
+    judged: ArgueReport, bank: TestBank, weigh: Mapping[str, float], notes: _LeftOut
 ) -> ReportCounts | None:
-    """The counts of one report; None where a citation has no judgment whether it attests, or no sentence was judged.
-
-    Args:
-        judged: the report.
-        bank: the nuggets.
-        weigh: item id -> weight.
-        notes: collects what cannot be counted.
-    """
-    notes = notes or _LeftOut()
+    """The counts of one report; None where a citation has no judgment whether it attests, or no sentence was judged."""
     items = bank.for_query(judged.query_id)
     listed = {item.item_id: answer_documents(item) for item in items}
     evidence = {doc_id for answers in listed.values() for doc_ids in answers.values() for doc_id in doc_ids}

@@ -221,11 +221,9 @@ def _could_turn(upper: Cell, lower: Cell) -> bool:
     return least is None or greatest is None or least[0] <= greatest[1]
 
 
-def _nothing(run_id: str, measure: str) -> str:
-    return ""
-
-
-def board_table(board: Leaderboard, places: int = 4, more: Callable[[str, str], str] = _nothing) -> Table:
+def board_table(
+    board: Leaderboard, places: int = 4, more: Callable[[str, str], str] = lambda run_id, measure: ""
+) -> Table:
     """A row a run, best first: mean ± standard error by each measure, and the least coverage.
 
     Args:

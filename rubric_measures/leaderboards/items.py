@@ -21,7 +21,7 @@ class ItemGrades:
         items: its items.
         best: run -> the best grade of each item; None where no passage has a grade of it.
         scale: of the grades; None where it is not known.
-        covers: the least grade that covers an item; None where neither it nor the scale is known.
+        covers: the least grade that covers an item; None where the scale is not known.
     """
 
     query_id: str
@@ -36,7 +36,6 @@ def item_grades(
     grades: QueryGrades,
     rankings: Mapping[str, Sequence[str]],
     cutoff: int | None = None,
-    rel: int | None = None,
 ) -> ItemGrades:
     """The best grade of each item among the passages of each run.
 
@@ -45,10 +44,9 @@ def item_grades(
         grades: its grades.
         rankings: run -> doc_ids, best first.
         cutoff: how many passages of a ranking count; None for all.
-        rel: the least grade that covers; None takes that of the scale.
     """
     best = {run: _best(grades, ranking if cutoff is None else ranking[:cutoff]) for run, ranking in rankings.items()}
-    covers = rel if rel is not None or grades.scale is None else grades.scale.covers
+    covers = None if grades.scale is None else grades.scale.covers
     return ItemGrades(name, grades.items, best, grades.scale, covers)
 
 

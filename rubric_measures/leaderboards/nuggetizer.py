@@ -22,7 +22,7 @@ from rubric_measures.base.json_files import json_texts, parse_json
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings
 
-__all__ = ["nuggetizer_score", "score_nuggetizer"]
+__all__ = ["score_nuggetizer"]
 
 _LOG = logging.getLogger("rubric_measures")
 _PUBLISHED = ("NuggetV", "NuggetV(strict=True)", "NuggetA", "NuggetA(strict=True)")
@@ -30,35 +30,14 @@ _KNOWN = frozenset(("support", "partial_support", "not_support", "failed"))
 _TEXT = frozenset((str,))
 
 
-def nuggetizer_score(labels: Sequence[tuple[str, str]], *, vital: bool, strict: bool) -> float:
-    """The program's score of one answer: the sum of the credits over the number of nuggets.
-
-    Σ s_i / n, in [0, 1]; s_i is 1 for `support`, 0.5 for `partial_support` (0 when strict), 0 for any other label.
-
-    >>> nuggetizer_score([("vital", "support"), ("failed", "partial_support")], vital=False, strict=False)
-    0.75
-
-    Args:
-        labels: (importance, assignment) of each nugget, as they stand in the file.
-        vital: only nuggets of importance `vital`; without any the score is 0.
-        strict: partial support earns nothing.
-
-    Source: nuggetizer 0.0.5, its metrics.
-    """
-    return _score(_counts([label for importance, label in labels if not vital or importance == "vital"]), strict)
-
-
-def score_nuggetizer(
-    path: str | os.PathLike[str], measures: Sequence[Measure], *, run_id: str | None = None
-) -> Leaderboard:
+def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) -> Leaderboard:
     """Scores a file of assignments by the rules of the nuggetizer program; counted notes say where they differ.
 
     The value of a query that a run answers in several lines is their mean; the mean of the run is over the lines.
 
     Args:
-        path: the file; several runs may be in it.
+        path: the file; several runs may be in it. A line without `run_id` is of the run that the file is named after.
         measures: NuggetV and NuggetA, strict or not, without other parameters: the program knows no other.
-        run_id: the run of lines that name none.
 
     Raises:
         MeasureError: another measure is asked for.
@@ -69,7 +48,7 @@ def score_nuggetizer(
     for name in names:
         if name not in _PUBLISHED:
             raise MeasureError(f"the nuggetizer program knows {', '.join(_PUBLISHED)}, not {name}")
-    lines = _lines(path_name(path), run_id)
+    lines = _lines(path_name(path))
     cells: dict[str, dict[str, Cell]] = {}
     values: dict[str, dict[str, dict[str, float | None]]] = {}
     for run, queries in sorted(lines.items()):
@@ -100,17 +79,26 @@ def _counts(labels: Sequence[str]) -> _Counts:
 
 
 def _score(counts: _Counts, strict: bool) -> float:
+    """The program's score of one answer, Σ s_i / n over its nuggets, in [0, 1]; 0 without any.
+
+    s_i is 1 for `support`, 0.5 for `partial_support` (0 when strict), 0 for any other label.
+
+    Source: nuggetizer 0.0.5, its metrics.
+
+    >>> _score((2, 1, 1), strict=False)
+    0.75
+    """
     nuggets, supported, partly = counts
     return (supported + (0.0 if strict else 0.5) * partly) / nuggets if nuggets else 0.0
 
 
-def _lines(name: str, run_id: str | None) -> dict[str, dict[str, list[_Answer]]]:
+def _lines(name: str) -> dict[str, dict[str, list[_Answer]]]:
     """Run -> query -> the counts of each of its lines."""
     found: dict[str, dict[str, list[_Answer]]] = {}
     unknown = failed = repeated = 0
     with paused_collector():
         for number, data in json_texts(name):
-            query_id, run, importances, labels = _line(parse_json(data, path=name, line=number), name, number, run_id)
+            query_id, run, importances, labels = _line(parse_json(data, path=name, line=number), name, number)
             answers = found.setdefault(run, {}).setdefault(query_id, [])
             repeated += bool(answers)
             vital = [label for importance, label in zip(importances, labels, strict=True) if importance == "vital"]
@@ -129,12 +117,12 @@ def _lines(name: str, run_id: str | None) -> dict[str, dict[str, list[_Answer]]]
     return found
 
 
-def _line(content: Any, name: str, number: int, run_id: str | None) -> tuple[str, str, list[str], list[str]]:
+def _line(content: Any, name: str, number: int) -> tuple[str, str, list[str], list[str]]:
     """The query and the run of a line; the importance and the assignment of each of its nuggets."""
     try:
         query_id, run = content["qid"], content.get("run_id")
         if run is None:
-            run = run_id or run_of_file(name)
+            run = run_of_file(name)
         importances = [nugget["importance"] for nugget in content["nuggets"]]
         labels = [nugget["assignment"] for nugget in content["nuggets"]]
     except (KeyError, TypeError, AttributeError):

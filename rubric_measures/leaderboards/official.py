@@ -54,7 +54,6 @@ def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[s
             for run in ours.unknown
             if (both := sorted({*ours.unknown[run]} & {*official.unknown.get(run, ())}))
         },
-        without_items=ours.without_items,
         inputs=inputs,
     )
 

@@ -63,8 +63,7 @@ def draw_cells(
     axes.set_ylim(len(rows), 0)
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, fontsize=8, rotation=40, ha="right", rotation_mode="anchor")
     axes.tick_params(length=0)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["left", "bottom"]].set_visible(False)
     bar = axes.figure.colorbar(mesh, ax=axes, label=unit, fraction=0.05, aspect=30, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8)

@@ -117,11 +117,11 @@ def rows_figure(runs: Sequence[str], measures: Sequence[str], columns: Sequence[
     return figure, every
 
 
-def lines_of(name: str, most: int = 44) -> str:
+def lines_of(name: str) -> str:
     """A measure's name in lines, broken behind commas and brackets; no letter is lost."""
     lines = [""]
     for part in name.replace(",", ",\0").replace("(", "(\0").split("\0"):
-        if lines[-1] and len(lines[-1]) + len(part) > most:
+        if lines[-1] and len(lines[-1]) + len(part) > 44:
             lines.append("")
         lines[-1] += part
     return "\n".join(lines)

@@ -16,22 +16,18 @@ __all__ = [
     "BLUE",
     "COLOURS",
     "GREY",
-    "MARKERS",
     "ORANGE",
     "figure_of",
     "legend_below",
     "name_axes",
     "name_points",
-    "plain",
     "shown_number",
     "signed",
     "titled",
 ]
 
-# Okabe and Ito's palette without yellow, which print loses; every series has a marker of its own as well, so that it is
-# known in grey.
+# Okabe and Ito's palette without yellow, which print loses.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 BLUE, ORANGE, GREY = COLOURS[0], COLOURS[1], "0.62"
 # A letter of 9 points is about so many inches wide.
 LETTER = 0.075
@@ -58,16 +54,11 @@ def figure_of(
     for axes in found[panels:]:
         axes.remove()
     for axes in found[:panels]:
-        plain(axes)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+        # What is drawn stands above the grid.
+        axes.set_axisbelow(True)
     return figure, found[:panels]
-
-
-def plain(axes: Any) -> None:
-    """No frame above and to the right, small numbers, what is drawn above the grid."""
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.tick_params(labelsize=8)
-    axes.set_axisbelow(True)
 
 
 def titled(figure: Figure, title: str) -> None:
