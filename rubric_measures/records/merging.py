@@ -155,17 +155,18 @@ class _Merger:
         """A copy of `one` with new fields, those that only `other` has, and the unknown fields of both."""
         mine, theirs = one.model_extra or {}, other.model_extra or {}
         for name in mine.keys() & theirs.keys():
-            if name == "provenance" and _bare(mine[name]) == _bare(theirs[name]):
-                # What describes a grader in full stands in one of its entries only.
-                mine = {**mine, name: {**theirs[name], **mine[name]}}
-            elif name == ITEM_CONTENTS and isinstance(mine[name], Mapping) and isinstance(theirs[name], Mapping):
+            are_objects = isinstance(mine[name], Mapping) and isinstance(theirs[name], Mapping)
+            if name == ITEM_CONTENTS and are_objects:
                 for item_id in mine[name].keys() & theirs[name].keys():
                     if mine[name][item_id] != theirs[name][item_id]:
                         what = f"what item {item_id!r} said when it was graded"
                         self._conflict(what, mine[name][item_id], theirs[name][item_id])
-                mine = {**mine, name: {**theirs[name], **mine[name]}}
-            elif mine[name] != theirs[name] and name not in fields:
-                self._conflict(name, mine[name], theirs[name])
+            elif not (name == "provenance" and are_objects and _bare(mine[name]) == _bare(theirs[name])):
+                if mine[name] != theirs[name] and name not in fields:
+                    self._conflict(name, mine[name], theirs[name])
+                continue
+            # What describes a grader in full stands in one of its entries only.
+            mine = {**mine, name: {**theirs[name], **mine[name]}}
         unset = other.model_fields_set - one.model_fields_set - fields.keys() - theirs.keys()
         missing = {name: getattr(other, name) for name in sorted(unset)}
         return one.model_copy(update={**missing, **theirs, **mine, **fields})
@@ -365,10 +366,8 @@ def _grader(entry: ItemGradeSet | DirectGrade) -> str:
     return canonical_json([entry.llm, entry.llm_options or {}, prompt, entry.prompt_type, grader_hash(entry)])
 
 
-def _bare(provenance: Any) -> Any:
+def _bare(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """A provenance without the definition of the grader."""
-    if not isinstance(provenance, Mapping):
-        return provenance
     return {name: value for name, value in provenance.items() if name != "definition"}
 
 

@@ -225,6 +225,7 @@ def test_direct_labels_that_contradict_each_other(one: dict[str, Any], other: di
     [
         # Unknown fields, and a field that one file does not fill, come from either.
         (direct(2, mine=1), direct(2, theirs=1), direct(2, mine=1, theirs=1)),
+        (direct(2, provenance="x"), direct(2, provenance="x", theirs=1), direct(2, provenance="x", theirs=1)),
         (direct(self_ratings=2), direct(2, self_ratings=2), direct(2, self_ratings=2)),
         # The label of the whole text stands before that of a part of it.
         (direct(2, status="truncated"), direct(1), direct(1)),
