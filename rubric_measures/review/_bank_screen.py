@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.review._actions import about, is_done
 from rubric_measures.review._bank_edits import state_of
@@ -109,11 +108,6 @@ def _item_page(
     )
 
 
-def _item_fields(item: RubricItem) -> dict[str, Any]:
-    """What of an item a form that lacks it leaves as it is."""
-    return {name: getattr(item, name) for name in ("importance", "weight", "gold_answers")}
-
-
 def _typed(asked: Asked) -> dict[str, Any]:
     """An item as it was typed, to be shown again where it was not taken."""
     fields: dict[str, Any] = {name: asked.get(name) for name in ("text", "importance", "weight")}
@@ -161,11 +155,13 @@ def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
     except ConflictError as error:
         states = review.store.snapshot().items
         kind, payload, expected = next(one for one in edits if set(one[2]) & set(error.keys))
-        # What the assessor typed is shown with what the other one did, and can be sent again.
+        item = states[next(iter(expected))].item
+        # What the assessor typed is shown with what the other one did, and can be sent again; fields that the form
+        # lacks stay as they are.
         conflict = {
             "theirs": [states[key] for key in error.keys if key in states],
             "live": [states[key] for key in expected if key in states and not states[key].retired],
-            "mine": {**_item_fields(states[next(iter(expected))].item), **payload},
+            "mine": {name: getattr(item, name) for name in ("importance", "weight", "gold_answers")} | dict(payload),
             "kind": kind,
         }
         return bank(review, asked, status=409, conflict=conflict)
@@ -188,7 +184,9 @@ def _edits_of(review: Review, asked: Asked, kind: str) -> list[Edit]:
     if kind == "item_add":
         fields = _fields(asked)
         facet = asked.get("facet").strip()
-        kind_of = _kind(review, asked.get("query"))
+        # New items are of the same kind as those of the query.
+        items = review.material.bank.items.get(asked.get("query")) or tuple(review.material.bank)
+        kind_of = items[0].kind if items else "question"
         added = {"query_id": asked.get("query"), "facet_id": facet or None, "kind": kind_of, **fields}
         if added["query_id"] not in review.material.bank.items:
             raise InputError(f"the bank has no query {added['query_id']!r}")
@@ -225,12 +223,6 @@ def _chosen(review: Review, asked: Asked) -> dict[str, int]:
     if len({state_of(snapshot, key).item.query_id for key in chosen}) > 1:
         raise InputError("items of different queries cannot be edited together")
     return chosen
-
-
-def _kind(review: Review, query_id: str) -> str:
-    """What the query's items are: new ones are of the same kind."""
-    items = review.material.bank.items.get(query_id) or tuple(review.material.bank)
-    return items[0].kind if items else "question"
 
 
 def _fields(asked: Asked) -> dict[str, Any]:

@@ -93,11 +93,9 @@ class ItemScores:
 
     Attributes:
         scores: the leaderboards' scores, whose `after` says what is asked about.
-        cutoff: how many passages of a ranking count.
     """
 
     scores: Scores
-    cutoff: int = 20
     _before: dict[str, _QueryCounts] = field(default_factory=dict)
     _after: dict[str, _QueryCounts] = field(default_factory=dict)
     _graded: dict[str, int] = field(default_factory=dict)
@@ -105,7 +103,7 @@ class ItemScores:
 
     def _query(self, record: RecordQuery) -> _QueryCounts:
         counts = {row.item_id: row for row in item_counts(record)}
-        return _QueryCounts(record.grades, counts, query_coverage(record, cutoff=self.cutoff))
+        return _QueryCounts(record.grades, counts, query_coverage(record))
 
     def _record(self, query_id: str, grades: QueryGrades | None = None) -> RecordQuery:
         material = self.scores.material.queries.get(query_id)

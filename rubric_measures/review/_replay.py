@@ -112,14 +112,14 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
             final, decision = grade, "override"
         # A note without a new one stays beside the grade that was changed.
         note = str(say.get("note", before.reason if before is not None else ""))
-        made = AssessorGrade(grade, first, blind, final, decision, note, event.event_id, event.time)
-        if first is not None:
-            began = before.first_time if before is not None and before.first is not None else event.time
-            made = replace(made, first_time=began)
+        began = "" if first is None else event.time
+        if before is not None and before.first is not None:
+            began = before.first_time
+        made = AssessorGrade(grade, first, blind, final, decision, note, event.event_id, event.time, began)
     else:
-        mine, first, blind = (before.grade, before.first, before.blind) if before else (None, None, False)
-        made = AssessorGrade(mine, first, blind, grade, say["decision"], say["reason"], event.event_id, event.time)
-        made = replace(made, first_time=before.first_time if before else "")
+        made = before or AssessorGrade(None, None, False, None, "", "", 0, "")
+        made = replace(made, final=grade, decision=say["decision"], reason=say["reason"])
+        made = replace(made, event_id=event.event_id, time=event.time)
     if before is not None and before.decision == ADJUDICATE != say.get("decision"):
         # What was decided for all stays, whatever the adjudicator says as an assessor.
         made = replace(made, final=before.final, decision=ADJUDICATE)

@@ -55,8 +55,7 @@ def make_app(review: Review, access: Access) -> Any:
         routes.append(routing.Route(path, _endpoint(review, access, handlers), methods=[*handlers]))
     cell = _endpoint(review, access, {"GET": GETS["/check"], "HEAD": GETS["/check"]})
     routes.append(routing.Route(f"{_CELL}{{cell:path}}", cell, methods=["GET"]))
-    refusals = {404: _refusal("There is no such page."), 405: _refusal("Not allowed.")}
-    app = applications.Starlette(routes=routes, exception_handlers=refusals)
+    app = applications.Starlette(routes=routes, exception_handlers={404: _refuse, 405: _refuse})
     # A redirect would be to whatever name the request calls this machine.
     app.router.redirect_slashes = False
     return _of_own_host(app, access)
@@ -76,11 +75,8 @@ def _of_own_host(app: Any, access: Access) -> Any:
     return answer
 
 
-def _refusal(text: str) -> Callable[[Any, Any], Any]:
-    async def answer(_: Any, error: Any) -> Any:
-        return _refused(text, error.status_code)
-
-    return answer
+async def _refuse(_: Any, error: Any) -> Any:
+    return _refused("There is no such page." if error.status_code == 404 else "Not allowed.", error.status_code)
 
 
 def _response(content: str, status: int = 200, kind: str = "text/html; charset=utf-8", **headers: str) -> Any:

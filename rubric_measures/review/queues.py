@@ -134,14 +134,6 @@ def make_queue(
     numbers = np.concatenate([np.arange(0), *(np.arange(places.start, places.stop) for places in asked)])
     if kept is not None:
         numbers = numbers[kept[numbers]]
-    if choice.order == "decide":
-        waits = [material.numbers[cell] for cell, said in assessors.items() if waits_for(said, choice.assessor)]
-        found = numbers[np.isin(numbers, np.array(waits, dtype=np.int64))]
-        return CellQueue(material, found, lambda number: QueueEntry(material.cells[number], 0.0, "to decide"))
-    if choice.order == "differ":
-        split = [material.numbers[cell] for cell, said in assessors.items() if _is_split(material, cell, said, choice)]
-        found = numbers[np.isin(numbers, np.array(split, dtype=np.int64))]
-        return CellQueue(material, found, lambda number: QueueEntry(material.cells[number], 0.0, "assessors differ"))
     if choice.order == "disagreement":
         return _by_disagreement(material, numbers, assessors)
     if choice.order == "influence":
@@ -151,9 +143,17 @@ def make_queue(
         return CellQueue(material, found[np.isin(found, numbers)], entries.__getitem__)
     if choice.order == "uncertainty":
         return _by_uncertainty(material, numbers)
-    why = ""
+    why = {"decide": "to decide", "differ": "assessors differ", "audit": "audit sample"}.get(choice.order, "")
     if choice.order == "audit":
-        numbers, why = _audit_sample(material, numbers, choice.seed, choice.size), "audit sample"
+        numbers = _audit_sample(material, numbers, choice.seed, choice.size)
+    elif why:
+        waits = choice.order == "decide"
+        chosen = [
+            material.numbers[cell]
+            for cell, said in assessors.items()
+            if (waits_for(said, choice.assessor) if waits else _is_split(material, cell, said, choice))
+        ]
+        numbers = numbers[np.isin(numbers, np.array(chosen, dtype=np.int64))]
     return CellQueue(material, numbers, lambda number: QueueEntry(material.cells[number], 0.0, why))
 
 

@@ -48,14 +48,14 @@ def check_bind(address: str, allow_remote: bool, names: Iterable[str] = ()) -> f
     Raises:
         InputError: the address is not a loopback one and the user did not say so, or all addresses without any name.
     """
+    given = {name.lower() for name in names}
     if is_loopback(address):
-        return LOCAL_NAMES | {address.lower()} | {name.lower() for name in names}
+        return LOCAL_NAMES | {address.lower()} | given
     if not allow_remote:
         raise InputError(
             f"{address}: other machines could connect; allow it if they shall (they then need the token)",
             settings=("allow_remote",),
         )
-    given = {name.lower() for name in names}
     if address in ANY_ADDRESS and not given:
         raise InputError(f"{address}: name the host by which others reach this machine", settings=("host_name",))
     return LOCAL_NAMES | {address.lower()} | given

@@ -14,7 +14,6 @@ from rubric_measures.verification.analyses import (
     uncovered_passages,
 )
 from rubric_measures.verification.page_parts import (
-    Link,
     ReviewAddress,
     item_names,
     page_text,
@@ -229,8 +228,7 @@ class LookAt:
 
 
 def _of_query(query: CheckedQuery, places: QueryPlaces) -> str:
-    place: Link = places.start
-    return f'<td dir="auto"><a href="{place.href}">{page_text(query.text or query.query_id)}</a></td>'
+    return f'<td dir="auto"><a href="{places.start.href}">{page_text(query.text or query.query_id)}</a></td>'
 
 
 def _row(markup: str, link: str | None) -> str:

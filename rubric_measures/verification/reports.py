@@ -93,9 +93,7 @@ class ReportSettings:
             raise InputError(text, settings=("plot", "item_statistics", CALIBRATION))
         if BANK not in self.reports and (self.groups is not None or self.suggest):
             raise InputError("groups and suggestions are of the bank report; ask for it", settings=("groups", BANK))
-        if {"item_statistics", BANK} & set(self.reports):
-            return
-        if self.run:
+        if self.run and not {"item_statistics", BANK} & set(self.reports):
             text = "runs are for the item statistics and the bank report; ask for one of them"
             raise InputError(text, settings=("runs", "item_statistics", BANK))
 

@@ -12,6 +12,9 @@ from rubric_measures.meta_evaluation.correlation import ranks
 
 __all__ = ["LeftOut", "Reusability", "ReusabilityCounter"]
 
+# How many passages of a ranking are pooled, and count.
+_CUTOFF = 20
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
@@ -106,17 +109,16 @@ class _OfQuery:
 class ReusabilityCounter:
     """Gathers, query by query, what each run would score if it, or its team, had not been pooled.
 
-    The pool of a query is the first passages of all runs. A passage is brought by the runs that have it there; graded
-    passages that no run has are brought by somebody else. What failed covers nothing here.
+    The pool of a query is the first 20 passages of all runs. A passage is brought by the runs that have it there;
+    graded passages that no run has are brought by somebody else. What failed covers nothing here.
 
     Args:
         min_rating: the least grade that covers an item; None takes the scale's.
         groups: run -> team; a run that it lacks is a team of its own. None leaves each run out alone.
-        cutoff: how many passages of a ranking are pooled, and count.
     """
 
-    def __init__(self, min_rating: int | None = None, groups: Mapping[str, str] | None = None, cutoff: int = 20):
-        self._min_rating, self._groups, self._cutoff = min_rating, groups, cutoff
+    def __init__(self, min_rating: int | None = None, groups: Mapping[str, str] | None = None):
+        self._min_rating, self._groups = min_rating, groups
         self._teams: dict[str, str] = {}
         self._shares: dict[str, list[int]] = {}
         self._queries: list[_OfQuery] = []
@@ -132,7 +134,7 @@ class ReusabilityCounter:
         if not query.rankings or not query.grades.items:
             return
         covering = query.grades.at_least(query.grades.level(self._min_rating))
-        tops = {run_id: list(ranking[: self._cutoff]) for run_id, ranking in query.rankings.items()}
+        tops = {run_id: list(ranking[:_CUTOFF]) for run_id, ranking in query.rankings.items()}
         brought: dict[str, set[str]] = {}
         for run_id, top in tops.items():
             self._teams[run_id] = run_id if self._groups is None else self._groups.get(run_id, run_id)
