@@ -5,7 +5,7 @@ modules:
 
 - `correlation`: rank correlation (Kendall, Spearman, Pearson, τ_AP, RBO, maximum rank drop); `intervals`: theirs.
 - `leaderboard_correlation`, `grid`: leaderboards joined on their runs; every measure and grade set of a graded file.
-- `run_comparison`, `pair_agreement`: tests between runs, corrected; the same pairs under two measures.
+- `run_comparison`: tests between runs, corrected.
 - `leaderboard_report`, `leaderboard_checks`: what stands beside a leaderboard.
 - `agreement`, `kappa`, `label_sources`, `workbench_tables`: two or more graders of the same documents; `judges`: many
   against one truth; `agreement_tables`: both, shown.

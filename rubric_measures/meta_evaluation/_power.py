@@ -130,12 +130,6 @@ def least_queries(decides: Callable[[FloatArray], NDArray[np.bool_]], size: int)
     return np.where(never, np.inf, np.maximum(high, 2.0))
 
 
-def check_power(power: float) -> None:
-    """Refuses a power that no test can be asked for."""
-    if not 0.0 < power < 1.0:
-        raise InputError(f"a power is between 0 and 1, not {power:g}", settings=("power",))
-
-
 def check_smallest(smallest: float) -> None:
     """Refuses a smallest difference that is none."""
     if not 0.0 < smallest < np.inf:

@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import (
     Draws,
     FloatArray,
@@ -25,7 +24,6 @@ from rubric_measures.meta_evaluation._bootstrap import (
 
 __all__ = [
     "Columns",
-    "Level",
     "Weights",
     "alphas",
     "binary_tables",
@@ -40,7 +38,7 @@ __all__ = [
 ]
 
 Weights = Literal["none", "linear", "quadratic"]
-Level = Literal["nominal", "ordinal", "interval"]
+Level = Literal["nominal", "ordinal"]
 # Name -> a value of every sample.
 Columns = dict[str, FloatArray]
 
@@ -70,11 +68,12 @@ def _margins(tables: FloatArray) -> tuple[FloatArray, FloatArray]:
 def alphas(coincidences: FloatArray, values: FloatArray, level: Level) -> FloatArray:
     """Krippendorff's α of every coincidence matrix; NaN where one label only occurs.
 
-    The formula is in `agreement.krippendorff_alpha`. The coincidences of two sources without missing labels are a
-    confusion table and its transpose, added.
+    α = 1 − D_o / D_e over the coincidence matrix: o_ck = Σ_u (pairs c, k of unit u) / (m_u − 1), n_c = Σ_k o_ck,
+    D_o = Σ o_ck δ²_ck, D_e = Σ n_c n_k δ²_ck / (n − 1). δ² = [c ≠ k] (nominal) or (Σ_{g=c..k} n_g − (n_c + n_k)/2)²
+    (ordinal). The coincidences of two sources without missing labels are a confusion table and its transpose, added.
+    α ≤ 1; 0 is chance.
 
-    Raises:
-        InputError: there is no such level.
+    Source: Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
     """
     sizes, _ = _margins(coincidences)
     if level == "ordinal":
@@ -82,10 +81,8 @@ def alphas(coincidences: FloatArray, values: FloatArray, level: Level) -> FloatA
         middle = np.cumsum(sizes, axis=1) - sizes / 2.0
         gaps = middle[:, :, None] - middle[:, None, :]
         loss = gaps * gaps
-    elif level in ("nominal", "interval"):
-        loss = np.broadcast_to(disagreement(values, "none" if level == "nominal" else "quadratic"), coincidences.shape)
     else:
-        raise InputError(f"unknown level of measurement {level!r}; expected nominal, ordinal or interval")
+        loss = np.broadcast_to(disagreement(values, "none"), coincidences.shape)
     observed = np.einsum("bij,bij->b", coincidences, loss)
     expected = np.einsum("bi,bi->b", sizes, np.einsum("bij,bj->bi", loss, sizes))
     result: FloatArray = 1.0 - (np.einsum("bi->b", sizes) - 1.0) * ratio(observed, expected)

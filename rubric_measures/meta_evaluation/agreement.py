@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval
-from rubric_measures.meta_evaluation._table_statistics import Columns, Level, alphas, column_intervals
+from rubric_measures.meta_evaluation._table_statistics import Columns, alphas, column_intervals, label_columns
 from rubric_measures.meta_evaluation.kappa import confusion, kappa_of_confusion, paired_labels, whole_labels
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "agreement",
     "alpha_intervals",
     "bland_altman",
-    "krippendorff_alpha",
     "label_histogram",
     "query_spread",
 ]
@@ -91,20 +90,18 @@ class Histogram:
     unused: tuple[int, ...]
 
 
-def label_histogram(labels: ArrayLike, scale: Sequence[int] | None = None) -> Histogram:
+def label_histogram(labels: ArrayLike, scale: Sequence[int]) -> Histogram:
     """The label histogram of a source; `unused` has the grades that a judge never gives.
 
     Args:
         labels: whole numbers.
-        scale: the labels that the source may use; by default all from the smallest (or 0) to the largest that occurs.
+        scale: the labels that the source may use.
 
-    >>> label_histogram([0, 3, 3]).unused
+    >>> label_histogram([0, 3, 3], range(4)).unused
     (1, 2)
     """
     values = whole_labels(labels, "labels")
     found = Counter(values.tolist())
-    if scale is None:
-        scale = range(min(0, *found), max(found) + 1) if found else ()
     every = sorted({*scale, *found})
     return Histogram({label: found[label] for label in every}, tuple(label for label in every if not found[label]))
 
@@ -160,39 +157,6 @@ def query_spread(
     )
 
 
-def krippendorff_alpha(ratings: Sequence[Sequence[float | None]] | ArrayLike, level: Level = "ordinal") -> float | None:
-    """Krippendorff's α of two or more graders, labels may be missing.
-
-    α = 1 − D_o / D_e over the coincidence matrix: o_ck = Σ_u (pairs c, k of unit u) / (m_u − 1), n_c = Σ_k o_ck,
-    D_o = Σ o_ck δ²_ck, D_e = Σ n_c n_k δ²_ck / (n − 1). δ² = [c ≠ k] (nominal), (c − k)² (interval), or
-    (Σ_{g=c..k} n_g − (n_c + n_k)/2)² (ordinal). Units with fewer than two labels take no part.
-
-    Args:
-        ratings: one row a grader, one column a document; None or NaN is a missing label.
-        level: the scale of measurement.
-
-    Returns:
-        α ≤ 1 (0 is chance), or None where it is undefined: no document has two labels, or only one label occurs.
-
-    Raises:
-        InputError: rows of different lengths.
-
-    Source: Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
-    """
-    rows = [[np.nan if value is None else float(value) for value in row] for row in np.asarray(ratings, dtype=object)]
-    if len({len(row) for row in rows}) > 1:
-        raise InputError("alpha needs one label (or none) of every grader for every document")
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
-    present = ~np.isnan(table)
-    usable = present.sum(axis=0) >= 2
-    table, present = table[:, usable], present[:, usable]
-    values = np.unique(table[present])
-    if not len(values):
-        return None
-    found = float(alphas(_coincidences(table, present, values).sum(axis=0, keepdims=True), values, level)[0])
-    return None if np.isnan(found) else found
-
-
 def _coincidences(table: FloatArray, present: NDArray[np.bool_], values: FloatArray) -> FloatArray:
     """What each unit adds to the coincidence matrix, (units, values, values); units have at least two labels."""
     counts = np.stack([((table == value) & present).sum(axis=0) for value in values], axis=1).astype(np.float64)
@@ -203,7 +167,9 @@ def _coincidences(table: FloatArray, present: NDArray[np.bool_], values: FloatAr
 
 
 def alpha_intervals(ratings: FloatArray, queries: Sequence[str], draws: Draws = USUAL_DRAWS) -> dict[str, Interval]:
-    """α, nominal and ordinal, of two or more graders, with BCa intervals over queries.
+    """α (see `alphas`), nominal and ordinal, of two or more graders, with BCa intervals over queries.
+
+    Documents with fewer than two labels take no part.
 
     Args:
         ratings: one row a grader, one column a document; NaN is a missing label.
@@ -268,20 +234,20 @@ def agreement(a: ArrayLike, b: ArrayLike) -> Agreement:
     left, right = paired_labels(a, b)
     if not len(left):
         raise InputError("agreement needs at least one document that both sources label")
-    labels = np.unique(np.concatenate([left, right]))
-    scale = [int(label) for label in labels]
-    table = confusion(left, right, scale)
-    both = np.stack([left, right]).astype(np.float64)
+    labels = np.unique(np.concatenate([left, right])).tolist()
+    table = confusion(left, right, labels)
+    found = label_columns(table[None].astype(np.float64), np.array(labels, dtype=np.float64))
+    values = {name: None if np.isnan(column[0]) else float(column[0]) for name, column in found.items()}
     return Agreement(
         len(left),
-        tuple(scale),
-        tuple(tuple(int(count) for count in row) for row in table),
+        tuple(labels),
+        tuple(map(tuple, table.tolist())),
         float((left == right).mean()),
         float((left - right).mean()),
-        kappa_of_confusion(table, scale),
-        kappa_of_confusion(table, scale, "linear"),
-        kappa_of_confusion(table, scale, "quadratic"),
-        krippendorff_alpha(both, "nominal"),
-        krippendorff_alpha(both, "ordinal"),
+        values["kappa"],
+        values["linear_kappa"],
+        values["quadratic_kappa"],
+        values["alpha_nominal"],
+        values["alpha_ordinal"],
         bland_altman(left, right),
     )

@@ -25,7 +25,6 @@ from rubric_measures.meta_evaluation._top_weighted import rbo_batch, tau_ap_b_ba
 __all__ = [
     "COEFFICIENTS",
     "Coefficient",
-    "CoefficientName",
     "correlate",
     "kendall_batch",
     "parse_coefficient",
@@ -57,17 +56,6 @@ class Coefficient:
     runs: int
     p_value: float | None = None
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CoefficientName:
-    """A coefficient's name taken apart: `kendall@15` is `base="kendall"`, `k=15`."""
-
-    base: str
-    k: int | None = None
-
-    def __str__(self) -> str:
-        return self.base if self.k is None else f"{self.base}@{self.k}"
 
 
 def ranks(scores: ArrayLike, ties: Literal["average", "min"] = "average") -> FloatArray:
@@ -178,22 +166,22 @@ COEFFICIENTS: dict[str, Batch] = {
 }
 
 
-def parse_coefficient(text: str) -> CoefficientName:
-    """Reads `kendall`, `kendall@15`, ….
+def parse_coefficient(text: str) -> tuple[str, int | None]:
+    """The coefficient and the k of `kendall`, `kendall@15`, ….
 
     Raises:
         UnknownNameError: no such coefficient.
         InputError: what follows `@` is no positive whole number.
 
     >>> parse_coefficient("tau_ap@10")
-    CoefficientName(base='tau_ap', k=10)
+    ('tau_ap', 10)
     """
     base, at, tail = text.partition("@")
     if base not in COEFFICIENTS:
         raise UnknownNameError("coefficient", base, COEFFICIENTS)
     if at and not re.fullmatch(r"[1-9][0-9]*", tail):
         raise InputError(f"coefficient {text!r}: after '@' comes a positive whole number")
-    return CoefficientName(base, int(tail) if at else None)
+    return base, int(tail) if at else None
 
 
 def _two_arrays(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -205,13 +193,13 @@ def _two_arrays(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, Flo
     return x, y
 
 
-def undefined_reason(name: CoefficientName, x: FloatArray, y: FloatArray) -> str:
+def undefined_reason(base: str, x: FloatArray, y: FloatArray) -> str:
     """Why a coefficient of these two lists is undefined; empty when the formula does not say."""
     if len(x) < 2:
         return f"{len(x)} run{'' if len(x) == 1 else 's'} in common; a correlation needs two"
     if np.ptp(x) == 0:
         return "all runs are tied in the first leaderboard"
-    if name.base == "tau_ap" and len(np.unique(x)) < len(x):
+    if base == "tau_ap" and len(np.unique(x)) < len(x):
         return "the first leaderboard has ties; use tau_ap_b"
     if np.ptp(y) == 0:
         return "all runs are tied in the second leaderboard"
@@ -221,7 +209,7 @@ def undefined_reason(name: CoefficientName, x: FloatArray, y: FloatArray) -> str
 def correlate(
     official: Sequence[float] | FloatArray,
     scores: Sequence[float] | FloatArray,
-    name: str | CoefficientName,
+    name: str,
     *,
     test: bool = True,
 ) -> Coefficient:
@@ -246,16 +234,16 @@ def correlate(
     >>> correlate([3, 2, 1], [1, 1, 1], "kendall").reason
     'all runs are tied in the second leaderboard'
     """
-    wanted = parse_coefficient(name) if isinstance(name, str) else name
+    base, k = parse_coefficient(name)
     x, y = _two_arrays(official, scores)
-    if wanted.k is not None and len(x):
-        chosen = top_k(x, wanted.k)
+    if k is not None and len(x):
+        chosen = top_k(x, k)
         x, y = x[chosen], y[chosen]
-    reason = undefined_reason(wanted, x, y)
+    reason = undefined_reason(base, x, y)
     if reason:
-        return Coefficient(str(wanted), None, len(x), reason=reason)
-    value = float(COEFFICIENTS[wanted.base](x[None, :], y[None, :])[0])
-    return Coefficient(str(wanted), value, len(x), _p_value(wanted.base, x, y) if test else None)
+        return Coefficient(name, None, len(x), reason=reason)
+    value = float(COEFFICIENTS[base](x[None, :], y[None, :])[0])
+    return Coefficient(name, value, len(x), _p_value(base, x, y) if test else None)
 
 
 def _p_value(base: str, x: FloatArray, y: FloatArray) -> float | None:

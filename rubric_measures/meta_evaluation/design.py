@@ -12,7 +12,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import half_counts, weighted_means
 from rubric_measures.meta_evaluation._power import (
     anova_power,
-    check_power,
     check_smallest,
     expected_width,
     least_queries,
@@ -163,7 +162,8 @@ def design(
     of variance and interval, with his σ² of the two-way analysis; Sakai (SIGIR 2006) for discriminative power.
     """
     check_smallest(smallest)
-    check_power(power)
+    if not 0.0 < power < 1.0:
+        raise InputError(f"a power is between 0 and 1, not {power:g}", settings=("power",))
     count = len(scores) if runs is None else runs
     if count < 2:
         raise InputError(f"an experiment compares two runs at least, not {count}", settings=("run_count",))

@@ -24,7 +24,6 @@ from rubric_measures.meta_evaluation._bootstrap import (
 from rubric_measures.meta_evaluation.correlation import (
     COEFFICIENTS,
     Coefficient,
-    CoefficientName,
     correlate,
     kendall_batch,
     kendall_from_signs,
@@ -127,7 +126,7 @@ def _replicates(
 def correlate_over_queries(
     official: ArrayLike,
     scores: ArrayLike,
-    name: str | CoefficientName = "kendall",
+    name: str = "kendall",
     draws: Draws = USUAL_DRAWS,
 ) -> list[CoefficientInterval]:
     """One coefficient of the official leaderboard with many measures, with symmetric bootstrap intervals over queries.
@@ -162,14 +161,14 @@ def correlate_over_queries(
                 point.value, None, None, draws.level, queries, 0, "one query only; an interval needs two"
             )
         else:
-            bounds = _bounds(parse_coefficient(point.name).base, point.runs)
+            bounds = _bounds(parse_coefficient(point.name)[0], point.runs)
             interval = symmetric_interval(point.value, replicates[:, measure], draws.level, queries, bounds)
         result.append(CoefficientInterval(point, interval, "query"))
     return result
 
 
 def drawn_over_queries(
-    official: ArrayLike, scores: ArrayLike, name: str | CoefficientName, draws: Draws
+    official: ArrayLike, scores: ArrayLike, name: str, draws: Draws
 ) -> tuple[list[Coefficient], FloatArray]:
     """The coefficient of each measure, and its value in every round; see `correlate_over_queries`.
 
@@ -180,7 +179,7 @@ def drawn_over_queries(
     Raises:
         InputError: shapes do not fit, or a run has no score at all.
     """
-    wanted = parse_coefficient(name) if isinstance(name, str) else name
+    base, k = parse_coefficient(name)
     x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     table = table[:, :, None] if table.ndim == 2 else table
     if table.ndim != 3 or x.ndim not in (1, 2) or x.shape[-1] != table.shape[1]:
@@ -190,24 +189,21 @@ def drawn_over_queries(
     queries = table.shape[0]
     ones = np.ones((1, queries))
     x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
-    if wanted.k is not None and len(x_mean):
-        chosen = top_k(x_mean, wanted.k)
+    if k is not None and len(x_mean):
+        chosen = top_k(x_mean, k)
         x, x_mean, table = x[..., chosen], x_mean[chosen], table[:, chosen]
-    base = CoefficientName(wanted.base)
     means = weighted_means(ones, table.reshape(queries, -1))[0].reshape(table.shape[1:])
-    points = [
-        replace(correlate(x_mean, means[:, measure], base), name=str(wanted)) for measure in range(table.shape[2])
-    ]
+    points = [replace(correlate(x_mean, means[:, measure], base), name=name) for measure in range(table.shape[2])]
     fixed = x if x.ndim == 1 else None
     if draws.rounds == 0 or queries < 2:
         return points, np.empty((0, len(points)))
-    return points, _replicates(wanted.base, x, table, bootstrap_counts(queries, draws.rounds, draws.seed), fixed)
+    return points, _replicates(base, x, table, bootstrap_counts(queries, draws.rounds, draws.seed), fixed)
 
 
 def correlate_over_runs(
     official: Sequence[float] | FloatArray,
     scores: Sequence[float] | FloatArray,
-    name: str | CoefficientName = "kendall",
+    name: str = "kendall",
     draws: Draws = USUAL_DRAWS,
 ) -> CoefficientInterval:
     """One coefficient of two leaderboards that have no per-query scores, with a BCa interval over runs.
@@ -223,21 +219,21 @@ def correlate_over_runs(
         name: the coefficient.
         draws: rounds (0 for no interval), seed and level.
     """
-    wanted = parse_coefficient(name) if isinstance(name, str) else name
-    point = correlate(official, scores, wanted)
+    base, k = parse_coefficient(name)
+    point = correlate(official, scores, name)
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if draws.rounds == 0:
         return CoefficientInterval(point, None, "run")
     if point.value is None:
         return CoefficientInterval(point, Interval(None, None, None, draws.level, len(x), 0, point.reason), "run")
-    if wanted.k is not None:
-        chosen = top_k(x, wanted.k)
+    if k is not None:
+        chosen = top_k(x, k)
         x, y = x[chosen], y[chosen]
     runs = len(x)
-    reason = _NO_COPIES.get(wanted.base, f"{runs} runs only; an interval needs three" if runs < 3 else "")
+    reason = _NO_COPIES.get(base, f"{runs} runs only; an interval needs three" if runs < 3 else "")
     if reason:
         return CoefficientInterval(point, Interval(point.value, None, None, draws.level, runs, 0, reason), "run")
-    batch = COEFFICIENTS[wanted.base]
+    batch = COEFFICIENTS[base]
     counts = bootstrap_counts(runs, draws.rounds, draws.seed).astype(np.intp)
     drawn = np.repeat(np.tile(np.arange(runs), draws.rounds), counts.ravel()).reshape(-1, runs)
     others = np.array([[j for j in range(runs) if j != i] for i in range(runs)])

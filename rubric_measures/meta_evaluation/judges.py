@@ -19,7 +19,7 @@ from rubric_measures.meta_evaluation._table_statistics import (
     query_tables,
     rates_columns,
 )
-from rubric_measures.meta_evaluation.correlation import CoefficientName, parse_coefficient
+from rubric_measures.meta_evaluation.correlation import parse_coefficient
 from rubric_measures.meta_evaluation.intervals import drawn_over_queries
 from rubric_measures.meta_evaluation.leaderboard_correlation import LeaderboardCorrelation, RunScores, query_table
 
@@ -105,12 +105,11 @@ def judge_board(
     draws: Draws,
     *,
     is_clamped: bool = False,
-    alpha: float = 0.05,
 ) -> JudgeBoard:
     """All judges against the truth, each on the documents that both label.
 
     All judges see the same resampled queries: those in which one of them shares a document with the truth. Groups are
-    of `simultaneous_p_values` of κ at `alpha`.
+    of `simultaneous_p_values` of κ at 0.05.
 
     Args:
         truth: the labels that judges are held to.
@@ -119,7 +118,6 @@ def judge_board(
         cutoffs: (cutoff of the truth, of the judge); none for each label of the truth's scale but the lowest.
         draws: rounds (0 for no intervals and no groups), seed and level.
         is_clamped: for the result.
-        alpha: the level at which judges are told apart.
 
     Raises:
         InputError: a judge shares no document with the truth.
@@ -143,7 +141,7 @@ def judge_board(
     if len(rows) > 1 and all(len(drawn[place]) for place in order):
         estimates = np.array([_kappa(row) for row in rows])
         p_values = simultaneous_p_values(estimates, np.stack([drawn[place] for place in order], axis=1))
-        groups = groups_of_equals(estimates.tolist(), p_values, alpha)
+        groups = groups_of_equals(estimates.tolist(), p_values)
     together = tuple(tuple(rows[place].name for place in group) for group in groups)
     return JudgeBoard(truth, ends, tuple(rows), together, is_clamped)
 
@@ -151,27 +149,23 @@ def judge_board(
 def equal_boards(
     official: RunScores,
     others: Sequence[RunScores],
-    coefficient: str | CoefficientName,
+    coefficient: str,
     draws: Draws,
-    *,
-    alpha: float = 0.05,
 ) -> tuple[tuple[int, ...], ...] | None:
     """Leaderboards of judges that a coefficient with the official one cannot tell apart.
 
-    All see the same resampled queries. Groups are of `simultaneous_p_values` of the coefficient at `alpha`.
+    All see the same resampled queries. Groups are of `simultaneous_p_values` of the coefficient at 0.05.
 
     Args:
         official: the official scores, which are resampled, too, where they are of the same queries.
         others: scores that judges give; those by query are needed.
         coefficient: what tells them apart, such as `kendall`.
         draws: rounds (0 for no groups) and seed.
-        alpha: the level at which they are told apart.
 
     Returns:
         places in `others` of two or more each, best group first; None where nobody knows: the runs or the queries of
         two differ, or there are no scores by query.
     """
-    wanted = parse_coefficient(coefficient) if isinstance(coefficient, str) else coefficient
     runs = sorted(official.means.keys() & others[0].means.keys()) if others else []
     tables = [query_table(one, runs) for one in others if official.means.keys() & one.means.keys() == set(runs)]
     first = tables[0] if tables else None
@@ -181,13 +175,13 @@ def equal_boards(
     reference = query_table(official, runs)
     is_same = reference is not None and reference[1] == first[1]
     given = reference[0] if is_same and reference is not None else np.array([official.means[run] for run in runs])
-    points, drawn = drawn_over_queries(given, np.stack([table for table, _ in known], axis=2), wanted, draws)
+    points, drawn = drawn_over_queries(given, np.stack([table for table, _ in known], axis=2), coefficient, draws)
     # Of drops the least is best.
-    sign = -1.0 if wanted.base == "max_rank_drop" else 1.0
+    sign = -1.0 if parse_coefficient(coefficient)[0] == "max_rank_drop" else 1.0
     estimates = np.array([np.nan if point.value is None else sign * point.value for point in points])
     if not len(drawn) or np.isnan(estimates).any():
         return None
-    return tuple(groups_of_equals(estimates.tolist(), simultaneous_p_values(estimates, sign * drawn), alpha))
+    return tuple(groups_of_equals(estimates.tolist(), simultaneous_p_values(estimates, sign * drawn)))
 
 
 def _kappa(row: JudgeRow) -> float:

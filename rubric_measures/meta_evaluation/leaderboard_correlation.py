@@ -15,12 +15,7 @@ from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray, score_table
 from rubric_measures.meta_evaluation._significance import ROUNDING, adjust, complete_table, exact_shift_p
-from rubric_measures.meta_evaluation.correlation import (
-    CoefficientName,
-    parse_coefficient,
-    ranks,
-    undefined_reason,
-)
+from rubric_measures.meta_evaluation.correlation import parse_coefficient, ranks, undefined_reason
 from rubric_measures.meta_evaluation.group_bias import GroupShift, group_shifts
 from rubric_measures.meta_evaluation.intervals import (
     CoefficientInterval,
@@ -85,8 +80,8 @@ class PairAgreement:
         return 2 * self.active_agreements / total if total else None
 
 
-def significant_pair_agreement(official: ArrayLike, scores: ArrayLike, *, alpha: float = 0.05) -> PairAgreement:
-    """Agreement of two measures on the significantly different pairs of runs (paired t-tests over queries).
+def significant_pair_agreement(official: ArrayLike, scores: ArrayLike) -> PairAgreement:
+    """Agreement of two measures on the significantly different pairs of runs (paired t-tests over queries, at 0.05).
 
     Each side tests its pairs and corrects them by itself. A pair that is identical is not significant; of one that
     differs by the same on every query, the exact permutation test counts.
@@ -94,7 +89,6 @@ def significant_pair_agreement(official: ArrayLike, scores: ArrayLike, *, alpha:
     Args:
         official: (queries, runs), complete.
         scores: (queries, runs), complete, same runs; the queries may be others.
-        alpha: significance level after correction.
 
     Raises:
         InputError: the runs differ in number, or a score is missing.
@@ -105,7 +99,7 @@ def significant_pair_agreement(official: ArrayLike, scores: ArrayLike, *, alpha:
     if x.shape[1] != y.shape[1]:
         raise InputError(f"the two tables have {x.shape[1]} and {y.shape[1]} runs; join them first")
     first, second = np.triu_indices(x.shape[1], 1)
-    (x_way, x_real), (y_way, y_real) = (_directions(table, first, second, alpha) for table in (x, y))
+    (x_way, x_real), (y_way, y_real) = (_directions(table, first, second) for table in (x, y))
     opposite = x_way * y_way < 0
     both, one, none = x_real & y_real, x_real ^ y_real, ~(x_real | y_real)
     return PairAgreement(
@@ -121,7 +115,7 @@ def significant_pair_agreement(official: ArrayLike, scores: ArrayLike, *, alpha:
 
 
 def _directions(
-    table: FloatArray, first: NDArray[np.intp], second: NDArray[np.intp], alpha: float
+    table: FloatArray, first: NDArray[np.intp], second: NDArray[np.intp]
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     from scipy.special import stdtr
 
@@ -134,7 +128,7 @@ def _directions(
     for column, p in zip(np.flatnonzero(varies), 2.0 * stdtr(queries - 1, -t), strict=True):
         p_values[int(column)] = float(p)
     adjusted = adjust(p_values, "holm")
-    real = np.array([value is not None and value < alpha for value in adjusted], dtype=np.bool_)
+    real = np.array([value is not None and value < 0.05 for value in adjusted], dtype=np.bool_)
     return np.sign(mean), real
 
 
@@ -285,7 +279,7 @@ def standard_errors(scores: RunScores) -> dict[str, float]:
 
 
 def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[float | None, str | None]:
-    if undefined_reason(CoefficientName("max_rank_drop"), x, y):
+    if undefined_reason("max_rank_drop", x, y):
         return None, None
     drops = ranks(y) - ranks(x)
     worst = int(np.argmax(drops))
@@ -295,7 +289,7 @@ def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[floa
 def correlate_leaderboards(
     official: RunScores,
     other: RunScores,
-    coefficients: Sequence[str | CoefficientName] = DEFAULT_COEFFICIENTS,
+    coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
     draws: Draws = USUAL_DRAWS,
     *,
     strict: bool = False,
@@ -334,7 +328,9 @@ def correlate_leaderboards(
             f"no run of the official leaderboard is in {other.name}: it has {', '.join(sorted(other.means)[:3])}, …; "
             f"the official one {', '.join(sorted(official.means)[:3])}, …"
         )
-    wanted = [parse_coefficient(name) if isinstance(name, str) else name for name in coefficients]
+    for name in coefficients:
+        # A wrong name is found before anything is drawn.
+        parse_coefficient(name)
     notes: list[str] = []
     scored, reference = query_table(other, runs), query_table(official, runs)
     if other.queries and scored is None:
@@ -345,7 +341,7 @@ def correlate_leaderboards(
     x = np.array([official.means[run] for run in runs])
     y = np.array([other.means[run] for run in runs])
     results: list[CoefficientInterval] = []
-    for name in wanted:
+    for name in coefficients:
         if scored is not None:
             given = reference[0] if both and reference is not None else x
             results += correlate_over_queries(given, scored[0], name, draws)

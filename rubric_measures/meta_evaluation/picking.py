@@ -68,7 +68,7 @@ def pick_of_grid(
     Source: the split-sample estimate of the optimism of a selection, Efron and Tibshirani, An Introduction to the
     Bootstrap (1993), chapter 17.
     """
-    wanted = parse_coefficient(coefficient)
+    base, k = parse_coefficient(coefficient)
     known = [
         (cell.result.value(coefficient), cell.scores)
         for cell in cells
@@ -90,8 +90,8 @@ def pick_of_grid(
         return nothing("fewer than four queries that all cells have")
     reference = query_table(official, runs)
     x = np.array([official.means[run] for run in runs])
-    if wanted.k is not None:
-        runs = [runs[place] for place in top_k(x, wanted.k)]
+    if k is not None:
+        runs = [runs[place] for place in top_k(x, k)]
         x = np.array([official.means[run] for run in runs])
     halves = half_counts(len(queries), splits, seed)
     by_query = reference is not None and set(queries) <= set(reference[1])
@@ -100,12 +100,12 @@ def pick_of_grid(
         table, _ = score_table([{query: scores.queries[run].get(query) for query in queries} for run in runs])
         return weighted_means(counts, table)
 
-    sign = -1.0 if wanted.base == "max_rank_drop" else 1.0
+    sign = -1.0 if base == "max_rank_drop" else 1.0
     found = np.empty((2, splits, len(boards)))
     for side, counts in enumerate(halves):
         truth = means(official, counts) if by_query else np.broadcast_to(x, (splits, len(runs)))
         for place, board in enumerate(boards):
-            found[side, :, place] = sign * COEFFICIENTS[wanted.base](truth, means(board, counts))
+            found[side, :, place] = sign * COEFFICIENTS[base](truth, means(board, counts))
     defined = ~np.isnan(found).any(axis=(0, 2))
     if not defined.any():
         return nothing("undefined in every split")

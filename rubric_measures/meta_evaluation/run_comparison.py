@@ -22,7 +22,7 @@ from rubric_measures.meta_evaluation._significance import (
     tukey_reach,
 )
 from rubric_measures.meta_evaluation.variance import Components, variance_components
-from rubric_measures.meta_evaluation.verdicts import DEFAULT_POWER, Outlook, Verdict, outlook, verdicts
+from rubric_measures.meta_evaluation.verdicts import Outlook, Verdict, outlook, verdicts
 
 __all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "adjust", "common_queries", "compare_runs"]
 
@@ -121,7 +121,6 @@ def compare_runs(
     rounds: int = DEFAULT_ROUNDS,
     seed: int = DEFAULT_SEED,
     smallest: float | None = None,
-    power: float = DEFAULT_POWER,
 ) -> Comparison:
     """Paired comparisons of runs over the queries that both have.
 
@@ -139,7 +138,6 @@ def compare_runs(
         rounds: of the permutation tests.
         seed: of the permutation tests.
         smallest: the smallest difference that matters, for verdicts; None for none.
-        power: with which the queries that verdicts lack would decide.
 
     Raises:
         InputError: fewer than two runs, no common query, a procedure that does not fit, or alpha is no level.
@@ -186,7 +184,7 @@ def compare_runs(
         return found
     flips = (rounds, seed) if test == "permutation" else None
     components = variance_components(table) if len(queries) > 1 else None
-    return _with_verdicts(found, scores, components, smallest, power, flips)
+    return _with_verdicts(found, scores, components, smallest, flips)
 
 
 def _with_verdicts(
@@ -194,7 +192,6 @@ def _with_verdicts(
     scores: Mapping[str, Mapping[str, float]],
     components: Components | None,
     smallest: float,
-    power: float,
     flips: tuple[int, int] | None,
 ) -> Comparison:
     """The comparison with a verdict on each pair."""
@@ -211,11 +208,11 @@ def _with_verdicts(
     ]  # fmt: skip
     concluded = verdicts(
         differences, [pair.p_adjusted for pair in found.pairs], procedure,
-        smallest=smallest, alpha=found.alpha, power=power, flips=flips,
+        smallest=smallest, alpha=found.alpha, flips=flips,
     )  # fmt: skip
     ahead = outlook(
         differences, [pair.significant for pair in found.pairs], procedure, components,
-        smallest=smallest, alpha=found.alpha, power=power,
+        smallest=smallest, alpha=found.alpha,
     )  # fmt: skip
     pairs = tuple(replace(pair, verdict=one) for pair, one in zip(found.pairs, concluded, strict=True))
     return replace(found, pairs=pairs, outlook=ahead)

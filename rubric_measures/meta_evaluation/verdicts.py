@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.meta_evaluation._power import (
     FloatArray,
-    check_power,
     check_smallest,
     equivalence_power,
     least_queries,
@@ -28,7 +27,8 @@ from rubric_measures.meta_evaluation.variance import Components
 __all__ = ["DEFAULT_SMALLEST", "Outlook", "Verdict", "equivalence_p", "outlook", "verdicts"]
 
 DEFAULT_SMALLEST = 0.02
-DEFAULT_POWER = 0.8
+# Of the tests that more queries would make.
+_POWER = 0.8
 Conclusion = Literal["better", "worse", "same", "undecided"]
 # The shares of pairs whose number of queries is told.
 _SHARES = (0.5, 0.75, 0.9, 0.95)
@@ -44,7 +44,7 @@ class Verdict:
         p_same: the p-value of the equivalence test, corrected; None where it is undefined.
         within: whether the difference is shown to be below the smallest one. Of runs that are `better` or `worse` it
             says that the difference is there, and does not matter.
-        more_queries: how many more queries decide an undecided pair with the power asked for, if the true difference is
+        more_queries: how many more queries decide an undecided pair with power 0.8, if the true difference is
             the one seen: the fewer of those that show a difference and those that show that it is too small to matter;
             None for decided pairs and where a million do not.
         at_most: how many more queries decide it whatever the true difference is; it depends on the deviation alone.
@@ -120,7 +120,6 @@ def verdicts(
     *,
     smallest: float = DEFAULT_SMALLEST,
     alpha: float = 0.05,
-    power: float = DEFAULT_POWER,
     flips: tuple[int, int] | None = None,
 ) -> list[Verdict]:
     """The verdict on each pair.
@@ -138,14 +137,12 @@ def verdicts(
         correction: `holm`, `bh` or `none`.
         smallest: δ, the smallest difference that matters, in the measure's unit.
         alpha: the level of both families.
-        power: of `more_queries`.
         flips: rounds and seed of sign flips in the place of t-tests.
 
     Raises:
-        InputError: δ is not above 0, or the power is none.
+        InputError: δ is not above 0.
     """
     check_smallest(smallest)
-    check_power(power)
     if flips is None:
         raw = [equivalence_p(one, smallest) for one in differences]
     else:
@@ -157,7 +154,7 @@ def verdicts(
     more: dict[int, tuple[int | None, int | None]] = {}
     several = [place for place in np.flatnonzero(~different & ~within).tolist() if len(differences[place]) > 1]
     if several:
-        needed = _needed([differences[place] for place in several], levels[0], levels[1], smallest, power)
+        needed = _needed([differences[place] for place in several], levels[0], levels[1], smallest)
         for place, *ends in zip(several, *needed, strict=True):
             more[place] = (_beyond(ends[0], differences[place]), _beyond(ends[1], differences[place]))
     return [
@@ -192,7 +189,7 @@ def _beyond(queries: float, differences: FloatArray) -> int | None:
 
 
 def _needed(
-    differences: Sequence[FloatArray], level: float, level_same: float, smallest: float, power: float
+    differences: Sequence[FloatArray], level: float, level_same: float, smallest: float
 ) -> tuple[FloatArray, FloatArray]:
     """The queries that decide each pair if its true difference is the one seen, and whatever it is."""
     from scipy.special import stdtrit
@@ -207,12 +204,12 @@ def _needed(
         return decided
 
     at_most = least_queries(sure, len(means))
-    apart = least_queries(lambda n: t_power(means, spreads, n, level) >= power, len(means))
+    apart = least_queries(lambda n: t_power(means, spreads, n, level) >= _POWER, len(means))
     near = np.full(len(means), np.inf)
     small = np.flatnonzero(np.abs(means) < smallest)
     if len(small):
         near[small] = least_queries(
-            lambda n: equivalence_power(means[small], spreads[small], n, level_same, smallest) >= power, len(small)
+            lambda n: equivalence_power(means[small], spreads[small], n, level_same, smallest) >= _POWER, len(small)
         )
     return np.minimum(np.minimum(apart, near), at_most), at_most
 
@@ -225,7 +222,6 @@ def outlook(
     *,
     smallest: float = DEFAULT_SMALLEST,
     alpha: float = 0.05,
-    power: float = DEFAULT_POWER,
 ) -> Outlook:
     """How many queries separate how many of the pairs.
 
@@ -242,7 +238,6 @@ def outlook(
         components: the variance components of the board; None where they are not known.
         smallest: for the result.
         alpha: the level.
-        power: for the result.
     """
     pairs = len(differences)
     queries = max(map(len, differences))
@@ -267,7 +262,7 @@ def outlook(
 
             found = float(least_queries(is_enough, 1)[0])
             needed.append((wanted, None if np.isinf(found) else int(found)))
-    return Outlook(smallest, power, queries, pairs, separated, expected, tuple(needed))
+    return Outlook(smallest, _POWER, queries, pairs, separated, expected, tuple(needed))
 
 
 def _expected_share(

@@ -218,7 +218,7 @@ def test_max_rank_drop() -> None:
 
 
 def test_names() -> None:
-    assert str(parse_coefficient("kendall@15")) == "kendall@15"
+    assert parse_coefficient("kendall@15") == ("kendall", 15)
     with pytest.raises(UnknownNameError, match="did you mean kendall"):
         parse_coefficient("kendal")
     for wrong in ("kendall@", "kendall@0", "kendall@-3", "kendall@x"):

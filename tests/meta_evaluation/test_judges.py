@@ -10,7 +10,7 @@ from rubric_measures.base.scales import parse_scale
 from rubric_measures.grades.compiled import Grades, build_query
 from rubric_measures.meta_evaluation._bootstrap import Draws, bca_interval, bootstrap_counts
 from rubric_measures.meta_evaluation._table_statistics import gwet_ac1
-from rubric_measures.meta_evaluation.agreement import krippendorff_alpha
+from rubric_measures.meta_evaluation.agreement import agreement
 from rubric_measures.meta_evaluation.judges import Judge, equal_boards, judge_board, simultaneous_p_values
 from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources, labels_of_grades
 from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
@@ -85,7 +85,7 @@ def test_intervals_are_those_of_resampled_documents() -> None:
     documents = [[key for key in sources[0].labels if key[0] == f"q{query}"] for query in range(6)]
     statistics = {
         "kappa": metrics.cohen_kappa_score,
-        "alpha_ordinal": lambda x, y: krippendorff_alpha([x, y], "ordinal"),
+        "alpha_ordinal": lambda x, y: agreement(x, y).alpha_ordinal,
         "tpr": lambda x, y: metrics.recall_score(np.array(x) >= 2, np.array(y) >= 2),
         "cut kappa": lambda x, y: metrics.cohen_kappa_score(np.array(x) >= 2, np.array(y) >= 2),
     }
