@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from rubric_measures.base.errors import FormatError
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import atomic_writer, path_name
 
-__all__ = ["KINDS", "Format", "Head", "Kind", "PathName"]
+__all__ = ["KINDS", "Format", "Head", "Kind", "PathName", "write_objects"]
 
 PathName: TypeAlias = str | os.PathLike[str]
 # What files hold; `docs/plugins.md` says what each is in Python.
@@ -117,3 +118,18 @@ class Format(NamedTuple):
     read: Callable[[PathName], Any] | None = None
     write: Callable[[PathName, Any], None] | None = None
     recognise: Callable[[Head], bool] | None = None
+
+
+def write_objects(path: PathName, rows: Iterable[Mapping[str, Any]], what: str) -> None:
+    """Writes JSON objects, one a line, with all their fields; `what` is their plural, for the error.
+
+    Raises:
+        InputError: the file cannot be written, or there is nothing to write.
+    """
+    empty = True
+    with atomic_writer(path) as stream:
+        for row in rows:
+            empty = False
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+        if empty:
+            raise InputError(f"{path_name(path)}: there are no {what} to write")

@@ -122,7 +122,7 @@ def _nugget_fields(bank: TestBank, item: RubricItem) -> dict[str, Any]:
     return fields
 
 
-def grades_of_assignments(lines: Iterable[AssignmentLine], grader: str = "") -> list[Grade]:
+def grades_of_assignments(lines: Iterable[AssignmentLine]) -> list[Grade]:
     """The grades that assignments are: 2 support, 1 partial_support, 0 not_support; `failed` is a status.
 
     One row a (query, run, nugget); the document is the run's answer and is called after the run. A nugget that comes
@@ -137,7 +137,7 @@ def grades_of_assignments(lines: Iterable[AssignmentLine], grader: str = "") -> 
             item_id = item_of_nugget(line.qid, nugget, facets).item_id
             value = ASSIGNMENT_GRADES.get(nugget.assignment)
             status: Literal["graded", "failed"] = "graded" if value is not None else "failed"
-            grade = Grade(line.qid, str(line.run_id), value, item_id, status, nugget.assignment, grader)
+            grade = Grade(line.qid, str(line.run_id), value, item_id, status, nugget.assignment)
             earlier = best.setdefault(item_id, grade)
             if earlier is not grade:
                 repeated += 1
@@ -175,38 +175,46 @@ def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, s
     return groups
 
 
-def records_of_assignments(lines: Iterable[AssignmentLine], grader: str = "nuggetizer") -> list[QueryPassages]:
+def records_of_assignments(lines: Iterable[AssignmentLine]) -> list[QueryPassages]:
     """Graded records of assignments: one passage for each run's answer, ranked first by its run.
 
     Their grade sets have the prompt class `nuggets.assign`, so that measures and leaderboards read them like grades
     that were made here.
     """
     lines = list(lines)
-    grades: dict[tuple[str, str], list[Grade]] = {}
-    for grade in grades_of_assignments(lines, grader):
-        grades.setdefault(grade[:2], []).append(grade)
+    labels: dict[tuple[str, str], dict[str, str]] = {}
+    for grade in grades_of_assignments(lines):
+        labels.setdefault(grade[:2], {})[grade.iteration] = grade.answer
     groups: dict[str, list[GradedPassage]] = {}
     for line in lines:
         run_id = str(line.run_id)
-        rows = grades.get((line.qid, run_id), [])
-        entry = ItemGradeSet.build(
-            {row.iteration: row.relevance for row in rows if row.relevance is not None},
-            answers=[(row.iteration, row.answer) for row in rows],
-            llm=grader,
-            kind="nugget",
-            prompt_info=PromptInfo.model_validate({"prompt_class": PROMPT_CLASS, **ASSIGNED.as_json()}),
-            item_status={row.iteration: row.status for row in rows if row.relevance is None},
-        )
-        place = {"method": run_id, "doc_id": run_id, "query_id": line.qid, "rank": 1, "score": 1.0}
-        fields = {
-            "doc_id": run_id,
-            "text": line.answer_text or "",
-            "paragraph_data": PassageData(rankings=[RankingEntry.model_validate(place)]),
-            "exam_grades": [entry],
-        }
-        passage = GradedPassage.model_validate(fields)
-        groups.setdefault(line.qid, []).append(passage)
+        entry = assigned_set(labels.get((line.qid, run_id), {}), ASSIGNMENT_GRADES, "nuggetizer", PROMPT_CLASS)
+        groups.setdefault(line.qid, []).append(answer_passage(line.qid, run_id, line.answer_text or "", entry))
     return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
+
+
+def assigned_set(labels: Mapping[str, str], grades: Mapping[str, int], llm: str, prompt_class: str) -> ItemGradeSet:
+    """The grade set of an answer's labels (item id -> label); one that `grades` does not have is a failed grade."""
+    return ItemGradeSet.build(
+        {item_id: grades[label] for item_id, label in labels.items() if label in grades},
+        answers=list(labels.items()),
+        llm=llm,
+        kind="nugget",
+        prompt_info=PromptInfo.model_validate({"prompt_class": prompt_class, **ASSIGNED.as_json()}),
+        item_status={item_id: "failed" for item_id, label in labels.items() if label not in grades},
+    )
+
+
+def answer_passage(query_id: str, run_id: str, text: str, entry: ItemGradeSet) -> GradedPassage:
+    """A run's answer as a passage that is called after the run, which ranks it first."""
+    place = {"method": run_id, "doc_id": run_id, "query_id": query_id, "rank": 1, "score": 1.0}
+    fields = {
+        "doc_id": run_id,
+        "text": text,
+        "paragraph_data": PassageData(rankings=[RankingEntry.model_validate(place)]),
+        "exam_grades": [entry],
+    }
+    return GradedPassage.model_validate(fields)
 
 
 def assignment_lines(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections import Counter
@@ -12,11 +11,11 @@ from typing import Annotated, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.entities import GradeStatus, Preference, Verdict
-from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.base.models import Record
-from rubric_measures.formats.base import Format
+from rubric_measures.formats.base import Format, write_objects
 
 __all__ = ["GAMES", "HUMAN", "check_games", "read_preferences", "write_preferences"]
 
@@ -109,20 +108,16 @@ def write_preferences(path: str | os.PathLike[str], games: Iterable[Preference])
     Raises:
         InputError: the file cannot be written, or there are no games.
     """
-    empty = True
-    with atomic_writer(path) as stream:
-        for game in games:
-            empty = False
-            fields = {
-                field: value
-                for field, value in game._asdict().items()
-                if value or field == "verdict" or (field in ("query_id", "agent_a", "agent_b"))
-            }
-            if game.status == "graded":
-                del fields["status"]
-            stream.write(json.dumps(fields, ensure_ascii=False) + "\n")
-        if empty:
-            raise InputError(f"{path_name(path)}: there are no games to write")
+    always = ("query_id", "agent_a", "agent_b", "verdict")
+    rows = (
+        {
+            field: value
+            for field, value in game._asdict().items()
+            if (value and (field, value) != ("status", "graded")) or field in always
+        }
+        for game in games
+    )
+    write_objects(path, rows, "games")
 
 
 GAMES = Format(

@@ -6,7 +6,6 @@ Two runs meet once a topic. A and B are the answers as they were shown. A battle
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
@@ -15,10 +14,10 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.entities import GradeStatus, Preference, Verdict
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.base.models import Record
-from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.preferences import check_games
 
 __all__ = ["BATTLES", "read_battles", "write_battles"]
@@ -93,12 +92,9 @@ def write_battles(path: PathName, games: Iterable[Preference]) -> None:
         InputError: the file cannot be written, there are no games, or a pair meets twice in a topic: such a file has
             one battle of it, in one order.
     """
-    listed = list(games)
-    if not listed:
-        raise InputError(f"{path_name(path)}: there are no games to write")
     seen: set[str] = set()
     lines = []
-    for game in listed:
+    for game in games:
         line = _line(game)
         if line["task_id"] in seen:
             raise InputError(
@@ -107,8 +103,7 @@ def write_battles(path: PathName, games: Iterable[Preference]) -> None:
             )
         seen.add(line["task_id"])
         lines.append(line)
-    with atomic_writer(path) as stream:
-        stream.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    write_objects(path, lines, "games")
     _LOG.warning("%s: query, thinking, elapsed_seconds and usage are empty: games do not say them", path_name(path))
 
 

@@ -7,7 +7,6 @@ A criterion has a weight, a type and a tier. A verdict is `satisfied` (1), `part
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,20 +17,13 @@ from pydantic import Field, TypeAdapter
 
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.base.models import Record
-from rubric_measures.base.scales import ASSIGNED
-from rubric_measures.formats.base import Format, PathName
+from rubric_measures.formats.base import Format, PathName, write_objects
 from rubric_measures.formats.nugget_sets import Criterion, RubricLine, bank_of_items, bank_of_rubrics
-from rubric_measures.records.models import (
-    GradedPassage,
-    ItemGradeSet,
-    PassageData,
-    PromptInfo,
-    QueryPassages,
-    RankingEntry,
-)
+from rubric_measures.formats.nuggetizer_records import answer_passage, assigned_set
+from rubric_measures.records.models import GradedPassage, QueryPassages
 
 __all__ = [
     "GRADED",
@@ -112,10 +104,11 @@ class GradedAnswer(Record):
         """The criteria of a task that was completed; none of another one."""
         return self.criteria or () if self.status == "completed" else ()
 
-    def rubric(self) -> RubricLine:
-        """The criteria without verdicts."""
-        text = {} if self.query is None else {"query": self.query}
-        return RubricLine(qid=self.qid, **text, rubrics=[one.criterion() for one in self.criteria or ()])
+
+def _rubric(task: _Rubric | GradedAnswer) -> RubricLine:
+    """The criteria of a task, without verdicts."""
+    text = {} if task.query is None else {"query": task.query}
+    return RubricLine(qid=task.qid, **text, rubrics=[one.criterion() for one in task.criteria or ()])
 
 
 _RUBRICS = JsonLines(TypeAdapter(_Rubric), "rubrics of RAGDoll", lambda line: (line.qid,))
@@ -135,12 +128,7 @@ def read_ragdoll_rubrics(path: PathName) -> list[RubricLine]:
         raise InputError(f"{path_name(path)}: every task failed; there are no criteria")
     if len(kept) < len(found):
         _LOG.warning("%s: %d tasks failed and have no criteria; left out", path_name(path), len(found) - len(kept))
-    lines = []
-    for one in kept:
-        text = {} if one.query is None else {"query": one.query}
-        criteria = [criterion.criterion() for criterion in one.criteria or ()]
-        lines.append(RubricLine(qid=one.qid, **text, rubrics=criteria))
-    return lines
+    return [_rubric(one) for one in kept]
 
 
 def write_ragdoll_rubrics(path: PathName, lines: Iterable[RubricLine]) -> None:
@@ -149,21 +137,14 @@ def write_ragdoll_rubrics(path: PathName, lines: Iterable[RubricLine]) -> None:
     Raises:
         InputError: the file cannot be written, there are no criteria, or an axis is no type of RAGDoll.
     """
-    tasks = [
+    tasks = (
         {
             "task_id": line.qid, "status": "completed", "qid": line.qid, "query": line.query or "",
             "criteria": [_written(line.qid, one) for one in line.rubrics],
         }
         for line in lines
-    ]  # fmt: skip
-    _write(path, tasks)
-
-
-def _write(path: PathName, tasks: Sequence[Mapping[str, Any]]) -> None:
-    if not tasks:
-        raise InputError(f"{path_name(path)}: there are no criteria to write")
-    with atomic_writer(path) as stream:
-        stream.writelines(json.dumps(task, ensure_ascii=False) + "\n" for task in tasks)
+    )  # fmt: skip
+    write_objects(path, tasks, "criteria")
 
 
 def _written(query_id: str, one: Criterion) -> dict[str, Any]:
@@ -203,7 +184,7 @@ def bank_of_graded(answers: Iterable[GradedAnswer]) -> TestBank:
     texts: dict[str, str] = {}
     facets: dict[tuple[str, str], str] = {}
     for answer in answers:
-        bank = bank_of_rubrics([answer.rubric()])
+        bank = bank_of_rubrics([_rubric(answer)])
         texts |= bank.query_texts
         facets |= bank.facet_texts
         known = items.setdefault(answer.qid, {})
@@ -225,11 +206,11 @@ def verdicts_of(answer: GradedAnswer) -> dict[str, str]:
     """Item id -> verdict of an answer; empty where it has none."""
     if not answer.judged:
         return {}
-    items = bank_of_rubrics([answer.rubric()]).for_query(answer.qid)
+    items = bank_of_rubrics([_rubric(answer)]).for_query(answer.qid)
     return {item.item_id: one.verdict for item, one in zip(items, answer.judged, strict=True)}
 
 
-def records_of_graded(answers: Iterable[GradedAnswer], grader: str = "ragdoll") -> list[QueryPassages]:
+def records_of_graded(answers: Iterable[GradedAnswer]) -> list[QueryPassages]:
     """Graded records: one passage for each run's answer, ranked first by its run; failed verdicts are failed grades.
 
     An answer without verdicts has a failed grade for each criterion of its query.
@@ -243,22 +224,9 @@ def records_of_graded(answers: Iterable[GradedAnswer], grader: str = "ragdoll") 
     for answer in listed:
         found = verdicts_of(answer)
         verdicts = {item.item_id: found.get(item.item_id, "failed") for item in bank.for_query(answer.qid)}
-        entry = ItemGradeSet.build(
-            {item_id: VERDICT_GRADES[said] for item_id, said in verdicts.items() if said in VERDICT_GRADES},
-            answers=list(verdicts.items()),
-            llm=grader,
-            kind="nugget",
-            prompt_info=PromptInfo.model_validate({"prompt_class": PROMPT_CLASS, **ASSIGNED.as_json()}),
-            item_status={item_id: "failed" for item_id, said in verdicts.items() if said not in VERDICT_GRADES},
-        )
-        place = {"method": answer.run_id, "doc_id": answer.run_id, "query_id": answer.qid, "rank": 1, "score": 1.0}
-        fields = {
-            "doc_id": answer.run_id,
-            "text": answer.answer_text or "",
-            "paragraph_data": PassageData(rankings=[RankingEntry.model_validate(place)]),
-            "exam_grades": [entry],
-        }
-        groups.setdefault(answer.qid, []).append(GradedPassage.model_validate(fields))
+        entry = assigned_set(verdicts, VERDICT_GRADES, "ragdoll", PROMPT_CLASS)
+        passage = answer_passage(answer.qid, answer.run_id, answer.answer_text or "", entry)
+        groups.setdefault(answer.qid, []).append(passage)
     return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
 
 

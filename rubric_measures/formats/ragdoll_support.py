@@ -6,7 +6,6 @@ answers beside them.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
@@ -14,10 +13,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.base.models import Record
-from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.support_labels import SupportAnswer
 
@@ -84,10 +82,7 @@ def write_support_judgments(path: PathName, tasks: Sequence[SupportTask]) -> Non
     Raises:
         InputError: the file cannot be written, or there are no judgments.
     """
-    if not tasks:
-        raise InputError(f"{path_name(path)}: there are no support judgments to write")
-    with atomic_writer(path) as stream:
-        stream.writelines(json.dumps(task.model_dump(), ensure_ascii=False) + "\n" for task in tasks)
+    write_objects(path, (task.model_dump() for task in tasks), "support judgments")
 
 
 def answers_of_judgments(tasks: Iterable[SupportTask], answers: Iterable[Answer]) -> list[SupportAnswer]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from rubric_measures.base.errors import InputError
@@ -157,12 +158,8 @@ def _writer(rows: _Rows) -> Callable[[PathName, Sequence[CitedReport]], None]:
     return write
 
 
-def _old(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
-    return _in_positions(reports, lost, old=True)
-
-
 RAG = Format("reports", "reports in the form of TREC RAG 2025 and 2026", None, _writer(_in_positions))
-RAG24 = Format("reports", "reports in the form of TREC RAG 2024", None, _writer(_old))
+RAG24 = Format("reports", "reports in the form of TREC RAG 2024", None, _writer(partial(_in_positions, old=True)))
 IDS = Format("reports", "reports in the form of RAGTIME, DRAGUN and BioGen 2025 (B)", None, _writer(_in_ids))
 BIOGEN25A = Format("reports", "reports in the form of BioGen 2025, task A", None, _writer(_grounded))
 BIOGEN24 = Format("reports", "reports in the form of BioGen 2024: one object", None, _writer(_in_text))

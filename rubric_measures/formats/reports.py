@@ -6,7 +6,6 @@ A report is what one run answered to one topic: sentences with citations. Plain 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,10 +16,10 @@ from pydantic import AliasChoices, Field, TypeAdapter, model_validator
 
 from rubric_measures.base.entities import Grade
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, note_unfinished, open_binary, path_name
+from rubric_measures.base.files import note_unfinished, open_binary, path_name
 from rubric_measures.base.json_files import JsonLines, TextId, json_texts, parse_json, validate_line
 from rubric_measures.base.models import Record
-from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.biogen import is_submission, reports_of_submission
 
 __all__ = [
@@ -398,11 +397,8 @@ def write_answers(path: str | os.PathLike[str], answers: Iterable[Answer]) -> No
     Raises:
         InputError: the file cannot be written, or there is nothing to write.
     """
-    lines = [{"query_id": answer.query_id, "run_id": answer.run_id, "text": answer.text} for answer in answers]
-    if not lines:
-        raise InputError(f"{path_name(path)}: there are no answers to write")
-    with atomic_writer(path) as stream:
-        stream.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    rows = ({"query_id": answer.query_id, "run_id": answer.run_id, "text": answer.text} for answer in answers)
+    write_objects(path, rows, "answers")
 
 
 def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:

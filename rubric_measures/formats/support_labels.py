@@ -135,14 +135,10 @@ def read_support_labels(path: PathName) -> list[SupportAnswer]:
     return answers
 
 
-def records_of_support_labels(answers: Iterable[SupportAnswer], grader: str = LABELLERS) -> list[QueryPassages]:
+def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPassages]:
     """Graded records of labelled answers: answers, and the documents that they cite with the labels as grades.
 
     A citation labelled -1 has no grade. The documents have no text: these files do not hold any.
-
-    Args:
-        answers: the answers.
-        grader: who gave the labels.
 
     Raises:
         InputError: a sentence cites a document twice, with two labels.
@@ -174,7 +170,7 @@ def records_of_support_labels(answers: Iterable[SupportAnswer], grader: str = LA
         key: ItemGradeSet.build(
             found,
             answers=[(item_id, str(grade)) for item_id, grade in found.items()],
-            llm=grader,
+            llm=LABELLERS,
             kind="nugget",
             prompt_info=info,
         ).model_copy(update={"pairs": True})

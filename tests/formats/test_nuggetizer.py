@@ -109,11 +109,11 @@ def test_a_line_without_a_run_is_of_the_run_that_the_file_is_named_after(tmp_pat
 def test_assignments_are_grades_and_failed_is_a_status(tmp_path: Path) -> None:
     lines = read_assignments(_write(tmp_path, ASSIGNMENTS))
     ids = {text: make_item_id("1", text) for text in ("Ada", "1843", "notes")}
-    assert grades_of_assignments(lines, "g") == [
-        Grade("1", "a", 2, ids["Ada"], "graded", "support", "g"),
-        Grade("1", "a", 1, ids["1843"], "graded", "partial_support", "g"),
-        Grade("1", "a", None, ids["notes"], "failed", "failed", "g"),
-        Grade("1", "b", 0, ids["Ada"], "graded", "not_support", "g"),
+    assert grades_of_assignments(lines) == [
+        Grade("1", "a", 2, ids["Ada"], "graded", "support"),
+        Grade("1", "a", 1, ids["1843"], "graded", "partial_support"),
+        Grade("1", "a", None, ids["notes"], "failed", "failed"),
+        Grade("1", "b", 0, ids["Ada"], "graded", "not_support"),
     ]
     bank = bank_of_nuggets(lines)
     assert [(item.item_id, item.importance) for item in bank.for_query("1")] == [
