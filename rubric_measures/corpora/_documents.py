@@ -60,7 +60,7 @@ _DOCS = JsonLines(TypeAdapter(_Doc), "documents")
 
 def is_documents(path: Path) -> bool:
     """Whether a file begins as one of documents does: with an object, a tag, or a line with a tab."""
-    head = peek_head(path).removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = peek_head(path).lstrip()
     return head[:1] in (b"{", b"<") or (head[:1] != b"[" and b"\t" in head.partition(b"\n")[0])
 
 
@@ -90,7 +90,7 @@ def read_docs(paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def _rows(path: Path) -> Iterable[tuple[int, TitledDoc]]:
-    start = peek_head(path).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    start = peek_head(path).lstrip()[:1]
     if start == b"{":
         return ((line, TitledDoc(row.doc_id, row.title or "", row.text)) for line, row in _DOCS.numbered(path))
     return _tagged(path) if start == b"<" else _columns(path)
@@ -100,10 +100,8 @@ def _columns(path: Path) -> Iterator[tuple[int, TitledDoc]]:
     places: tuple[int, int | None, int] | None = None
     width = 0
     for line, data in iter_lines(path):
-        if not data.strip():
-            continue
         try:
-            cells = data.decode("utf-8").rstrip("\r\n").split("\t")
+            cells = data.decode("utf-8").split("\t")
         except UnicodeDecodeError:
             raise FormatError("is not UTF-8; convert the file first", path=str(path), line=line) from None
         if places is None:

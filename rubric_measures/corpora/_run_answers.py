@@ -4,43 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rubric_measures.corpora._run_tasks import listed, nugget_problems
 from rubric_measures.formats.biogen import ORIGINAL, lost_brackets
-from rubric_measures.formats.topics import Limit, Topic, length_of
-from rubric_measures.formats.track_rules import TrackRules
+from rubric_measures.formats.topics import Limit, length_of
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.run_checks import RunFile
 
-__all__ = ["RunLine", "check_answer"]
+__all__ = ["CheckedAnswer"]
 
 
-class RunLine(NamedTuple):
-    """One answer of a file, and the line where it begins."""
+class CheckedAnswer:
+    """One answer, held to the rules of its file; `line` is where it begins."""
 
-    line: int
-    content: Mapping[str, Any]
-
-
-def check_answer(file: RunFile, row: RunLine) -> None:
-    """Notes what is wrong with an answer."""
-    _CheckedAnswer(file, row).check()
-
-
-class _CheckedAnswer:
-    """One answer, held to the rules of its file."""
-
-    def __init__(self, file: RunFile, row: RunLine) -> None:
+    def __init__(self, file: RunFile, line: int, content: Mapping[str, Any]) -> None:
         self.file = file
         self.rules = file.rules
-        self.line = row.line
-        self.content = row.content
-        given = row.content.get("metadata")
+        self.line = line
+        self.content = content
+        given = content.get("metadata")
         self.metadata: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
         if self.rules.top_level:
-            self.metadata = {**row.content, **self.metadata}
+            self.metadata = {**content, **self.metadata}
         said = self.metadata.get(self.rules.topic)
         self.topic = str(said) if isinstance(said, str | int) and not isinstance(said, bool) else ""
 
@@ -49,7 +36,7 @@ class _CheckedAnswer:
         self.file.add(kind, problem, self.line, self.topic, soft=soft)
 
     def check(self) -> None:
-        """Looks at all of the answer."""
+        """Notes what is wrong with the answer."""
         self._check_metadata()
         self._check_topic()
         if self.rules.form == "nuggets":
@@ -127,7 +114,9 @@ class _CheckedAnswer:
 
     def _check_length(self, texts: Sequence[str]) -> None:
         topic = (self.file.topics or {}).get(self.topic)
-        limit = _limit(self.rules, topic)
+        limit = topic.own_limit if topic is not None else None
+        if limit is None and self.rules.limit is not None:
+            limit = Limit(self.rules.limit, self.rules.unit)
         if limit is None:
             self.file.unlimited += self.rules.unit == "characters"
         elif (length := length_of(" ".join(texts), limit.unit)) > limit.most:
@@ -200,11 +189,3 @@ class _CheckedAnswer:
             self.add("references", f"references has {len(entries)} entries; the most is {rules.references_most}")
         if rules.all_cited and (uncited := sorted(set(entries) - set(cited))):
             self.add("uncited", f"references has {listed(uncited)}, which no sentence cites")
-
-
-def _limit(rules: TrackRules, topic: Topic | None) -> Limit | None:
-    if topic is not None and topic.limit is not None:
-        return Limit(topic.limit, "characters")
-    if topic is not None and topic.word_limit is not None:
-        return Limit(topic.word_limit, "words")
-    return Limit(rules.limit, rules.unit) if rules.limit is not None else None

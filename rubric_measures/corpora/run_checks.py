@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name, peek_head
 from rubric_measures.base.json_files import json_texts, parse_json
-from rubric_measures.corpora._run_answers import RunLine, check_answer
+from rubric_measures.corpora._run_answers import CheckedAnswer
 from rubric_measures.corpora._run_tasks import listed, ranked_topics
 from rubric_measures.corpora.collections import Collection
 from rubric_measures.formats.biogen import is_submission, reports_of_submission
@@ -141,11 +141,11 @@ class RunFile:
     def _check_answers(self) -> int:
         """The number of answers or banks, each of which is looked at."""
         rows = 0
-        for row in self._rows():
+        for line, content in self._rows():
             if not rows:
-                self._choose(row.content)
+                self._choose(content)
             rows += 1
-            check_answer(self, row)
+            CheckedAnswer(self, line, content).check()
         return rows
 
     def _choose(self, content: Mapping[str, Any]) -> None:
@@ -159,8 +159,8 @@ class RunFile:
         form = "text" if self._is_text else "nuggets" if is_bank else "grounded" if grounded else "answers"
         self.rules = next((rules for rules in self._possible if rules.form == form), self.rules)
 
-    def _rows(self) -> Iterator[RunLine]:
-        """The answers; what cannot be read is a finding."""
+    def _rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The answers with their lines; what cannot be read is a finding."""
         try:
             for line, data in json_texts(self.path):
                 if data.lstrip()[:1] not in (b"{", b"["):
@@ -174,7 +174,7 @@ class RunFile:
         except FormatError as error:
             self.add("form", error.problem, error.line)
 
-    def _content(self, line: int, data: bytes) -> Iterator[RunLine]:
+    def _content(self, line: int, data: bytes) -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
             data.decode("utf-8")
             content = parse_json(data, path=self.path, line=line)
@@ -188,12 +188,12 @@ class RunFile:
             self.add("form", "is no JSON object", line)
         elif is_submission(content) and self.has_form("text"):
             self._is_text = True
-            rows = [RunLine(line, row) for row in reports_of_submission(content, self.path, line, says=False)]
+            rows = [(line, row) for row in reports_of_submission(content, self.path, line, says=False)]
             if not rows:
                 self.add("form", "has no results", line)
             yield from rows
         else:
-            yield RunLine(line, content)
+            yield line, content
 
 
 def check_runs(

@@ -80,6 +80,13 @@ class Topic(Record):
         """What is asked, in short."""
         return self.title or self.query or ""
 
+    @property
+    def own_limit(self) -> Limit | None:
+        """How long an answer may be, where the topic itself says it."""
+        if self.limit is not None:
+            return Limit(self.limit, "characters")
+        return Limit(self.word_limit, "words") if self.word_limit is not None else None
+
 
 _TOPICS = JsonLines(TypeAdapter(Topic), "topics", lambda topic: (topic.query_id,), by_hand=True)
 read_topics, write_topics = _TOPICS.read, _TOPICS.write
@@ -137,10 +144,8 @@ def limit_for(track: str | None, topic: Topic | None = None) -> Limit | None:
         UnknownNameError: nobody knows the track.
     """
     rules = track_rules(track) if track is not None else ()
-    if topic is not None and topic.limit is not None:
-        return Limit(topic.limit, "characters")
-    if topic is not None and topic.word_limit is not None:
-        return Limit(topic.word_limit, "words")
+    if topic is not None and topic.own_limit is not None:
+        return topic.own_limit
     limits = {(one.limit, one.unit) for one in rules}
     most, unit = limits.pop() if len(limits) == 1 else (None, "words")
     return Limit(most, unit) if most is not None else None
