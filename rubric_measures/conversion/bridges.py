@@ -103,10 +103,6 @@ def _records_to_qrels(groups: Sequence[QueryPassages], options: Options) -> list
     return list(qrels_of(_grades(groups, options), "passage", options.label, options.rel))
 
 
-def _records_to_item_qrels(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
-    return list(qrels_of(_grades(groups, options), "item"))
-
-
 def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
     labels: dict[tuple[str, str], set[float]] = {}
     for group in groups:
@@ -176,10 +172,6 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
     return rows
 
 
-def _item_qrels_to_qrels(rows: Sequence[Qrel], options: Options) -> list[Any]:
-    return list(qrels_of(build_grades(rows, options.bank), "passage", options.label, options.rel))
-
-
 def _via_records(records_of: Callable[[Any], Any], bank_of: Callable[[Any], TestBank]) -> Bridge:
     """Grades of answers that bring the texts of their items."""
     return lambda found, options: _records_to_grades(
@@ -242,10 +234,6 @@ def _scale_of(rows: Sequence[Qrel], options: Options) -> Scale:
             settings=("scale",),
         )
     return options.wanted.scale or said.pop()
-
-
-def _qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
-    return list(pool(docs=_docs(options), judgments=rows, judged=True))
 
 
 def _runs_to_records(runs: Sequence[Run], options: Options) -> list[QueryPassages]:
@@ -378,7 +366,10 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
     made = {wanted.key_of(entry): made_by_set(entry) for _, _, entry in reversed(found)}
     if len(made) > 1:
         raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}", settings=CHOOSING)
-    return [_evaluation(query_id, doc_id, entry) for query_id, doc_id, entry in found]
+    return [
+        Grade(query_id, doc_id, entry.label, status=entry.known_status, answer=entry.answer, grader=entry.llm)
+        for query_id, doc_id, entry in found
+    ]
 
 
 def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options) -> list[SupportAnswer]:
@@ -410,10 +401,6 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[BankEn
     if blank:
         _LOG.warning("%s without text left out; a bank holds texts", counted(blank, "sentence"))
     return bank_entries(TestBank(kept))
-
-
-def _evaluation(query_id: str, doc_id: str, entry: DirectGrade) -> Grade:
-    return Grade(query_id, doc_id, entry.label, status=entry.known_status, answer=entry.answer, grader=entry.llm)
 
 
 def _reports_to_answers(reports: Sequence[CitedReport], _: Options) -> list[Answer]:
@@ -457,14 +444,16 @@ def _from_bank(write: Callable[[TestBank], Any]) -> Bridge:
 
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "qrels"): _records_to_qrels,
-    ("records", "item qrels"): _records_to_item_qrels,
+    ("records", "item qrels"): lambda groups, options: list(qrels_of(_grades(groups, options), "item")),
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
     ("records", "assignments"): _records_to_assignments,
     ("records", "evaluations"): _records_to_evaluations,
-    ("item qrels", "qrels"): _item_qrels_to_qrels,
+    ("item qrels", "qrels"): lambda rows, options: list(
+        qrels_of(build_grades(rows, options.bank), "passage", options.label, options.rel)
+    ),
     ("item qrels", "records"): _item_qrels_to_records,
-    ("qrels", "records"): _qrels_to_records,
+    ("qrels", "records"): lambda rows, options: list(pool(docs=_docs(options), judgments=rows, judged=True)),
     ("runs", "records"): _runs_to_records,
     ("answers", "records"): lambda answers, _: list(pool(answers=answers)),
     ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],

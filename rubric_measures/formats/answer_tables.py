@@ -142,10 +142,9 @@ def read_answer_table(path: PathName, columns: Mapping[str, str] | None = None) 
         raise FormatError("is empty; expected a table with a row an answer", path=name)
     if head.startswith(b"PAR1"):
         return answer_rows(_parquet_rows(path, name), columns, name)
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if start in (b"{", b"["):
+    if head.lstrip()[:1] in (b"{", b"["):
         return answer_rows(_json_rows(path, name), columns, name)
-    table = read_delimited(path, name)
+    table = read_delimited(path)
     wide = [place for place, column in enumerate(table.header) if _WIDE.match(column)]
     if wide and "answer" not in (columns or {}):
         rows = _unpivoted(table.header, table.rows, wide)
@@ -169,9 +168,7 @@ def _parquet_rows(path: PathName, name: str) -> list[tuple[int, dict[str, Any]]]
 
 
 def _json_rows(path: PathName, name: str) -> list[tuple[int, dict[str, Any]]]:
-    found: list[tuple[int, Any]] = [
-        (line, parse_json(data, path=name, line=line)) for line, data in json_texts(path) if data.strip()
-    ]
+    found: list[tuple[int, Any]] = [(line, parse_json(data, path=name, line=line)) for line, data in json_texts(path)]
     if len(found) == 1 and isinstance(found[0][1], dict):
         found = _inside(*found[0])
     rows: list[tuple[int, dict[str, Any]]] = []

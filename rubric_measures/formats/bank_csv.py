@@ -38,7 +38,7 @@ def read_bank_csv(path: PathName) -> list[BankEntry]:
         FormatError: a column is missing or unknown, or a cell is wrong; names file, line and column.
     """
     name = path_name(path)
-    header, rows = read_delimited(path, name)
+    header, rows = read_delimited(path)
     _check_header(header, name)
     read = [(line, dict(zip(header, (active(cell.strip()) for cell in cells), strict=True))) for line, cells in rows]
     if not read:

@@ -7,7 +7,7 @@ import io
 from typing import NamedTuple
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import note_unfinished, read_text
+from rubric_measures.base.files import note_unfinished, path_name, read_text
 from rubric_measures.formats.base import PathName
 
 __all__ = ["Delimited", "cells_of", "delimiter_of", "read_delimited"]
@@ -50,18 +50,14 @@ def delimiter_of(header: str) -> str:
     return max(_DELIMITERS, key=cells)
 
 
-def read_delimited(path: PathName, name: str) -> Delimited:
+def read_delimited(path: PathName) -> Delimited:
     """Reads a table; lines without any cell are passed over.
-
-    Args:
-        path: the file.
-        name: the file's name, for errors.
 
     Raises:
         InputError: the file cannot be opened.
         FormatError: it is empty or no table, or a row has more or fewer cells than the header; names file and line.
     """
-    text = read_text(path)
+    name, text = path_name(path), read_text(path)
     if not text.strip():
         raise FormatError("is empty; expected a header and rows", path=name)
     before = csv.field_size_limit(_LONGEST)

@@ -321,13 +321,10 @@ def _repaired(text: str) -> object:
     if len(text) > 20_000:
         return None
     fixed = re.sub(r",(\s*[}\]])", r"\1", text)
-    fixed = re.sub(r"(?<=[{,\[:])(\s*)'((?:[^'\n]|(?<=\w)'(?=\w))*)'(?=\s*[,:}\]])", _double_quoted, fixed)
+    quoted = r"(?<=[{,\[:])(\s*)'((?:[^'\n]|(?<=\w)'(?=\w))*)'(?=\s*[,:}\]])"
+    fixed = re.sub(quoted, lambda found: found[1] + json.dumps(found[2], ensure_ascii=False), fixed)
     fixed = re.sub(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)", r'\1"\2"\3', fixed)
     try:
         return json.loads(fixed)
     except (ValueError, RecursionError):
         return None
-
-
-def _double_quoted(match: re.Match[str]) -> str:
-    return match[1] + json.dumps(match[2], ensure_ascii=False)

@@ -163,18 +163,7 @@ def write_synthetic(name: str, queries: Iterable[SyntheticQuery]) -> None:
     Raises:
         InputError: there are none, or the file cannot be written.
     """
-    lines = [
-        canonical_json(
-            {
-                "doc_ids": list(query.doc_ids),
-                "document_id": query.document_id,
-                "model": query.model,
-                "query_id": query.query_id,
-                "text": query.text,
-            }
-        )
-        for query in queries
-    ]
+    lines = [canonical_json(query._asdict()) for query in queries]
     if not lines:
         raise InputError(f"{path_name(name)}: there are no queries to write")
     with atomic_writer(name) as stream:

@@ -202,20 +202,19 @@ def nuggetize(
     return MadeNuggets(bank, MappingProxyType(sources), failures)
 
 
-def label_importance(bank: TestBank, caller: Caller, *, program: str = "") -> MadeNuggets:
+def label_importance(bank: TestBank, caller: Caller) -> MadeNuggets:
     """A bank whose items have the importance that the model gives them, ten a call; nothing else changes.
 
     Args:
         bank: the nuggets; the texts of its queries are shown beside them.
         caller: the model.
-        program: see `nuggetize`.
 
     Returns:
         the bank, with the calls that failed: their items have no importance. There are no `sources`.
 
     Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3 and Figure 4.
     """
-    plan = _Plan(MAX_NUGGETS, KEPT, True, program and f"@{program}")
+    plan = _Plan(MAX_NUGGETS, KEPT, True, "")
     nuggets = {query_id: tuple(_Nugget(item.text, ()) for item in items) for query_id, items in bank.items.items()}
     found = run_jobs(
         caller,
