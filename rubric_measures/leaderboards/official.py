@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rubric_measures.base.entities import Signature
 from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Leaderboard
-from rubric_measures.leaderboards.scoring import inputs_settings, joined_digests
+from rubric_measures.leaderboards.scoring import inputs_settings, texts_digest
 
 _LOG = logging.getLogger("rubric_measures")
 _NOTHING = Cell(None, None, 0, None, 0)
@@ -30,7 +30,7 @@ def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[s
     runs = [*ours.cells, *(run for run in official.cells if run not in ours.cells)]
     inputs = BoardInputs(
         ours.inputs.grades,
-        {run: joined_digests(ours.inputs.runs[run], official.inputs.runs[run]) for run in ours.inputs.runs},
+        {run: texts_digest((ours.inputs.runs[run], official.inputs.runs[run])) for run in ours.inputs.runs},
         official.inputs.grades,
     )
     settings = {**ours.signature.settings, "measures": list(measures), **inputs_settings(inputs)}

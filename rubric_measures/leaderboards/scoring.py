@@ -43,24 +43,24 @@ __all__ = [
     "grades_digest",
     "inputs_settings",
     "is_summed",
-    "joined_digests",
     "make_cell",
     "measure_names",
     "needed_depth",
     "ranked_by",
     "ranking_digest",
     "score_records",
+    "texts_digest",
     "with_failures",
 ]
 
 
-def _digest(parts: Iterable[str]) -> str:
+def texts_digest(parts: Iterable[str]) -> str:
     """Twelve hex digits of texts in their order; no id holds a NUL."""
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def _digest_of(named: Mapping[str, str]) -> str:
-    return _digest(text for pair in sorted(named.items()) for text in pair)
+    return texts_digest(text for pair in sorted(named.items()) for text in pair)
 
 
 def grades_digest(grades: QueryGrades) -> str:
@@ -94,7 +94,7 @@ def grades_digest(grades: QueryGrades) -> str:
         parts.append(
             f"{doc_id}\0" + "\0".join(f"{one.item_id} {one.joined} {list(one.citations)}" for one in sentences)
         )
-    return _digest(parts)
+    return texts_digest(parts)
 
 
 def ranking_digest(doc_ids: Sequence[str]) -> str:
@@ -102,18 +102,13 @@ def ranking_digest(doc_ids: Sequence[str]) -> str:
 
     So a digest in the place of the documents has itself as digest.
     """
-    return doc_ids[0] if len(doc_ids) == 1 else _digest(doc_ids)
+    return doc_ids[0] if len(doc_ids) == 1 else texts_digest(doc_ids)
 
 
 def inputs_settings(inputs: BoardInputs) -> dict[str, object]:
     """The digests of grades, of runs and of judgments (where there are some) in one each, for the signature."""
     qrels = {"qrels": _digest_of(inputs.qrels)} if inputs.qrels else {}
     return {"scored": _digest_of(inputs.grades), "runs": _digest_of(inputs.runs), **qrels}
-
-
-def joined_digests(*digests: str) -> str:
-    """Twelve hex digits of digests in their order."""
-    return _digest(digests)
 
 
 class InputsReader:

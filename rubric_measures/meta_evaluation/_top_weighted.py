@@ -136,7 +136,7 @@ def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9) -> FloatArray:
 
     RBO_EXT = (1−p)/p [Σ_{d=1..n} A_d p^d + A_n p^(n+1)/(1−p)], A_d the agreement of the two rankings at depth d. With
     X_d = Σ_i c_i(d) c'_i(d), c_i(d) the share of run i above depth d, A_d = X_d / d: a tie is an unknown order, and the
-    value the mean over all orders (the paper's RBO^a). In [0, 1]; NaN where there is no run.
+    value the mean over all orders (the paper's RBO^a). In [0, 1].
 
     The persistence p is between 0 and 1; the higher, the deeper it looks.
 
@@ -148,8 +148,6 @@ def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9) -> FloatArray:
     if not 0.0 < p < 1.0:
         raise InputError(f"RBO's persistence p is {p}; it lies between 0 and 1")
     samples, runs = x.shape
-    if runs == 0:
-        return np.full(samples, np.nan)
     weights = p ** np.arange(1, runs + 1)
     result = np.empty(samples)
     tied = _has_ties(x) | _has_ties(y)

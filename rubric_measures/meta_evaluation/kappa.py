@@ -98,8 +98,6 @@ def kappa_of_confusion(
     """
     counts = np.asarray(table, dtype=np.float64)
     scale = np.arange(len(counts), dtype=np.float64) if labels is None else np.asarray(labels, dtype=np.float64)
-    if counts.ndim != 2 or counts.shape != (len(scale), len(scale)):
-        raise InputError(f"kappa needs a square table with a label a row, not shape {counts.shape}")
     value = float(kappas(counts[None], disagreement(scale, weights))[0])
     return None if np.isnan(value) else value
 

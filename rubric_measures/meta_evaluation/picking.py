@@ -13,7 +13,7 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, Ru
 
 __all__ = ["Pick", "pick_of_grid"]
 
-DEFAULT_SPLITS = 200
+_SPLITS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,7 @@ class Pick:
         return None if self.chosen is None or self.held_out is None else self.chosen - self.held_out
 
 
-def pick_of_grid(
-    official: RunScores, cells: Sequence[GridCell], coefficient: str, *, splits: int = DEFAULT_SPLITS, seed: int = 42
-) -> Pick:
+def pick_of_grid(official: RunScores, cells: Sequence[GridCell], coefficient: str, *, seed: int = 42) -> Pick:
     """How a cell does that is the best of a grid, on queries that it was not picked on.
 
     All cells are compared over the runs that they and the official leaderboard have, and over the queries that all
@@ -62,7 +60,6 @@ def pick_of_grid(
         official: the official leaderboard.
         cells: the grid; cells without a result take no part.
         coefficient: what the best is best by.
-        splits: how often to split.
         seed: of the splits.
 
     Source: the split-sample estimate of the optimism of a selection, Efron and Tibshirani, An Introduction to the
@@ -93,7 +90,7 @@ def pick_of_grid(
     if k is not None:
         runs = [runs[place] for place in top_k(x, k)]
         x = np.array([official.means[run] for run in runs])
-    halves = half_counts(len(queries), splits, seed)
+    halves = half_counts(len(queries), _SPLITS, seed)
     by_query = reference is not None and set(queries) <= set(reference[1])
 
     def means(scores: RunScores, counts: FloatArray) -> FloatArray:
@@ -101,9 +98,9 @@ def pick_of_grid(
         return weighted_means(counts, table)
 
     sign = -1.0 if base == "max_rank_drop" else 1.0
-    found = np.empty((2, splits, len(boards)))
+    found = np.empty((2, _SPLITS, len(boards)))
     for side, counts in enumerate(halves):
-        truth = means(official, counts) if by_query else np.broadcast_to(x, (splits, len(runs)))
+        truth = means(official, counts) if by_query else np.broadcast_to(x, (_SPLITS, len(runs)))
         for place, board in enumerate(boards):
             found[side, :, place] = sign * COEFFICIENTS[base](truth, means(board, counts))
     defined = ~np.isnan(found).any(axis=(0, 2))
