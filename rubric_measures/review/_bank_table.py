@@ -65,14 +65,7 @@ def bank_table(review: Review, snapshot: Snapshot, query_id: str, assessor: str,
     """The items of a query as an assessor may see them.
 
     Coverage and agreement of an item are sums over its grades: they are there once the assessor has no blind grade of
-    the item left. Flips hang on all grades of the query, and on the leaderboard.
-
-    Args:
-        review: the review.
-        snapshot: what assessors did.
-        query_id: the query.
-        assessor: who reads it.
-        knows_board: whether the assessor may see the leaderboard as it stands now.
+    the item left. Flips hang on all grades of the query, and on the leaderboard, which only who `knows_board` may see.
     """
     states = [state for state in snapshot.items.values() if state.item.query_id == query_id]
     live = [state for state in states if not state.retired]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from rubric_measures.grades.compiled import QueryGrades
@@ -96,10 +97,7 @@ class ItemScores:
     """
 
     scores: Scores
-    _before: dict[str, _QueryCounts] = field(default_factory=dict)
     _after: dict[str, _QueryCounts] = field(default_factory=dict)
-    _graded: dict[str, int] = field(default_factory=dict)
-    _side: _Side | None = None
 
     def _query(self, record: RecordQuery) -> _QueryCounts:
         counts = {row.item_id: row for row in item_counts(record)}
@@ -112,16 +110,23 @@ class ItemScores:
         items = self.scores.material.bank.items.get(query_id, ())
         return RecordQuery(grades or QueryGrades(query_id, items, {}), {}, {}, {}, [])
 
-    def prepare(self) -> None:
-        """Computes what the records were before anybody did anything."""
-        if self._side is None:
-            ids = self.scores.material.bank.items.keys() | self.scores.material.queries.keys()
-            self._graded = {
-                query_id: sum(bool(passage.grades) for passage in query.passages.values())
-                for query_id, query in self.scores.material.queries.items()
-            }
-            self._before = {query_id: self._query(self._record(query_id)) for query_id in sorted(ids)}
-            self._side = _Side.of({query_id: one.covered for query_id, one in self._before.items()})
+    @cached_property
+    def _before(self) -> dict[str, _QueryCounts]:
+        """What the records were before anybody did anything."""
+        ids = self.scores.material.bank.items.keys() | self.scores.material.queries.keys()
+        return {query_id: self._query(self._record(query_id)) for query_id in sorted(ids)}
+
+    @cached_property
+    def _side(self) -> _Side:
+        return _Side.of({query_id: one.covered for query_id, one in self._before.items()})
+
+    @cached_property
+    def _graded(self) -> dict[str, int]:
+        """query_id -> passages that the grader graded."""
+        return {
+            query_id: sum(bool(passage.grades) for passage in query.passages.values())
+            for query_id, query in self.scores.material.queries.items()
+        }
 
     def impacts(self, snapshot: Snapshot, query_id: str = "", start: int = 0, size: int = 50) -> ItemImpacts:
         """The items that changed, or all of one query, in bank order.
@@ -144,7 +149,6 @@ class ItemScores:
             waiting += state.waits
             if name == query_id or (not query_id and row.what):
                 wanted.append(row)
-        assert self._side is not None
         before, after = self._side, self._side_after()
         shown = [
             row._replace(before=before.with_influence(row.before), after=after.with_influence(row.after))
@@ -154,7 +158,6 @@ class ItemScores:
 
     def _update(self) -> Mapping[str, QueryGrades]:
         """Counts queries that changed since; returns the grades of those that assessors touched."""
-        self.prepare()
         now = self.scores.grades_after()
         for name, grades in now.items():
             known = self._after.get(name)

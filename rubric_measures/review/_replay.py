@@ -26,10 +26,7 @@ from rubric_measures.review._events import (
 def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str, str]] = frozenset()) -> Snapshot:
     """Adds up events, oldest first; those that were undone count as never done.
 
-    Args:
-        events: what assessors did.
-        bank: the bank as its file has it.
-        waiting: (query_id, item_id) of the items of the file that wait for grades anew since an earlier review.
+    `waiting` are (query_id, item_id) of the items of the bank's file that wait for grades anew since an earlier review.
 
     Raises:
         InputError: an event speaks of an item that there is not, or makes an item that there is.
@@ -58,14 +55,7 @@ def extend(
 ) -> Snapshot:
     """What a snapshot becomes by later events; equal to adding up all events, and the snapshot stays as it is.
 
-    Only where something is taken back is everything added up again.
-
-    Args:
-        snapshot: what `earlier` adds up to.
-        events: the later events, oldest first.
-        bank: the bank as its file has it.
-        earlier: the events that are in the snapshot.
-        waiting: as `fold`.
+    Only where something is taken back is everything added up again, from the `earlier` events that are in the snapshot.
 
     Raises:
         InputError: as `fold`.

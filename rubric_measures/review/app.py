@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from rubric_measures.base.extras import require
 from rubric_measures.review._pages import ASSETS, read_asset, render
 from rubric_measures.review._screens import GETS, POSTS, Screen
 from rubric_measures.review.requests import Asked, ScreenAnswer, error_page
-from rubric_measures.review.safety import HEADERS, Access, host_name, new_session
+from rubric_measures.review.safety import HEADERS, Access, host_name
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import StateError
 
@@ -106,7 +107,9 @@ def _visit(request: Any, access: Access, default_assessor: str) -> _Visit | tupl
         return "Open the address with the token that the server printed when it was started.", 403
     session = cookies.get(_SESSION, "")
     assessor = unquote(cookies.get(_ASSESSOR, "")) or default_assessor
-    return _Visit(request.url.path, session or new_session(), not session, bool(access.token and shown), assessor)
+    return _Visit(
+        request.url.path, session or secrets.token_urlsafe(24), not session, bool(access.token and shown), assessor
+    )
 
 
 async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rubric_measures.base.errors import InputError
 
-__all__ = ["ANY_ADDRESS", "HEADERS", "Access", "check_bind", "host_name", "is_loopback", "new_session"]
+__all__ = ["ANY_ADDRESS", "HEADERS", "Access", "check_bind", "host_name", "is_loopback"]
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -68,11 +67,6 @@ def host_name(header: str) -> str:
         inside, bracket, rest = name[1:].partition("]")
         return inside if bracket and (not rest or rest.startswith(":")) else ""
     return name.rpartition(":")[0] if ":" in name else name
-
-
-def new_session() -> str:
-    """A random session id."""
-    return secrets.token_urlsafe(24)
 
 
 @dataclass(frozen=True)

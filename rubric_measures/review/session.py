@@ -81,8 +81,6 @@ class Review:
     # What became of items that count no more, at which event; the queues kept are without them.
     _left: tuple[int, Mapping[tuple[str, str], str]] = -1, MappingProxyType({})
     _kept_cells: NDArray[np.bool_] | None = None
-    _scores: Scores | None = None
-    _items: ItemScores | None = None
     _impact: tuple[int, list[Impact]] | None = None
     _agreements: tuple[int, list[AgreementRow]] | None = None
 
@@ -105,6 +103,10 @@ class Review:
     @cached_property
     def _influence(self) -> list[QueueEntry]:
         return by_influence(self.material)
+
+    @cached_property
+    def _items(self) -> ItemScores:
+        return ItemScores(Scores(self.material, self.measures))
 
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
         """The queue of a choice, without items that count no more."""
@@ -142,11 +144,8 @@ class Review:
     def impact(self, snapshot: Snapshot) -> list[Impact]:
         """The leaderboards before and after what assessors did."""
         with self._lock:
-            if self._scores is None:
-                self._scores = Scores(self.material, self.measures)
-                self._items = ItemScores(self._scores)
             if self._impact is None or self._impact[0] != snapshot.last_id:
-                self._impact = snapshot.last_id, impact_of(self._scores, snapshot)
+                self._impact = snapshot.last_id, impact_of(self._items.scores, snapshot)
             return self._impact[1]
 
     def catch_up(self) -> None:
@@ -164,12 +163,10 @@ class Review:
         """The items before and after what assessors did: those that changed, or all of one query."""
         with self._lock:
             self.impact(snapshot)
-            assert self._items is not None
             return self._items.impacts(snapshot, query_id, start, size)
 
     def item_statistics(self, snapshot: Snapshot, query_id: str, with_flips: bool) -> dict[str, ItemStatistics]:
         """item_id -> the statistics of a query's items with assessors' grades; see `ItemScores.statistics`."""
         with self._lock:
             self.impact(snapshot)
-            assert self._items is not None
             return self._items.statistics(query_id, with_flips)
