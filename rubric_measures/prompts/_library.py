@@ -298,29 +298,12 @@ def _from_entry(name: str, entry: Mapping[str, Any], raw: Mapping[str, Mapping[s
         key: raw[value[1:]]["text"] if value.startswith("@") else value
         for key, value in entry.get("defaults", {}).items()
     }
-    return Prompt(
-        prompt_class=name,
-        text=text,
-        system=entry.get("system", ""),
-        target=entry["target"],
-        task=entry["task"],
-        parser=entry["parser"],
-        scale=(entry["scale"][0], entry["scale"][1]) if "scale" in entry else None,
-        covers=entry.get("covers"),
-        partial=entry.get("partial"),
-        labels=tuple(entry.get("labels", ())),
-        citation=entry["citation"],
-        style=entry.get("style", ""),
-        defaults=MappingProxyType(defaults),
-        context_line=entry.get("context_line", ""),
-        verify=entry.get("verify", ""),
-        format=entry.get("format", "template"),
-        json_fields=tuple(entry.get("fields", ())),
-        reply_tokens=entry.get("reply_tokens", 0),
-        pattern=entry.get("pattern", ""),
-        json_field=entry.get("json_field", ""),
-        lists=entry.get("lists", ""),
-    )
+    given = {
+        "json_fields" if key == "fields" else key: tuple(said) if isinstance(said, list) else said
+        for key, said in entry.items()
+        if key != "same_text_as"
+    }
+    return Prompt(**{**given, "prompt_class": name, "text": text, "defaults": MappingProxyType(defaults)})
 
 
 @lru_cache(maxsize=1)
