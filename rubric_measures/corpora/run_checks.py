@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -131,9 +130,9 @@ class RunFile:
 
     def see_documents(self, cited: Sequence[str], line: int, topic: str, further: Sequence[str] = ()) -> None:
         """Looks at the ids of documents that are cited, and of `further` ones; keeps the cited for the collection."""
-        wrong = sorted({one for one in (*cited, *further) if not re.fullmatch(self.rules.ids, one)})
+        wrong = sorted({one for one in (*cited, *further) if not self.rules.ids.fullmatch(one)})
         if wrong:
-            problem = f"{len(wrong)} ids are none of the collection ({self.rules.ids}): {listed(wrong)}"
+            problem = f"{len(wrong)} ids are none of the collection ({self.rules.ids.pattern}): {listed(wrong)}"
             self.add("ids", problem, line, topic)
         # What looks wrong is said already.
         self.cited.append((line, topic, [one for one in dict.fromkeys(cited) if one not in wrong]))

@@ -52,8 +52,6 @@ _ALONE: tuple[Role, ...] = ("query", "answer", "reference")
 # In tables without another answer it is what the system said; beside one it is the reference.
 _EITHER = "answer"
 _COULD_BE_EITHER: tuple[Role, ...] = ("answer", "reference")
-# May name rows and not questions.
-_ROW_ID = "id"
 # promptfoo's CSV: a column a provider and prompt, `[openai:gpt-4o] Answer in one sentence`.
 _WIDE = re.compile(r"^\[(?P<provider>[^\]]+)\] ?(?P<prompt>.*)$", re.DOTALL)
 _LONGEST_NAME = 60
@@ -144,15 +142,16 @@ def read_answer_table(path: PathName, columns: Mapping[str, str] | None = None) 
         return answer_rows(_parquet_rows(path, name), columns, name)
     if head.lstrip()[:1] in (b"{", b"["):
         return answer_rows(_json_rows(path, name), columns, name)
-    table = read_delimited(path)
-    wide = [place for place, column in enumerate(table.header) if _WIDE.match(column)]
+    header, rows = read_delimited(path)
+    wide = [place for place, column in enumerate(header) if _WIDE.match(column)]
     if wide and "answer" not in (columns or {}):
-        rows = _unpivoted(table.header, table.rows, wide)
-        return answer_rows(rows, {"run": "system", **(columns or {}), "answer": "response"}, name)
+        return answer_rows(
+            _unpivoted(header, rows, wide), {"run": "system", **(columns or {}), "answer": "response"}, name
+        )
     # Of a name that comes twice the first one counts.
-    places = {column: table.header.index(column) for column in table.header}
+    places = {column: header.index(column) for column in header}
     return answer_rows(
-        [(line, {column: cells[place] for column, place in places.items()}) for line, cells in table.rows],
+        [(line, {column: cells[place] for column, place in places.items()}) for line, cells in rows],
         columns,
         name,
     )

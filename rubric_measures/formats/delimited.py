@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import NamedTuple
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import note_unfinished, path_name, read_text
 from rubric_measures.formats.base import PathName
 
-__all__ = ["Delimited", "cells_of", "delimiter_of", "read_delimited"]
+__all__ = ["cells_of", "delimiter_of", "read_delimited"]
 
 # The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
 _LONGEST = 1 << 30
 _DELIMITERS = (",", "\t", ";")
-
-
-class Delimited(NamedTuple):
-    """A table: the names in its header, and its rows.
-
-    Attributes:
-        header: the names, stripped.
-        rows: (line in the file, cells), as many cells as there are names.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[int, tuple[str, ...]], ...]
 
 
 def cells_of(line: str) -> list[str]:
@@ -50,8 +37,8 @@ def delimiter_of(header: str) -> str:
     return max(_DELIMITERS, key=cells)
 
 
-def read_delimited(path: PathName) -> Delimited:
-    """Reads a table; lines without any cell are passed over.
+def read_delimited(path: PathName) -> tuple[tuple[str, ...], list[tuple[int, tuple[str, ...]]]]:
+    """The header of a table, stripped, and its rows: (line in the file, as many cells); empty lines are passed over.
 
     Raises:
         InputError: the file cannot be opened.
@@ -84,4 +71,4 @@ def read_delimited(path: PathName) -> Delimited:
     finally:
         csv.field_size_limit(before)
     note_unfinished(text, name)
-    return Delimited(header, tuple(rows))
+    return header, rows
