@@ -103,13 +103,8 @@ def swap_rates(scores: ArrayLike, smallest: float, *, splits: int = DEFAULT_SPLI
         raise InputError(f"swap rates need four queries and one split at least, not {queries} and {splits}")
     first, second = (weighted_means(counts, table) for counts in half_counts(queries, splits, seed))
     i, j = np.triu_indices(runs, 1)
-    size = np.empty((splits, len(i)))
-    swapped = np.empty((splits, len(i)))
-    for place in range(splits):
-        gap, again = first[place, i] - first[place, j], second[place, i] - second[place, j]
-        size[place] = np.abs(gap)
-        swapped[place] = np.where(again == 0, 0.5, (gap * again < 0).astype(np.float64))
-    sizes, swaps = size.ravel(), swapped.ravel()
+    gap, again = ((half[:, i] - half[:, j]).ravel() for half in (first, second))
+    sizes, swaps = np.abs(gap), np.where(again == 0, 0.5, gap * again < 0)
     kept = sizes > 0
     sizes, swaps = sizes[kept], swaps[kept]
     down = np.argsort(-sizes, kind="stable")

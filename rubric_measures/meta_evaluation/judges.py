@@ -273,7 +273,6 @@ def simultaneous_p_values(estimates: FloatArray, replicates: FloatArray) -> Floa
     ordered = np.sort(largest)
     hits = len(ordered) - np.searchsorted(ordered, size * (1.0 - ROUNDING), side="left")
     p_values = (hits + 1.0) / (len(ordered) + 1.0)
-    for row, first in enumerate(known):
-        for column in range(row + 1, len(known)):
-            result[first, known[column]] = result[known[column], first] = p_values[row, column]
+    upper = np.triu(p_values, 1)
+    result[np.ix_(known, known)] = upper + upper.T + np.eye(len(known))
     return result

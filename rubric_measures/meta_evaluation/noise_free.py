@@ -74,9 +74,9 @@ def noise_free_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_
     if x.ndim != 2 or x.shape != y.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise InputError("τ without noise needs a score of every run on every query on both sides")
     queries, runs = x.shape
-    means = np.stack([x.mean(axis=0), y.mean(axis=0)], axis=1) if queries else np.zeros((runs, 2))
+    means = np.stack([x.mean(axis=0), y.mean(axis=0)], axis=1)
     rounded = np.round(means, 12)
-    found = float(kendall_batch(rounded[None, :, 0], rounded[None, :, 1])[0]) if runs else np.nan
+    found = float(kendall_batch(rounded[None, :, 0], rounded[None, :, 1])[0])
     observed = None if np.isnan(found) else found
 
     def nothing(reason: str) -> NoiseFreeTau:

@@ -105,14 +105,6 @@ def equivalence_p(differences: ArrayLike, smallest: float) -> float | None:
     return float(max(stdtr(n - 1, -(mean + smallest) / error), stdtr(n - 1, (mean - smallest) / error)))
 
 
-def _equivalence_flips(differences: FloatArray, smallest: float, rounds: int, seed: int) -> float | None:
-    """The same by sign flips of d + δ and of δ − d."""
-    if len(differences) < 2:
-        return None
-    both = np.stack([differences + smallest, smallest - differences], axis=1)
-    return float(one_sided_flips(both, rounds, seed).max())
-
-
 def verdicts(
     differences: Sequence[FloatArray],
     p_adjusted: Sequence[float | None],
@@ -146,7 +138,8 @@ def verdicts(
     if flips is None:
         raw = [equivalence_p(one, smallest) for one in differences]
     else:
-        raw = [_equivalence_flips(one, smallest, *flips) for one in differences]
+        both = [np.stack([one + smallest, smallest - one], axis=1) for one in differences]
+        raw = [float(one_sided_flips(one, *flips).max()) if len(one) > 1 else None for one in both]
     p_same = adjust(raw, correction)
     different = np.array([p is not None and p < alpha for p in p_adjusted], dtype=np.bool_)
     within = np.array([p is not None and p < alpha for p in p_same], dtype=np.bool_)
