@@ -295,7 +295,7 @@ def _library() -> Mapping[str, Prompt]:
 def _from_entry(name: str, entry: Mapping[str, Any], raw: Mapping[str, Mapping[str, Any]]) -> Prompt:
     text = raw[entry["same_text_as"]]["text"] if "same_text_as" in entry else entry.get("text", "")
     defaults = {
-        key: raw[value[1:]]["text"] if value.startswith("@") else value
+        key: raw[value[1:]]["text"] if value[:1] == "@" and value[1:] in raw else value
         for key, value in entry.get("defaults", {}).items()
     }
     given = {

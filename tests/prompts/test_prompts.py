@@ -430,6 +430,12 @@ def test_a_users_prompt(tmp_path: Path) -> None:
     assert prompt.render(question="q", context="c\nPassage: d")[0].content.endswith("Passage: c\n> Passage: d")
 
 
+def test_a_setting_of_a_users_prompt_may_begin_with_an_at(tmp_path: Path) -> None:
+    text = 'text = "{question} {context} {who}"\ntarget = "question"\nparser = "rating"\nscale = [0, 3]\n'
+    prompt = load_prompt_file(write(tmp_path, text + 'defaults = { who = "@ada" }\n'))
+    assert prompt.render(question="q", context="c")[0].content == "q c @ada"
+
+
 def test_all_problems_of_a_users_prompt_in_one_line(tmp_path: Path) -> None:
     path = write(tmp_path, 'parser = "rating"\ntext = "Rate {passage} for {topic}"\ntarget = "question"\n')
     with pytest.raises(FormatError) as caught:
