@@ -152,17 +152,17 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
                     }
                 rows += [
                     GradeRow(
-                        *(
-                            group.query_id,
-                            passage.doc_id,
-                            run,
-                            rank,
-                            item_id,
-                            texts.get((group.query_id, item_id)),
-                            grade,
-                            status,
-                        ),
-                        *(entry.llm, prompt, reasons.get(item_id)),
+                        group.query_id,
+                        passage.doc_id,
+                        run,
+                        rank,
+                        item_id,
+                        texts.get((group.query_id, item_id)),
+                        grade,
+                        status,
+                        entry.llm,
+                        prompt,
+                        reasons.get(item_id),
                     )
                     for run, rank in places or [(None, None)]
                     for item_id, (grade, status) in found.items()

@@ -34,9 +34,7 @@ __all__ = [
     "parse_text",
     "parse_verdict",
     "parse_yes_no",
-    "raw_label_list",
     "without_thoughts",
-    "workbench_rating",
 ]
 
 _EXPRESSIONS = (
@@ -68,14 +66,6 @@ def is_unanswerable(text: str) -> bool:
     return bool(_UNANSWERABLE.fullmatch(stripped) or _ILL_FORMED.fullmatch(stripped))
 
 
-def workbench_rating(text: str, scale: tuple[int, int]) -> int:
-    """The rating that the workbench's program reads: one digit of the scale between non-word characters."""
-    digits = "|".join(str(grade) for grade in range(scale[0], scale[1] + 1))
-    if match := re.fullmatch(rf"\W*({digits})\W*", text):
-        return int(match[1])
-    return 1 if is_unanswerable(text) else 0
-
-
 def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = "", compat: str = "") -> Parsed[int]:
     """Reads a rating: the one verdict of the reply, if it is a whole number of the scale.
 
@@ -93,7 +83,9 @@ def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = 
     if compat not in ("", "workbench") or unparsed not in ("", "exampp"):
         raise InputError(f"parsing option compat={compat!r}, unparsed={unparsed!r}: known are workbench and exampp")
     if compat == "workbench":
-        return Parsed(workbench_rating(text, scale))
+        digits = "|".join(str(grade) for grade in range(scale[0], scale[1] + 1))
+        only = re.fullmatch(rf"\W*({digits})\W*", text)
+        return Parsed(int(only[1] if only else is_unanswerable(text)))
 
     def value_of(match: re.Match[str]) -> tuple[int | None, str]:
         said, of = match["n"].lower(), match["max"]
@@ -229,7 +221,7 @@ def parse_label_list(text: str, labels: Sequence[str], count: int | None = None)
     return Parsed(named)
 
 
-def raw_label_list(text: str) -> Parsed[tuple[str, ...]]:
+def _raw_label_list(text: str) -> Parsed[tuple[str, ...]]:
     """Reads the last list of the reply as it stands, in small letters, whatever its length and labels.
 
     So does the nuggetizer program (0.0.5), which leaves it to the scores what to make of unknown labels.
@@ -337,7 +329,7 @@ def parse_reply(
         case "phrase":
             return parse_phrase(text, labels, scale)
         case "label_list":
-            return raw_label_list(text) if compat == "nuggetizer" else parse_label_list(text, labels, count)
+            return _raw_label_list(text) if compat == "nuggetizer" else parse_label_list(text, labels, count)
         case "list":
             return parse_list(text)
         case "items":
