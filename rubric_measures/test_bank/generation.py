@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from rubric_measures.backends.base import Message
@@ -111,11 +110,9 @@ def generate_bank(
     if duplicates:
         _LOGGER.warning("%d generated %ss left out: the same text was there already", duplicates, kind)
     bank = TestBank(
-        MappingProxyType({query_id: tuple(members) for query_id, members in items.items()}),
-        MappingProxyType({query.query_id: query.text for query in queries}),
-        MappingProxyType(
-            {(query.query_id, query.facet_id): query.facet_text for query in queries if query.facet_id is not None}
-        ),
+        {query_id: tuple(members) for query_id, members in items.items()},
+        {query.query_id: query.text for query in queries},
+        {(query.query_id, query.facet_id): query.facet_text for query in queries if query.facet_id is not None},
     )
     return GeneratedBank(bank, tuple(failures))
 

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
 from rubric_measures.backends.base import Reply, Request
@@ -197,9 +196,9 @@ def nuggetize(
     long = sum(len(item.text.split()) > 12 for made in items.values() for item in made)
     if long:
         _LOGGER.warning("%d nuggets are longer than the 12 words that the prompt asks for; they were kept", long)
-    bank = TestBank(MappingProxyType(items), MappingProxyType({query.query_id: query.text for query in queries}))
+    bank = TestBank(items, {query.query_id: query.text for query in queries})
     failures = tuple(failure for steps in made_of.values() for failure in steps.failures)
-    return MadeNuggets(bank, MappingProxyType(sources), failures)
+    return MadeNuggets(bank, sources, failures)
 
 
 def label_importance(bank: TestBank, caller: Caller) -> MadeNuggets:
