@@ -52,6 +52,7 @@ _LOG = logging.getLogger("rubric_measures")
 
 # Objects made in one pause that tell the loading of a file from the parsing of a line or of a piece of it.
 _MANY = 250_000
+_FEW = 5_000
 
 
 @contextlib.contextmanager
@@ -74,7 +75,8 @@ def paused_collector() -> Iterator[None]:
 
 def _take_for_old() -> None:
     """Puts the young objects into the oldest generation without a look at them; what somebody froze stays frozen."""
-    if not gc.get_freeze_count():
+    # Python 3.12 freezes a few hundred objects by itself; who freezes a program has many thousands.
+    if gc.get_freeze_count() < _FEW:
         gc.freeze()
         gc.unfreeze()
 
@@ -420,11 +422,13 @@ def followed(path: str | os.PathLike[str]) -> Path:
         InputError: links lead in a circle.
     """
     target = Path(path)
-    try:
-        resolved = target.resolve()
-    except (OSError, RuntimeError):
-        raise InputError(f"{path_name(path)}: is a link that leads to itself; name a file") from None
-    return resolved if target.is_symlink() else target
+    if not target.is_symlink():
+        return target
+    resolved = Path(os.path.realpath(target))
+    # Where links lead in a circle, one of them is all that there is.
+    if resolved.is_symlink():
+        raise InputError(f"{path_name(path)}: is a link that leads to itself; name a file")
+    return resolved
 
 
 def _temporary_for(target: Path) -> tuple[int, str]:
