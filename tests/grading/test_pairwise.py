@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,16 @@ def test_answers_are_checked(caplog: pytest.LogCaptureFixture) -> None:
         pair_games(table(1, "ab"), 0)
 
 
+_CACHES: list[ReplyCache] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed_caches() -> Iterator[None]:
+    yield
+    while _CACHES:
+        _CACHES.pop().close()
+
+
 def grader_of(*replies: tuple[str, str | None], context: int | None = None, **more: object) -> PairwiseGrader:
     rules = [
         ScriptedRule(Reply(text) if text is not None else Reply(None, "failed", "gone"), contains=(contains,))
@@ -137,7 +148,9 @@ def grader_of(*replies: tuple[str, str | None], context: int | None = None, **mo
     ]
     answers = {"q1": {"x": "frozen water", "y": "cold stone"}, "q2": {"x": "cloud", "y": "cloud"}}
     backend = ScriptedBackend(rules, context=context)
-    return PairwiseGrader(LocalRunner(backend, ReplyCache(":memory:")), QUERIES, answers, **more)  # type: ignore[arg-type]
+    cache = ReplyCache(":memory:")
+    _CACHES.append(cache)
+    return PairwiseGrader(LocalRunner(backend, cache), QUERIES, answers, **more)  # type: ignore[arg-type]
 
 
 def test_verdicts_are_read_and_kept_with_the_reply() -> None:
