@@ -156,7 +156,8 @@ class CheckedAnswer:
         known = references if isinstance(references, list) else []
         for one in cited:
             if isinstance(one, bool) or not isinstance(one, int | str):
-                self.add("form", f"{where} has {one!r:.40}, which is no citation")
+                found = "a number with a fraction" if isinstance(one, float) else f"{one!r:.40}"
+                self.add("form", f"{where} has {found}, which is no citation")
             elif isinstance(one, int) and "position" in rules.cited_as:
                 if 0 <= one < len(known):
                     ids.append(str(known[one]))

@@ -189,7 +189,17 @@ def test_check_refuses_what_is_no_board(folder: Path, capsys: pytest.CaptureFixt
     kept = {"format": "rubric_measures leaderboard 1", "settings": {}, "inputs": {"grades": {}, "runs": {}}}
     cell = {"per_query": {"q01": "much"}, "mean": 0.5}
     text = json.dumps({**kept, "measures": ["AP"], "runs": [{"run_id": "a", "measures": {"AP": cell}}]})
-    for content in ("{}", "[]", "no", '{"format": "rubric_measures leaderboard 1", "measures": [], "runs": []}', text):
+    large = json.dumps({**kept, "settings": {"level": "LARGE"}, "measures": ["AP"], "runs": []}).replace(
+        '"LARGE"', "1e400"
+    )
+    for content in (
+        large,
+        "{}",
+        "[]",
+        "no",
+        '{"format": "rubric_measures leaderboard 1", "measures": [], "runs": []}',
+        text,
+    ):
         (folder / "board.json").write_text(content, encoding="utf-8")
         assert main(["check", str(folder / "board.json"), str(folder / "graded.jsonl")]) == 2
         assert capsys.readouterr().err.count("\n") == 1

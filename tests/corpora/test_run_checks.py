@@ -163,6 +163,8 @@ DAMAGES: list[tuple[str, Any, tuple[Any, ...], str]] = [
      f"1 error form: answer[0].citations has {MARCO!r}; expected positions in references"),
     ("rag26", [True], (0, "answer", 1, "citations"),
      "1 error form: answer[1].citations has True, which is no citation"),
+    ("rag26", [1.5], (0, "answer", 1, "citations"),
+     "1 error form: answer[1].citations has a number with a fraction, which is no citation"),
     ("ragtime", {UUID: "high"}, (0, "responses", 0, "citations"),
      f"1 error form: responses[0].citations: the score of {UUID!r} is no number"),
     ("ragtime", [f"{UUID}#1"], (0, "responses", 0, "citations"), "1 error ids: 1 ids are none of the collection"),
