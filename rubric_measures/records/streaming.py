@@ -386,10 +386,14 @@ def add_passages(
     for passage in passages:
         known = group.setdefault(passage.doc_id, passage)
         if known is passage:
-            _check_details(passage, name, line)
             if passage.paragraph_data is not None:
                 _check_ids(passage.doc_id, passage.paragraph_data, name, line)
+            for index, label in enumerate(passage.grades or ()):
+                _check_details(label, name, line, f"grades[{index}]")
             for index, entry in enumerate(passage.exam_grades or ()):
+                # Looked at here, as nearly no file has details.
+                if entry.__pydantic_extra__:
+                    _check_details(entry, name, line, f"exam_grades[{index}]")
                 if entry.self_ratings:
                     notes["items"] += _checked_ratings(entry.self_ratings, passage.doc_id, index, name, line)
                 else:
@@ -405,20 +409,14 @@ def add_passages(
             )
 
 
-def _check_details(passage: GradedPassage, name: str, line: int) -> None:
-    """Refuses what grade sets say about the making of their grades where it is none."""
-    kinds: dict[str, Sequence[ItemGradeSet | DirectGrade]] = {
-        "exam_grades": passage.exam_grades or (),
-        "grades": passage.grades or (),
-    }
-    for kind, entries in kinds.items():
-        for index, entry in enumerate(entries):
-            if not (entry.model_extra and entry.model_extra.get("details")):
-                continue
-            try:
-                distributions_of(entry)
-            except InputError as error:
-                raise FormatError(str(error), path=name, line=line, field=f"{kind}[{index}].details") from None
+def _check_details(entry: ItemGradeSet | DirectGrade, name: str, line: int, field: str) -> None:
+    """Refuses what a grade set says about the making of its grades where it is none."""
+    if not (entry.model_extra and entry.model_extra.get("details")):
+        return
+    try:
+        distributions_of(entry)
+    except InputError as error:
+        raise FormatError(str(error), path=name, line=line, field=f"{field}.details") from None
 
 
 def _check_ids(doc_id: str, data: PassageData, name: str, line: int) -> None:
