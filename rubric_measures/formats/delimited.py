@@ -19,7 +19,8 @@ _DELIMITERS = (",", "\t", ";")
 def cells_of(line: str) -> list[str]:
     """The cells of one line, stripped; none where it is no line of a table."""
     try:
-        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter_of(line)), [])]
+        reader = csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True)
+        return [cell.strip() for cell in next(reader, [])]
     except csv.Error:
         # Lines of other files can hold what no header does: a carriage return, or a text of any length.
         return []
@@ -37,8 +38,12 @@ def delimiter_of(header: str) -> str:
     return max(_DELIMITERS, key=cells)
 
 
-def read_delimited(path: PathName) -> tuple[tuple[str, ...], list[tuple[int, tuple[str, ...]]]]:
+def read_delimited(
+    path: PathName, *, skip_spaces: bool = False
+) -> tuple[tuple[str, ...], list[tuple[int, tuple[str, ...]]]]:
     """The header of a table, stripped, and its rows: (line in the file, as many cells); empty lines are passed over.
+
+    With `skip_spaces`, blanks after a delimiter belong to no cell (`qid, "a text"`).
 
     Raises:
         InputError: the file cannot be opened.
@@ -49,7 +54,9 @@ def read_delimited(path: PathName) -> tuple[tuple[str, ...], list[tuple[int, tup
         raise FormatError("is empty; expected a header and rows", path=name)
     before = csv.field_size_limit(_LONGEST)
     first = text.lstrip("\n").partition("\n")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(first), strict=True)
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter_of(first), strict=True, skipinitialspace=skip_spaces
+    )
     header: tuple[str, ...] = ()
     rows: list[tuple[int, tuple[str, ...]]] = []
     try:

@@ -6,7 +6,6 @@ Columns stand in any order, spaces after commas are passed over, further columns
 from __future__ import annotations
 
 import csv
-import io
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ from typing import Literal
 
 from rubric_measures.base.entities import Grade, Preference
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, read_text
+from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import is_formula
 from rubric_measures.formats.base import Format, Head, PathName
+from rubric_measures.formats.delimited import cells_of, delimiter_of, read_delimited
 from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.preferences import check_games
 from rubric_measures.formats.queries import QueryFile, say_lost_fields
@@ -62,13 +62,11 @@ COLUMNS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
 )
 _LETTERS: Mapping[str, Literal["a", "b", "tie"]] = {"A": "a", "B": "b", "C": "tie"}
 _VERDICTS = {"a": "A", "b": "B", "tie": "C", "both_bad": "C", None: ""}
-# Answers of models may be longer than the reader's own limit of 131,072 characters.
-_LONGEST = 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """One row: column -> value, and the line where it ends."""
+    """One row: column -> value, and the line where it begins."""
 
     fields: Mapping[str, str]
     line: int
@@ -80,11 +78,7 @@ def detect_kind(header: str) -> Kind | None:
     >>> detect_kind("qid, agent_a, agent_b, raw_answer, answer")
     'games'
     """
-    try:
-        names = {name.strip() for name in next(csv.reader([header], skipinitialspace=True), [])}
-    except csv.Error:
-        # Lines of other files can hold what no header of a CSV does: a carriage return, or a text of any length.
-        return None
+    names = set(cells_of(header)) if delimiter_of(header) == "," else set()
     # Further columns are allowed, so the kind with the most columns of its own counts.
     found = [(len(columns), kind) for kind, columns in COLUMNS.items() if names.issuperset(columns)]
     return max(found)[1] if found else None
@@ -94,34 +88,18 @@ def _read_rows(path: PathName, kind: Kind) -> list[CsvRow]:
     """The rows of a file; ids are checked, and what columns it has besides is said.
 
     Raises:
-        FormatError: it is no CSV, a column is missing, a row has too many or too few fields, or there are no rows.
+        FormatError: it is no table, a column is missing, a row has too many or too few fields, or there are no rows.
     """
     name = path_name(path)
-    before = csv.field_size_limit(_LONGEST)
-    text = read_text(path)
-    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
-    rows: list[CsvRow] = []
-    try:
-        header = [column.strip() for column in next(reader, [])]
-        missing = [column for column in COLUMNS[kind] if column not in header]
-        if missing or len(set(header)) < len(header):
-            wanted = ",".join(COLUMNS[kind])
-            problem = f"lacks {', '.join(missing)}" if missing else "names a column twice"
-            raise FormatError(f"the header {problem}; expected {wanted}", path=name, line=1)
-        for fields in reader:
-            if not any(fields):
-                continue
-            if len(fields) != len(header):
-                problem = f"{len(fields)} fields; the header has {len(header)} (quote texts that hold a comma)"
-                raise FormatError(problem, path=name, line=reader.line_num)
-            rows.append(CsvRow(dict(zip(header, fields, strict=True)), reader.line_num))
-    except csv.Error as error:
-        raise FormatError(f"is no CSV ({error})", path=name, line=reader.line_num) from None
-    finally:
-        csv.field_size_limit(before)
+    header, found = read_delimited(path, skip_spaces=True)
+    missing = [column for column in COLUMNS[kind] if column not in header]
+    if missing or len(set(header)) < len(header):
+        wanted = ",".join(COLUMNS[kind])
+        problem = f"lacks {', '.join(missing)}" if missing else "names a column twice"
+        raise FormatError(f"the header {problem}; expected {wanted}", path=name, line=1)
+    rows = [CsvRow(dict(zip(header, cells, strict=True)), line) for line, cells in found]
     if not rows:
         raise FormatError("holds no rows", path=name)
-    note_unfinished(text, name)
     for row in rows:
         for column in ("qid", "did", "agent", "agent_a", "agent_b"):
             if column in COLUMNS[kind] and not row.fields[column].strip():

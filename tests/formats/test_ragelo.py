@@ -102,7 +102,7 @@ def test_any_text_survives(tmp_path: Path, texts: list[str]) -> None:
 
 WRONG = {
     "column": ("games", "qid,agent_a,agent_b,answer\n1,x,y,A\n", "x.csv:1: the header lacks raw_answer"),
-    "fields": ("queries", "qid,query\n1,What, then?\n", "x.csv:2: 3 fields; the header has 2"),
+    "fields": ("queries", "qid,query\n1,What, then?\n", "x.csv:2: 3 cells; the header has 2"),
     "verdict": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,,D\n", "x.csv:2: answer: expected A, B or C"),
     "itself": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,x,,A\n", "x.csv:2: query '1': agent 'x' plays"),
     "twice": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,,A\n1,x,y,,B\n", "x.csv:3: .*line 2 already"),
@@ -116,8 +116,8 @@ WRONG = {
     "score": ("ranking", "agent,score\nx,nan\n", "x.csv:2: score: expected a number; found 'nan'"),
     "id": ("answers", "qid,agent,answer\n1,,a\n", "x.csv:2: agent: is empty"),
     "empty": ("queries", "qid,query\n", "x.csv: holds no rows"),
-    "nothing": ("queries", "", "x.csv:1: the header lacks qid, query"),
-    "quote": ("queries", 'qid,query\n1,"open\n', "is no CSV"),
+    "nothing": ("queries", "", "x.csv: is empty; expected a header and rows"),
+    "quote": ("queries", 'qid,query\n1,"open\n', "x.csv:2: is no table"),
 }
 READERS = {
     "queries": read_ragelo_queries,
