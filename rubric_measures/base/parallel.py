@@ -43,15 +43,20 @@ class Notes(logging.Handler):
         return lines
 
 
+def _ends() -> list[signal.Signals]:
+    """The signals that end a process; Windows lacks one."""
+    return [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
 def _begin() -> None:
     """Prepares a worker: it lives for one map, and ends at once when it is told to.
 
     What the parent does about signals is not for it: a handler in Python can come too late for a wait that has begun.
     """
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name)
+    for number in _ends():
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ends())
     # Looking for cyclic garbage would walk, and so copy, all that it inherited.
     gc.disable()
 
@@ -106,7 +111,12 @@ def forked_map(
     try:
         with ProcessPoolExecutor(workers, get_context("fork"), _begin) as pool:
             try:
-                waiting = deque(pool.submit(_work, thing) for thing in things)
+                # A signal waits until a new worker has put off the parent's handlers.
+                before = signal.pthread_sigmask(signal.SIG_BLOCK, _ends())
+                try:
+                    waiting = deque(pool.submit(_work, thing) for thing in things)
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
                 for _ in watch(things):
                     result, error, notes = waiting.popleft().result()
                     for level, message in notes:

@@ -87,6 +87,15 @@ def test_signals_end_the_map_at_once(tmp_path: Path, number: signal.Signals, to_
     assert (out, errors) == ("interrupted\n", "")
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks on Linux only")
+def test_a_signal_to_a_worker_that_just_began_is_not_answered_by_the_parents_handler() -> None:
+    hook = "os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGHUP))\n"
+    command = [sys.executable, "-c", _PROGRAM.replace("try:\n", f"{hook}try:\n", 1), os.devnull]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "a worker process was killed" in done.stdout
+    assert done.stderr == ""
+
+
 def test_a_process_with_threads_does_not_fork() -> None:
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)
