@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import note_unfinished, path_name, read_text
@@ -39,15 +40,19 @@ def delimiter_of(header: str) -> str:
 
 
 def read_delimited(
-    path: PathName, *, skip_spaces: bool = False
+    path: PathName, columns: Sequence[str] = (), *, skip_spaces: bool = False
 ) -> tuple[tuple[str, ...], list[tuple[int, tuple[str, ...]]]]:
     """The header of a table, stripped, and its rows: (line in the file, as many cells); empty lines are passed over.
 
-    With `skip_spaces`, blanks after a delimiter belong to no cell (`qid, "a text"`).
+    Args:
+        path: the file.
+        columns: what the header must name, each once.
+        skip_spaces: whether blanks after a delimiter belong to no cell (`qid, "a text"`).
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: it is empty or no table, or a row has more or fewer cells than the header; names file and line.
+        FormatError: it is empty or no table, the header lacks a column, or a row has more or fewer cells than the
+            header; names file and line.
     """
     name, text = path_name(path), read_text(path)
     if not text.strip():
@@ -68,6 +73,10 @@ def read_delimited(
                 continue
             if not header:
                 header = tuple(cell.strip() for cell in cells)
+                missing = [column for column in columns if column not in header]
+                if missing or (columns and len(set(header)) < len(header)):
+                    problem = f"lacks {', '.join(missing)}" if missing else "names a column twice"
+                    raise FormatError(f"the header {problem}; expected {','.join(columns)}", path=name, line=start)
             elif len(cells) != len(header):
                 problem = f"{len(cells)} cells; the header has {len(header)} (quote texts that hold a delimiter)"
                 raise FormatError(problem, path=name, line=start)

@@ -91,12 +91,7 @@ def _read_rows(path: PathName, kind: Kind) -> list[CsvRow]:
         FormatError: it is no table, a column is missing, a row has too many or too few fields, or there are no rows.
     """
     name = path_name(path)
-    header, found = read_delimited(path, skip_spaces=True)
-    missing = [column for column in COLUMNS[kind] if column not in header]
-    if missing or len(set(header)) < len(header):
-        wanted = ",".join(COLUMNS[kind])
-        problem = f"lacks {', '.join(missing)}" if missing else "names a column twice"
-        raise FormatError(f"the header {problem}; expected {wanted}", path=name, line=1)
+    header, found = read_delimited(path, COLUMNS[kind], skip_spaces=True)
     rows = [CsvRow(dict(zip(header, cells, strict=True)), line) for line, cells in found]
     if not rows:
         raise FormatError("holds no rows", path=name)
