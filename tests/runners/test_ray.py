@@ -465,9 +465,16 @@ def test_a_node_that_leaves_shrinks_the_pool(cluster: Any, folder: Path, caplog:
     wait_until(lambda: ray.cluster_resources().get("CPU", 0) == 3)
     # Three actors of one processor each: one of them can only be on the new node, and is in mid-block when it leaves.
     three = diary(folder, actors=3, batch=1, gate="What")
-    opener = _open_when(
-        folder, lambda: len({process for process, _ in calls(folder)}) == 3, lambda: cluster.remove_node(node, False)
-    )
+
+    def processes() -> set[int]:
+        return {int(process) for process, _ in calls(folder)}
+
+    def remove() -> None:
+        cluster.remove_node(node, False)
+        # The actor outlives its node for a moment, in which it could answer its block through the open gate.
+        wait_until(lambda: not all(map(running, processes())))
+
+    opener = _open_when(folder, lambda: len(processes()) == 3, remove)
     mine, report = graded(three, groups, bank)
     opener.join()
     assert mine == local
