@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 import rubric_measures
-from rubric_measures.corpora.collections import example_folder
+from rubric_measures.cli import main
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = {
@@ -39,15 +38,10 @@ def snippets(page: str) -> list[str]:
 
 
 @pytest.fixture
-def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that the pages name."""
-    example = example_folder()
-    shutil.copytree(example, tmp_path / "docs", ignore=shutil.ignore_patterns("graded*", "answers", "runs"))
-    for name in ("graded.jsonl.gz", "questions.jsonl", "nuggets.jsonl", "qrels.txt", "runs/bm25.run"):
-        shutil.copy(example / name, tmp_path)
-    shutil.copy(example / "runs" / "fusion.run", tmp_path / "dense.run")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder in which the pages' code runs, as the README says."""
+    main(["example", "--copy", str(tmp_path / "example")])
+    monkeypatch.chdir(tmp_path / "example")
 
 
 def test_the_page_documents_what_is_exported() -> None:

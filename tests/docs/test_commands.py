@@ -48,12 +48,9 @@ def _models(command: list[str]) -> set[str]:
 def test_the_readme_s_main_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    example = ROOT / "resources" / "example"
-    shutil.copytree(example, "docs", ignore=shutil.ignore_patterns("graded*", "answers", "runs"))
-    shutil.copy(example / "questions.jsonl", "questions.jsonl")
-    shutil.copy(example / "runs" / "bm25.run", "bm25.run")
-    shutil.copy(example / "runs" / "fusion.run", "dense.run")
+    main(["example", "--copy", str(tmp_path / "example")])
+    capsys.readouterr()
+    monkeypatch.chdir(tmp_path / "example")
     shown = [command for command in commands("README.md") if command[0] != "review"]
     assert [command[0] for command in shown] == ["pool", "grade", "leaderboard", "evaluate", "qrels"]
     outputs = []
