@@ -57,7 +57,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("rubric_measures.cli.verify", "reports with which assessors check grades and banks"),
     "review": ("rubric_measures.cli.review", "a local page where assessors check grades and edit the bank"),
     "convert": ("rubric_measures.cli.convert", "any format to any other; merges files"),
-    "run": ("rubric_measures.cli.pipeline", "a chain of commands from a file; what is up to date is left out"),
     "prompts": ("rubric_measures.cli.lists", "what there is, plug-ins included, a line each"),
     "measures": ("rubric_measures.cli.lists", "what there is, plug-ins included, a line each"),
     "formats": ("rubric_measures.cli.lists", "what there is, plug-ins included, a line each"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +63,36 @@ def test_the_readme_s_main_job(
     assert [line.split()[0] for line in outputs[2].splitlines()[:4]] == ["run", "_overall_", "bm25", "fusion"]
     assert outputs[3].splitlines()[0].startswith("q01\tRubricCover(rel=4)@20\t")
     assert Path("rubric.qrels").read_text(encoding="utf-8").startswith("q01 ")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_the_makefile_makes_what_changed(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    [makefile] = re.findall(r"^```make\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    folder, programs = tmp_path / "example", tmp_path / "bin"
+    main(["example", "--copy", str(folder)])
+    (folder / "Makefile").write_text(makefile, encoding="utf-8")
+    programs.mkdir()
+    program = programs / "rubric_measures"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m rubric_measures "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    path = os.pathsep.join([str(programs), os.environ["PATH"]])
+    python = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+
+    def made() -> list[str]:
+        environment = {**os.environ, "PATH": path, "PYTHONPATH": python}
+        done = subprocess.run(["make"], cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return [line.split()[1] for line in done.stdout.splitlines() if line.startswith("rubric_measures ")]
+
+    assert made() == ["pool", "grade", "leaderboard"]
+    assert (folder / "board.json").stat().st_size > 1000
+    assert made() == []
+    (folder / "board.json").unlink()
+    assert made() == ["leaderboard"]
+    newer = (folder / "board.json").stat().st_mtime + 10
+    os.utime(folder / "questions.jsonl", (newer, newer))
+    assert made() == ["grade", "leaderboard"]
 
 
 def test_the_readme_s_first_command_names_the_missed_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

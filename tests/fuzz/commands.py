@@ -211,7 +211,6 @@ tournament --answers {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries
 verify {{graded.jsonl}} --bank {{questions.jsonl}} --runs {_RUNS} --item-statistics --grader-statistics
 verify {{graded.jsonl}} --verify-grading --grid-display --uncovered-passages --bad-question
 verify {{graded.jsonl}} -o out/v.html
-run {{pipeline.toml}} --dry-run
 verify {{drawn.jsonl}} --verify-grading --order uncertainty
 verify {{graded.jsonl}} --bank {{questions.jsonl}} --canary --model lexical --dry-run
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e

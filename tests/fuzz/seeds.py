@@ -193,14 +193,6 @@ _REPLIES = [
     {"reply": "Score: 1"},
 ]
 _VERDICTS = [{"contains": "Chlorophyll", "reply": "[[A]]"}, {"reply": "So: [[C]]"}]
-_PIPELINE = """
-[[step]]
-run = "pool a.run b.run -c texts.jsonl -k 5 -o passages.jsonl"
-
-[[step]]
-run = ["grade", "passages.jsonl", "--bank", "bank.jsonl", "--model", "lexical", "-o", "graded.jsonl"]
-inputs = ["words.txt"]
-"""
 _PROMPT = '''# A prompt of one's own.
 target = "question"
 task = "grade"
@@ -343,7 +335,6 @@ def make_seeds(folder: Path) -> None:
     write("replies.jsonl", _lines(_REPLIES))
     write("verdicts.jsonl", _lines(_VERDICTS))
     write("prompt.toml", _PROMPT)
-    write("pipeline.toml", _PIPELINE)
     write(
         "prices.json", json.dumps({"lexical": {"input": 2.5, "output": 10}, "*": {"input": 1, "output": 1}}, indent=1)
     )
