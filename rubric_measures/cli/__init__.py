@@ -57,10 +57,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("rubric_measures.cli.verify", "reports with which assessors check grades and banks"),
     "review": ("rubric_measures.cli.review", "a local page where assessors check grades and edit the bank"),
     "convert": ("rubric_measures.cli.convert", "any format to any other; merges files"),
-    "prompts": ("rubric_measures.cli.lists", "what there is, plug-ins included, a line each"),
-    "measures": ("rubric_measures.cli.lists", "what there is, plug-ins included, a line each"),
-    "formats": ("rubric_measures.cli.lists", "what there is, plug-ins included, a line each"),
-    "models": ("rubric_measures.cli.lists", "what there is, plug-ins included, a line each"),
+    "list": ("rubric_measures.cli.lists", "the prompts, measures, formats or models that there are, a line each"),
 }
 
 

@@ -1,4 +1,4 @@
-"""`prompts`, `measures`, `formats`, `models`: what there is, plug-ins included, a line each."""
+"""`list`: what there is of prompts, measures, formats or models, plug-ins included, a line each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from rubric_measures.base.errors import UnknownNameError, escaped
+from rubric_measures.base.errors import InputError, UnknownNameError, escaped
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import Cell, Column, Report, Table
 from rubric_measures.cli.inputs import add_output_options, write_output
@@ -17,23 +17,25 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments; which of the four it is stands in the parser's name."""
-    kind = parser.prog.split()[-1]
-    parser.set_defaults(kind=kind, name=None)
-    if kind in _ONE:
-        parser.add_argument("name", metavar="NAME", nargs="?", help="show this one alone, with all there is to say")
+    """Adds the command's arguments."""
+    kinds = f"{{{','.join(_ALL)}}}"
+    parser.add_argument("kind", metavar=kinds, choices=tuple(_ALL), help="what to list")
+    text = "of prompts and measures: show this one alone, with all there is to say"
+    parser.add_argument("name", metavar="NAME", nargs="?", help=text)
     add_output_options(parser)
     parser.epilog = """examples:
-  rubric_measures prompts
-  rubric_measures prompts nuggets.assign
-  rubric_measures measures NuggetV
-  rubric_measures formats
-  rubric_measures models"""
+  rubric_measures list prompts
+  rubric_measures list prompts nuggets.assign
+  rubric_measures list measures NuggetV
+  rubric_measures list formats
+  rubric_measures list models"""
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     if options.name is not None:
+        if options.kind not in _ONE:
+            raise InputError(f"{options.name}: of {options.kind} there is only the list; leave the name out")
         text = _ONE[options.kind](options.name)
         with atomic_writer(options.output) as stream:
             stream.write(text)

@@ -1,4 +1,4 @@
-"""`prompts`, `measures`, `formats`, `models` list what commands take."""
+"""`list prompts`, `list measures`, `list formats`, `list models`: what commands take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rubric_measures.prompts import load_prompt, prompt_names
 
 
 def listed(capsys: pytest.CaptureFixture[str], kind: str) -> dict[str, dict[str, str]]:
-    assert main([kind, "--format", "json"]) == 0
+    assert main(["list", kind, "--format", "json"]) == 0
     return {next(iter(row.values())): row for row in json.loads(capsys.readouterr().out)["rows"]}
 
 
@@ -32,12 +32,28 @@ def test_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prompts", "Thomas"]) == 0
+    assert main(["list", "prompts", "Thomas"]) == 0
     shown = capsys.readouterr().out
     assert load_prompt("Thomas").text.strip().splitlines()[0] in shown and "scale=0-2:1" in shown
-    assert main(["measures", "NuggetV@k"]) == 0
+    assert main(["list", "measures", "NuggetV@k"]) == 0
     assert "The mean credit over the vital nuggets" in capsys.readouterr().out
-    assert main(["measures", "Nugget"]) == 2
+    assert main(["list", "measures", "Nugget"]) == 2
     assert "unknown measure 'Nugget'" in capsys.readouterr().err
-    assert main(["prompts", "Tomas"]) == 2
+    assert main(["list", "prompts", "Tomas"]) == 2
     assert "unknown prompt 'Tomas'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["prompt"], ["NuggetV"]])
+def test_what_cannot_be_listed_names_the_four(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["list", *arguments])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and said.count("\n") == 1
+    assert all(kind in said for kind in ("prompts", "measures", "formats", "models"))
+
+
+def test_a_name_where_there_is_only_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in ("formats", "models"):
+        assert main(["list", kind, "trec"]) == 2
+        said = capsys.readouterr().err
+        assert said == f"rubric_measures: trec: of {kind} there is only the list; leave the name out\n"
