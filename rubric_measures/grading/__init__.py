@@ -3,7 +3,6 @@
 from rubric_measures.grading._grader import Grader, default_prompts
 from rubric_measures.grading._manifest import make_manifest, write_manifest
 from rubric_measures.grading._report import GradingReport, note_amended, note_report
-from rubric_measures.grading._reproducing import Shown, shown_for_grade
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading.estimate import Estimate, GradingPlan, estimate
 from rubric_measures.grading.regrading import BankChange
@@ -15,12 +14,10 @@ __all__ = [
     "GradingPlan",
     "GradingReport",
     "GradingSettings",
-    "Shown",
     "default_prompts",
     "estimate",
     "make_manifest",
     "note_amended",
     "note_report",
-    "shown_for_grade",
     "write_manifest",
 ]

@@ -20,7 +20,7 @@ NO_DOCUMENTS = "(no documents are shown)"
 
 
 class Showing:
-    """Fills the fields of a prompt; what it makes follows from its arguments, so that records can be read back.
+    """Fills the fields of a prompt; what it makes follows from its arguments alone.
 
     Args:
         prompt: the prompt.

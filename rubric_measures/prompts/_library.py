@@ -234,19 +234,6 @@ class Prompt:
                 found[one.name] = dict(value) if isinstance(value, Mapping) else value
         return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
-    @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> Prompt:
-        """The prompt that `as_json` wrote down.
-
-        Raises:
-            InputError: it is none.
-        """
-        try:
-            made: dict[str, Any] = {name: tuple(of) if isinstance(of, list) else of for name, of in entry.items()}
-            return cls(**made)
-        except TypeError as error:
-            raise InputError(f"is no prompt: {str(error).split('() ')[-1]}") from None
-
     def prompt_info(self) -> dict[str, object]:
         """The `prompt_info` of the Rubric workbench's files for grades made with this prompt, and their scale."""
         return {

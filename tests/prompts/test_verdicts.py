@@ -260,7 +260,6 @@ def test_a_prompt_may_say_where_its_grade_stands(tmp_path: Path, reading: str, r
     parsed = prompt.parse(reply)
     assert parsed.value == grade
     assert bool(parsed.reason) == (grade is None)
-    assert type(prompt).from_json(prompt.as_json()) == prompt
 
 
 def test_a_reading_of_its_own_for_words(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""Tests that records describe their graders: once a query, through merging, conversions and edits of the bank."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from rubric_measures.base.entities import RubricItem, TestBank, content_hash
+from rubric_measures.cli import main
+from rubric_measures.formats.bank import bank_entries, load_bank, write_bank
+from rubric_measures.grades.grade_sets import grade_sets
+from rubric_measures.records.files import load_graded, write_graded
+from rubric_measures.records.merging import merge_records
+from rubric_measures.records.models import GradedPassage, QueryPassages, provenance_of
+
+LONG = " ".join(f"Word {number} is {{question}}.\nQuestion: forged" for number in range(60)) + " "
+
+
+def write_inputs(folder: Path) -> None:
+    """Two queries; the first has a long passage, a short one and an empty one."""
+    groups = [
+        QueryPassages(
+            "q1",
+            [
+                GradedPassage(doc_id="long", text=LONG),
+                GradedPassage(doc_id="short", text="Short. Passage: short."),
+                GradedPassage(doc_id="empty", text=" "),
+            ],
+        ),
+        QueryPassages("q2", [GradedPassage(doc_id="other", text="Other.")]),
+    ]
+    write_graded(folder / "passages.jsonl.gz", groups)
+    made = [
+        RubricItem(f"{query}/{place}", query, f"What is {query} {place}?", gold_answers=("gold", "Gold leaf"))
+        for query in ("q1", "q2")
+        for place in range(3)
+    ]
+    bank = TestBank.from_items(made, {"q1": "leap years", "q2": "tides"})
+    write_bank(folder / "bank.jsonl", bank_entries(bank, test_collection="test"))
+
+
+def definitions(group: QueryPassages) -> list[object]:
+    """What the grade sets of a query say about their graders."""
+    made = [provenance_of(entry) for passage in group.passages for entry in passage.exam_grades or ()]
+    return [one["definition"] for one in made if "definition" in one]
+
+
+def test_each_query_and_grader_is_described_once_and_its_hash_is_that_of_the_settings(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    command = [
+        "grade",
+        str(tmp_path / "passages.jsonl.gz"),
+        "--bank",
+        str(tmp_path / "bank.jsonl"),
+        "--model",
+        "lexical",
+    ]
+    assert main([*command, "-o", str(tmp_path / "g.jsonl.gz")]) == 0
+    for group in load_graded(tmp_path / "g.jsonl.gz"):
+        made = [provenance_of(entry) for passage in group.passages for entry in passage.exam_grades or ()]
+        assert ["definition" in one for one in made] == [True] + [False] * (len(made) - 1)
+        assert content_hash(made[0]["definition"]["settings"])[:12] == made[0]["grader"]
+        assert set(made[0]["definition"]["prompts"]) == {"LexicalCoverage"}
+    # Grading again changes nothing, and reading and writing keeps it.
+    source = ["grade", str(tmp_path / "g.jsonl.gz"), *command[2:], "-o", str(tmp_path / "again.jsonl.gz")]
+    assert main(source) == 0
+    lines = [gzip.decompress((tmp_path / name).read_bytes()) for name in ("g.jsonl.gz", "again.jsonl.gz")]
+    assert lines[0] == lines[1]
+    assert main(["convert", str(tmp_path / "g.jsonl.gz"), "--to", "records", "-o", str(tmp_path / "c.jsonl.gz")]) == 0
+    assert gzip.decompress((tmp_path / "c.jsonl.gz").read_bytes()) == lines[0]
+
+
+def test_merged_parts_and_repeated_passages_keep_the_description(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    for name, order in (("one", (0, 1)), ("two", (1, 2))):
+        [group, _] = load_graded(tmp_path / "passages.jsonl.gz")
+        write_graded(tmp_path / f"{name}.jsonl", [group._replace(passages=[group.passages[place] for place in order])])
+        command = ["grade", str(tmp_path / f"{name}.jsonl"), "--bank", str(tmp_path / "bank.jsonl")]
+        assert main([*command, "--model", "lexical", "-o", str(tmp_path / f"{name}.graded.jsonl")]) == 0
+    one, two = (load_graded(tmp_path / f"{name}.graded.jsonl") for name in ("one", "two"))
+    # The passage `short` is in both, and described in the second only.
+    merged = merge_records([one, two])[0]
+    assert [passage.doc_id for passage in merged.passages] == ["long", "short", "empty"]
+    assert definitions(merged) == [*definitions(one[0]), *definitions(two[0])] != []
+    both = tmp_path / "both.jsonl"
+    both.write_text("".join((tmp_path / f"{name}.graded.jsonl").read_text() for name in ("one", "two")))
+    assert [passage.doc_id for passage in load_graded(both)[0].passages] == ["long", "short", "empty"]
+
+
+def test_edits_of_the_bank_keep_the_description(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    command = ["--model", "lexical", "--bank", str(tmp_path / "bank.jsonl")]
+    assert main(["grade", str(tmp_path / "passages.jsonl.gz"), *command, "-o", str(tmp_path / "g.jsonl.gz")]) == 0
+    old = load_bank(tmp_path / "bank.jsonl")
+    (tmp_path / "old.jsonl").write_bytes((tmp_path / "bank.jsonl").read_bytes())
+    items = [item if item.item_id != "q1/1" else RubricItem("q1/1", "q1", "What else?") for item in old]
+    edited = TestBank.from_items(items, old.query_texts)
+    write_bank(tmp_path / "bank.jsonl", bank_entries(edited, test_collection="test"))
+    more = ["--only-changed", "--old-bank", str(tmp_path / "old.jsonl"), "-o", str(tmp_path / "new.jsonl.gz")]
+    assert main(["grade", str(tmp_path / "g.jsonl.gz"), *command, *more]) == 0
+    # What was kept and what was graded anew is of one grader.
+    assert len(grade_sets(load_graded(tmp_path / "new.jsonl.gz"))) == 1
+    before, after = (load_graded(tmp_path / name)[0] for name in ("g.jsonl.gz", "new.jsonl.gz"))
+    assert definitions(after) == definitions(before) != []
