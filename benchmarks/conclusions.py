@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.meta_evaluation._bootstrap import Draws
-from rubric_measures.meta_evaluation.anchors import Anchor, GradedAnswer, Method, calibrated_runs
+from rubric_measures.meta_evaluation.anchors import Anchor, RunGrades, calibrated_runs
 from rubric_measures.meta_evaluation.correlation import kendall_batch
 from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, RunScores, correlate_leaderboards
 from rubric_measures.meta_evaluation.noise_free import noise_free_tau
@@ -217,45 +217,42 @@ def banks(simulations: int = 200) -> None:
 
 
 def calibrations(simulations: int = 150) -> None:
-    """How often calibrated scores of five runs hold the truth, by method, and how far they are off."""
+    """How often calibrated scores of five runs hold the truth, and how far they are off."""
     print(f"\nCalibrated scores, nominal 95 %, {simulations} simulations: 60 queries, 10 items, TPR .75, FPR .15\n")
-    print("| anchors | runs differ by | method | coverage: worst run | middle run | best run | bias: worst | best | "
+    print("| anchors | runs differ by | coverage: worst run | middle run | best run | bias: worst | best | "
           "width | raw bias: worst | best |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     generator = np.random.default_rng(6)
     # Grades 0 1 3 5 (3 covers) of what is not covered, and of what is.
     chances = np.array([[0.65, 0.2, 0.1, 0.05], [0.1, 0.15, 0.3, 0.45]]).cumsum(axis=1)
     levels = np.array([0.0, 1.0, 3.0, 5.0])
     for per_query, spread in ((5, 0.0), (5, 0.1), (2, 0.1)):
         quality = 0.5 + spread * np.array([-1.5, -0.5, 0.0, 0.5, 1.5])
-        found: dict[str, list[list[list[float]]]] = {"confusion": [], "isotonic": []}
+        rows: list[list[list[float]]] = []
         for seed in range(simulations):
             anchors: list[Anchor] = []
-            answers: list[GradedAnswer] = []
+            answers: list[RunGrades] = []
             for query in range(60):
                 # Queries differ in how hard they are; the mean over them is the quality.
                 hard = generator.uniform(-0.25, 0.25)
                 covered = (generator.random((5, 10)) < (quality + hard)[:, None]).astype(int)
                 grades = levels[(generator.random((5, 10, 1)) > chances[covered]).sum(axis=2).clip(max=3)]
-                answers += [GradedAnswer(f"r{run}", f"q{query:02}", tuple(row)) for run, row in enumerate(grades)]
+                answers += [RunGrades(f"r{run}", f"q{query:02}", tuple(row)) for run, row in enumerate(grades)]
                 for place in generator.choice(50, per_query, replace=False):
                     truth = 5.0 * covered.flat[place]
                     anchors.append(Anchor(f"q{query:02}", "question", float(grades.flat[place]), float(truth)))
-            for name, rows in found.items():
-                method: Method = "confusion" if name == "confusion" else "isotonic"
-                runs = sorted(calibrated_runs(anchors, answers, 3, method, Draws(400, seed)))
-                rows.append([
-                    [float(one.interval.low <= true <= one.interval.high), one.interval.estimate - true,
-                     one.interval.high - one.interval.low, one.raw - true]
-                    for one, true in zip(runs, quality, strict=True)
-                    if one.interval.low is not None and one.interval.high is not None
-                    and one.interval.estimate is not None
-                ])  # fmt: skip
-        for name, rows in found.items():
-            hits, bias, width, raw = np.mean(rows, axis=0).T
-            numbers = (hits[0], hits[2], hits[4], bias[0], bias[4], width.mean(), raw[0], raw[4])
-            shown = " | ".join(f"{one:.3f}" for one in numbers)
-            print(f"| {60 * per_query} | {spread} | {name} | {shown} |", flush=True)
+            runs = sorted(calibrated_runs(anchors, answers, 3, Draws(400, seed)))
+            rows.append([
+                [float(one.interval.low <= true <= one.interval.high), one.interval.estimate - true,
+                 one.interval.high - one.interval.low, one.raw - true]
+                for one, true in zip(runs, quality, strict=True)
+                if one.interval.low is not None and one.interval.high is not None
+                and one.interval.estimate is not None
+            ])  # fmt: skip
+        hits, bias, width, raw = np.mean(rows, axis=0).T
+        numbers = (hits[0], hits[2], hits[4], bias[0], bias[4], width.mean(), raw[0], raw[4])
+        shown = " | ".join(f"{one:.3f}" for one in numbers)
+        print(f"| {60 * per_query} | {spread} | {shown} |", flush=True)
 
 
 def main() -> None:

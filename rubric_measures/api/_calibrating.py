@@ -13,7 +13,7 @@ from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.base.tables import Report
-    from rubric_measures.meta_evaluation.anchors import Bias, Calibrated, GradeValue, Method
+    from rubric_measures.meta_evaluation.anchors import Bias, Calibrated, GradeValue
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -41,7 +41,7 @@ class Calibration:
 
     def report(self, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
-        from rubric_measures.meta_evaluation.anchor_tables import anchor_report
+        from rubric_measures.meta_evaluation.anchors import anchor_report
 
         return anchor_report(self.bias, self.grades, self.runs, places, self.settings)
 
@@ -51,7 +51,6 @@ def calibrate(
     *,
     anchors: str | os.PathLike[str] | None = None,
     against: str = "assessors",
-    method: Method = "confusion",
     rel: int | None = None,
     smallest: float = 0.1,
     rounds: int = 10_000,
@@ -67,7 +66,6 @@ def calibrate(
         anchors: graded records with the truth's grades of some of the same items; the same file by default.
         against: `assessors`, or the model whose grades are the truth: an older grader (equating), or the same one at an
             earlier time (drift).
-        method: of the scores: `confusion`, or `isotonic`.
         rel: the least grade that covers; the scale's by default.
         smallest: the smallest bias that matters, in grades.
         rounds: bootstrap samples; 0 for no intervals.
@@ -87,8 +85,6 @@ def calibrate(
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
     if not 0.0 < level < 1.0:
         raise InputError(f"an interval's level is between 0 and 1, not {level:g}", settings=("level",))
-    if method not in ("confusion", "isotonic"):
-        raise InputError(f"unknown method {method!r}; expected confusion or isotonic", settings=("method",))
     if not smallest > 0:
         raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
     found = read_anchored(
@@ -106,9 +102,9 @@ def calibrate(
         _LOG.info("no calibrated scores: %s", reason)
     elif found.failed:
         _LOG.warning("%d grades of the answers failed, and are left out of their scores", found.failed)
-    runs = [] if reason else calibrated_runs(found.anchors, found.answers, found.rel, method, draws)
+    runs = [] if reason else calibrated_runs(found.anchors, found.answers, found.rel, draws)
     settings = {
-        "against": against, "rel": found.rel, "method": method, "smallest": float(smallest), "rounds": rounds,
-        "seed": seed, "level": level, "reason": reason,
+        "against": against, "rel": found.rel, "smallest": float(smallest), "rounds": rounds, "seed": seed,
+        "level": level, "reason": reason,
     }  # fmt: skip
     return Calibration(bias_rows(found.anchors, level), grade_values(found.anchors, found.rel, draws), runs, settings)

@@ -16,7 +16,7 @@ from rubric_measures.cli.inputs import (
 )
 from rubric_measures.corpora.overwriting import keep_inputs
 
-_PASSED = ("anchors", "against", "method", "rel", "smallest", "rounds", "seed", "level", "bank")
+_PASSED = ("anchors", "against", "rel", "smallest", "rounds", "seed", "level", "bank")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", metavar="MODEL", default="assessors",
         help="whose grades are the truth: assessors (default), an older grader, or the same one at an earlier time",
-    )  # fmt: skip
-    parser.add_argument(
-        "--method", choices=("confusion", "isotonic"), default="confusion",
-        help="confusion (default) suits runs of any quality; isotonic suits runs as good as those of the anchors",
     )  # fmt: skip
     parser.add_argument("--rel", type=int, help="the least grade that covers an item (default: the scale's)")
     parser.add_argument(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.tables import Cell, Column, Report, Table, columns, plain
 from rubric_measures.meta_evaluation._bootstrap import (
     USUAL_DRAWS,
     Draws,
@@ -25,15 +26,13 @@ __all__ = [
     "Bias",
     "Calibrated",
     "GradeValue",
-    "Method",
     "RunGrades",
+    "anchor_report",
     "bias_rows",
     "calibrated_runs",
     "grade_values",
     "isotonic",
 ]
-
-Method = Literal["isotonic", "confusion"]
 
 
 class Anchor(NamedTuple):
@@ -206,12 +205,15 @@ class _Tables:
     shares: FloatArray
     rel: float
 
-    def values(self, counts: FloatArray, method: Method) -> FloatArray:
-        """(rounds, grades): what each grade is worth when queries count so often."""
+    def values(self, counts: FloatArray) -> FloatArray:
+        """(rounds, grades): how probable it is that the truth covers, by grade, when queries count so often."""
         weights, hits = counts @ self.anchors, counts @ self.covered
-        if method == "isotonic":
-            shares = np.divide(hits, weights, out=np.zeros_like(hits), where=weights > 0)
-            return np.stack([isotonic(share, weight) for share, weight in zip(shares, weights, strict=True)])
+        shares = np.divide(hits, weights, out=np.zeros_like(hits), where=weights > 0)
+        return np.stack([isotonic(share, weight) for share, weight in zip(shares, weights, strict=True)])
+
+    def scores(self, counts: FloatArray, queries: FloatArray) -> FloatArray:
+        """(rounds, runs): the means over the answered queries, without the grader's errors."""
+        weights, hits = counts @ self.anchors, counts @ self.covered
         says = self.grades >= self.rel
         positive, negative = hits.sum(axis=1), (weights - hits).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -220,15 +222,9 @@ class _Tables:
             gain = true_rate - false_rate
             # Linear in what the grader says: 0 where it says no as often as it does of what is not covered.
             worth = (says[None, :] - false_rate[:, None]) / np.where(gain > 0, gain, np.nan)[:, None]
-        result: FloatArray = worth
-        return result
-
-    def scores(self, counts: FloatArray, method: Method, queries: FloatArray) -> FloatArray:
-        """(rounds, runs): the means over the answered queries."""
-        values = self.values(counts, method)
         mass = np.einsum("bq,qrg->brg", counts, self.shares, optimize=True)
         total = counts @ queries
-        means: FloatArray = np.einsum("brg,bg->br", mass, values) / np.where(total > 0, total, np.nan)[:, None]
+        means: FloatArray = np.einsum("brg,bg->br", mass, worth) / np.where(total > 0, total, np.nan)[:, None]
         return means
 
 
@@ -249,7 +245,7 @@ def _tables(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel: float,
     return _Tables(np.array(grades), seen, covered, shares, rel)
 
 
-def _refuse_outside(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel: float, method: Method) -> None:
+def _refuse_outside(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel: float) -> None:
     """Refuses what the anchors say nothing about."""
     if len({one.query_id for one in anchors}) < 2:
         raise InputError("calibration needs grades of the truth on two queries or more")
@@ -261,13 +257,12 @@ def _refuse_outside(anchors: Sequence[Anchor], answers: Sequence[RunGrades], rel
             f"the grader gives {', '.join(f'{grade:g}' for grade in outside)}, and of what the truth grades it gave "
             f"nothing below {low:g} or above {high:g}; let assessors grade some of these"
         )
-    if method == "confusion":
-        hits = sum(one.truth >= rel for one in anchors)
-        if not 0 < hits < len(anchors):
-            raise InputError(
-                f"the truth covers {hits} of {len(anchors)} items; calibration by confusion needs some that it covers "
-                "and some that it does not"
-            )
+    hits = sum(one.truth >= rel for one in anchors)
+    if not 0 < hits < len(anchors):
+        raise InputError(
+            f"the truth covers {hits} of {len(anchors)} items; calibration by confusion needs some that it covers "
+            "and some that it does not"
+        )
 
 
 def grade_values(anchors: Sequence[Anchor], rel: float, draws: Draws = USUAL_DRAWS) -> list[GradeValue]:
@@ -280,9 +275,9 @@ def grade_values(anchors: Sequence[Anchor], rel: float, draws: Draws = USUAL_DRA
     """
     tables = _tables(anchors, [], rel, [])
     ones = np.ones((1, len(tables.anchors)))
-    estimates = tables.values(ones, "isotonic")[0]
+    estimates = tables.values(ones)[0]
     counts = tables.anchors.sum(axis=0)
-    intervals = _intervals(estimates, lambda c: tables.values(c, "isotonic"), len(tables.anchors), draws)
+    intervals = _intervals(estimates, tables.values, len(tables.anchors), draws)
     return [
         GradeValue(float(grade), int(count), interval)
         for grade, count, interval in zip(tables.grades, counts, intervals, strict=True)
@@ -293,16 +288,13 @@ def calibrated_runs(
     anchors: Sequence[Anchor],
     answers: Sequence[RunGrades],
     rel: float,
-    method: Method = "confusion",
     draws: Draws = USUAL_DRAWS,
 ) -> list[Calibrated]:
     """The share of items that the truth would cover, a run at a time, from the grader's grades and the anchors.
 
-    `confusion` inverts the grader's errors: (p − FPR) / (TPR − FPR), p the share that the grader covers. It is right
-    for runs of any quality as long as the grader errs alike on all. `isotonic` gives each item P(the truth covers | the
-    grader's grade), from the anchors; its intervals are narrower. It is right for runs that are as good as those of the
-    anchors; better and worse ones it moves to the middle, because the same grade then stands for something else. Both
-    take the anchors for a random sample of what is graded, and errors for independent of who wrote the answer.
+    The grader's errors are inverted: (p − FPR) / (TPR − FPR), p the share that the grader covers. That is right for
+    runs of any quality as long as the grader errs alike on all. The anchors are taken for a random sample of what is
+    graded, and errors for independent of who wrote the answer.
 
     Intervals are BCa over queries; a query is drawn with its answers and its anchors, so they contain the uncertainty
     of the calibration. Coverage by simulation is in benchmarks/README.md.
@@ -311,7 +303,6 @@ def calibrated_runs(
         anchors: the grades that both gave.
         answers: every run's answers; a run without an answer to a query that others answer scores 0 there.
         rel: the least grade that covers, of the grader and of the truth.
-        method: `isotonic` or `confusion`.
         draws: rounds (0 for no intervals), seed and level.
 
     Returns:
@@ -321,24 +312,24 @@ def calibrated_runs(
         InputError: the grader gives grades outside of those that the truth graded, there is no answer, or the grader
             covers what is covered no more often than what is not.
 
-    Source: Rogan and Gladen, Estimating prevalence from the results of a screening test (1978), for `confusion`.
+    Source: Rogan and Gladen, Estimating prevalence from the results of a screening test (1978).
     """
     answers = [one for one in answers if one.grades]
     if not answers:
         raise InputError("there is no answer with grades to calibrate")
-    _refuse_outside(anchors, answers, rel, method)
+    _refuse_outside(anchors, answers, rel)
     runs = sorted({one.run_id for one in answers})
     tables = _tables(anchors, answers, rel, runs)
     answered = (tables.shares.sum(axis=(1, 2)) > 0).astype(np.float64)
     ones = np.ones((1, len(answered)))
-    estimates = tables.scores(ones, method, answered)[0]
+    estimates = tables.scores(ones, answered)[0]
     if np.isnan(estimates).any():
         raise InputError(
             "the grader covers what the truth does not cover as often as what it does; nothing calibrates it"
         )
     says = tables.grades >= rel
     raw = tables.shares[:, :, says].sum(axis=(0, 2)) / answered.sum()
-    intervals = _intervals(estimates, lambda c: tables.scores(c, method, answered), len(answered), draws)
+    intervals = _intervals(estimates, lambda c: tables.scores(c, answered), len(answered), draws)
     found = [Calibrated(run, float(raw[place]), _within(intervals[place])) for place, run in enumerate(runs)]
     return sorted(found, key=lambda one: (-(one.interval.estimate or 0.0), one.run_id))
 
@@ -359,3 +350,69 @@ def _within(one: Interval) -> Interval:
         return None if end is None else min(max(end, 0.0), 1.0)
 
     return replace(one, estimate=inside(one.estimate), low=inside(one.low), high=inside(one.high))
+
+
+def anchor_report(
+    bias: Sequence[Bias],
+    values: Sequence[GradeValue],
+    runs: Sequence[Calibrated],
+    places: int,
+    settings: Mapping[str, object],
+) -> Report:
+    """Bias, values of grades, and runs; for programs one after the other.
+
+    Args:
+        bias: see `bias_rows`.
+        values: see `grade_values`.
+        runs: see `calibrated_runs`; empty where there are no answers.
+        places: decimal places; -1 prints all digits.
+        settings: what it was computed with: `against`, `rel`, `rounds`, `seed`, `level`, `smallest`, and
+            `reason` where there are no runs.
+    """
+    tables = [_bias_table(bias, places, settings), _value_table(values, places, settings)]
+    tables += [_run_table(runs, places, settings)] if runs else []
+    content = {
+        "format": "rubric_measures calibrate 1",
+        **settings,
+        "bias": [{**one._asdict(), "drift": said_of(one, settings)} for one in bias],
+        "grades": [one._asdict() for one in values],
+        "runs": [one._asdict() for one in runs],
+    }
+    return Report(tables, None, lambda: plain(content))
+
+
+def said_of(one: Bias, settings: Mapping[str, object]) -> str:
+    """Whether the interval shows a difference, shows that it is too small to matter, or neither."""
+    smallest = settings["smallest"]
+    if one.low is None or one.high is None:
+        return "unknown"
+    if isinstance(smallest, float) and -smallest < one.low and one.high < smallest:
+        return "none that matters"
+    return "unknown" if one.low <= 0.0 <= one.high else "higher" if one.mean > 0 else "lower"
+
+
+def _bias_table(rows: Sequence[Bias], places: int, settings: Mapping[str, object]) -> Table:
+    heads = columns(["kind", "grade", "anchors", "queries", "same", "bias", "low", "high", "said"], places)
+    cells: list[list[Cell]] = [
+        [one.kind or "all", "all" if one.grade is None else f"{one.grade:g}", one.anchors, one.queries, one.same,
+         one.mean, one.low, one.high, said_of(one, settings)]
+        for one in rows
+    ]  # fmt: skip
+    return Table(heads, cells, notes=[f"bias: the mean of the grader's grade − that of {settings['against']}"])
+
+
+def _value_table(values: Sequence[GradeValue], places: int, settings: Mapping[str, object]) -> Table:
+    cells: list[list[Cell]] = [
+        [f"{one.grade:g}", one.anchors, one.covers.estimate, one.covers.low, one.covers.high] for one in values
+    ]
+    note = f"covers: how probable a grade of {settings['rel']} or more of {settings['against']} is (isotonic)"
+    return Table([Column("grade", is_left=True), *columns(["anchors", "covers", "low", "high"], places, 0)], cells,
+                 notes=[note])  # fmt: skip
+
+
+def _run_table(runs: Sequence[Calibrated], places: int, settings: Mapping[str, object]) -> Table:
+    cells: list[list[Cell]] = [
+        [one.run_id, one.raw, one.interval.estimate, one.interval.low, one.interval.high] for one in runs
+    ]
+    note = f"calibrated: the share of items that {settings['against']} would cover, by confusion"
+    return Table(columns(["run", "raw", "calibrated", "low", "high"], places), cells, notes=[note])

@@ -71,13 +71,10 @@ ANSWERS = [
 
 
 def test_scores_by_confusion_by_hand() -> None:
-    found = {one.run_id: one for one in calibrated_runs(ANCHORS, ANSWERS, 4, "confusion", NO_DRAWS)}
+    found = {one.run_id: one for one in calibrated_runs(ANCHORS, ANSWERS, 4, NO_DRAWS)}
     # good covers 3/4 and 1/2, .625; TPR .75, FPR .25: (.625 - .25) / .5 = .75. late has 0 and 1/4: 0 on q0, 0 on q1.
     assert (found["good"].raw, found["good"].interval.estimate) == (0.625, pytest.approx(0.75))
     assert (found["late"].raw, found["late"].interval.estimate) == (0.125, pytest.approx(0.0))
-    # By isotonic values 5 is worth 3/4 and 0 is worth 1/4: good (3 · .75 + .25) / 4 and .5.
-    found = {one.run_id: one for one in calibrated_runs(ANCHORS, ANSWERS, 4, "isotonic", NO_DRAWS)}
-    assert found["good"].interval.estimate == pytest.approx((0.625 + 0.5) / 2)
     values = grade_values(ANCHORS, 4, NO_DRAWS)
     assert [(one.grade, one.anchors, one.covers.estimate) for one in values] == [(0.0, 4, 0.25), (5.0, 4, 0.75)]
 
@@ -85,10 +82,9 @@ def test_scores_by_confusion_by_hand() -> None:
 def test_a_right_grader_stays_as_it_is() -> None:
     right = [Anchor(f"q{i}", "question", grade, grade) for i in range(6) for grade in (0.0, 5.0)]
     answers = [RunGrades("r", f"q{i}", (5.0, 0.0, 0.0) if i % 2 else (5.0, 5.0, 0.0)) for i in range(6)]
-    for method in ("confusion", "isotonic"):
-        (one,) = calibrated_runs(right, answers, 4, method, Draws(300))
-        assert one.raw == one.interval.estimate == pytest.approx(0.5)
-        assert 0.33 < one.interval.low < 0.5 < one.interval.high < 0.67
+    (one,) = calibrated_runs(right, answers, 4, Draws(300))
+    assert one.raw == one.interval.estimate == pytest.approx(0.5)
+    assert 0.33 < one.interval.low < 0.5 < one.interval.high < 0.67
 
 
 def test_what_anchors_say_nothing_about_is_refused() -> None:
@@ -119,7 +115,7 @@ def test_the_interval_contains_the_uncertainty_of_the_anchors() -> None:
     widths = []
     for count in (1, 20):
         some = [one for place, one in enumerate(anchors) if place % 20 < count]
-        (one,) = calibrated_runs(some, answers, 4, "confusion", Draws(500))
+        (one,) = calibrated_runs(some, answers, 4, Draws(500))
         widths.append(one.interval.high - one.interval.low)
         assert one.interval.low < 0.5 < one.interval.high
     assert widths[0] > 1.5 * widths[1]
