@@ -449,8 +449,8 @@ def load(
             or `median`; without it the grade that was given.
         unknown_labels: `failed` takes labels of assigned nuggets that nobody defined as failed grades, and counts
             them; without it they are refused.
-        on_failed: how a failed grade counts: `expected` (the default), `exclude`, `zero`, `error` or a grade, see
-            `Grades`. Written out, it also says that boards with many failures are wanted.
+        on_failed: how a failed grade counts: `expected` (the default), `zero`, `error` or a grade, see `Grades`.
+            Written out, it also says that boards with many failures are wanted.
 
     Raises:
         InputError: there is no such file, or a filter without grade sets to choose from. When the grades are looked at,

@@ -76,10 +76,10 @@ def add_grade_options(
     group.add_argument(
         "--on-failed",
         type=_on_failed,
-        metavar="{expected,exclude,zero,error,GRADE}",
+        metavar="{expected,zero,error,GRADE}",
         help="a failed grade: counts as much as the valid grades of the ranking let expect (expected: the default, "
-        "refused from 20 %% failed unless it is written out); the item leaves the denominator (exclude), counts as not "
-        "covered (zero), or stops the command (error); or a number: it counts as that grade",
+        "refused from 20 %% failed unless it is written out), counts as not covered (zero), or stops the command "
+        "(error); or a number: it counts as that grade",
     )
 
 

@@ -42,12 +42,12 @@ __all__ = [
 ]
 
 
-OnFailed = Literal["expected", "exclude", "zero", "error"] | int
-_NAMES = ("expected", "exclude", "zero", "error")
+OnFailed = Literal["expected", "zero", "error"] | int
+_NAMES = ("expected", "zero", "error")
 
 
 def check_on_failed(value: object) -> OnFailed:
-    """How failed grades count, when it is one of the ways: `expected`, `exclude`, `zero`, `error`, or a grade.
+    """How failed grades count, when it is one of the ways: `expected`, `zero`, `error`, or a grade.
 
     For the upper bound of a score, give the scale's highest grade: 5 for ratings, 2 for nugget assignments, 1 for yes
     and no. Records do not say how high their scale goes.
@@ -57,7 +57,7 @@ def check_on_failed(value: object) -> OnFailed:
     """
     if value in _NAMES or (type(value) is int and value >= 1):
         return cast(OnFailed, value)
-    raise InputError(f"on_failed is {value!r}; give expected, exclude, zero, error, or a grade of 1 or more")
+    raise InputError(f"on_failed is {value!r}; give expected, zero, error, or a grade of 1 or more")
 
 
 def checked_choice(value: object) -> OnFailed | None:
@@ -330,8 +330,7 @@ class Grades:
     Attributes:
         queries: query_id -> its grades.
         on_failed_given: how a failed grade counts, as it was given: `expected` (as much as it is expected to cover, by
-            the valid grades of the ranking: leave-one-out expected coverage), `exclude` (an item that no ranked passage
-            covers leaves the denominator where one of its grades among them failed), `zero` (it counts as not covered),
+            the valid grades of the ranking: leave-one-out expected coverage), `zero` (it counts as not covered),
             `error` (refuse to score), or the grade that it counts as: with the scale's highest, every score is what it
             would be had all of them been that. None where nobody chose: then it is `expected`, and boards with many
             failures are refused.

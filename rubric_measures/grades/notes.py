@@ -49,7 +49,7 @@ def refuse_share(share: float, needed: str) -> None:
     if share >= TOO_MANY:
         raise MeasureError(
             f"{100 * share:.0f} % of the grades that {needed} failed, too many for a default; grade again, or say how "
-            "they count (expected, zero, exclude or a grade)",
+            "they count (expected, zero or a grade)",
             settings=("on_failed",),
         )
 

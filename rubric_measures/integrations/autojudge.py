@@ -70,8 +70,8 @@ class JudgeSettings(ModelSettings):
             them whole.
         label: `max` or `count`, see `QueryGrades.labels`.
         rel: the least grade that counts in `count`; by default the one that covers on the scale of the grades.
-        on_failed: how failed grades count in the leaderboard: `expected` (where it is left out), `exclude`,
-            `zero`, `error`, or a grade, see `Grades`.
+        on_failed: how failed grades count in the leaderboard: `expected` (where it is left out), `zero`,
+            `error`, or a grade, see `Grades`.
         nugget_grades: write `evaldata.nugget_grades` into the reports (with `augment_report` they are saved).
     """
 

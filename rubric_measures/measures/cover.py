@@ -109,12 +109,10 @@ class _nRubricCover(_RubricCover):
             return expected
         reachable = query.everything.at_least(rel).bit_count()
 
-        def cover(top: Top) -> float | None:
+        def cover(top: Top) -> float:
             covered = top.at_least(rel)
-            unknown = query.undetermined(top, covered)
-            if not reachable:
-                return None if unknown else 0.0
-            return covered.bit_count() / reachable
+            query.refuse_open(top, covered)
+            return covered.bit_count() / reachable if reachable else 0.0
 
         return cover
 

@@ -171,8 +171,8 @@ def covered_share(
 ) -> Callable[[Top], float | None]:
     """The share of the items that the top k passages cover, with failed grades as the user chose (`on_failed`).
 
-    That is: earning what they are expected to earn; or out of the share, where nobody can know whether the item is
-    covered; or as not covered; or as a grade. It is what `CoverageMeasure.formula` gives, as that of `RubricCover`.
+    That is: earning what they are expected to earn; or as not covered; or as a grade. It is what
+    `CoverageMeasure.formula` gives, as that of `RubricCover`.
 
     Args:
         query: the query.
@@ -196,13 +196,10 @@ def covered_share(
         gain = expected_gain(query, top, rel, by_weight, by_weight)
         return None if gain is None else (by_weight.sum(top.at_least(rel)) + gain.value) / by_weight.total
 
-    def certain(top: Top) -> float | None:
+    def certain(top: Top) -> float:
         covered = top.at_least(rel)
-        unknown = query.undetermined(top, covered)
-        of = by_weight.sum(by_weight.members & ~unknown) if unknown else by_weight.total
-        if not of:
-            return None if unknown & by_weight.members else 0.0
-        return by_weight.sum(covered) / of
+        query.refuse_open(top, covered)
+        return by_weight.sum(covered) / by_weight.total if by_weight.total else 0.0
 
     return expected if query.is_expecting and by_weight.total else certain
 

@@ -380,47 +380,35 @@ class QueryContext:
         # A stable sort.
         return self.ranked(sorted(sorted(labels), key=labels.__getitem__, reverse=True))
 
-    def undetermined(self, top: Top, covered: int) -> int:
-        """The items that no ranked passage covers and whose grade failed for one: they may be covered or not.
-
-        They leave the denominator of a measure that knows nothing of what failed grades are expected to earn, which
-        makes it too high; `covered_share` knows. None where failed grades count as zero or as a grade.
+    def refuse_open(self, top: Top, covered: int) -> None:
+        """Refuses an item that no ranked passage covers and whose grade failed for one, where that is an error.
 
         Args:
             top: the ranked passages.
             covered: the mask of the items that these cover.
 
         Raises:
-            MeasureError: there are such items, and on_failed is `error`.
+            MeasureError: there is such an item, and on_failed is `error`.
         """
-        if not self.grades.failed or self.on_failed == "zero":
-            return 0
+        if self.on_failed != "error":
+            return
         lost = top.failed(self.grades.failed) & ~covered
-        if lost and self.on_failed == "error":
+        if lost:
             item = self.items[(lost & -lost).bit_length() - 1]
             raise MeasureError(
                 f"query {self.query_id!r}: item {item.item_id!r} has a failed grade for a ranked passage; grade "
                 "again, or choose how failures count (expected or zero)",
                 settings=("on_failed",),
             )
-        return lost
 
-    @property
-    def has_valid(self) -> bool:
-        """Whether any grade is valid."""
-        return self.shared("any valid", lambda: any(self.grades.levels.values()))
-
-    def is_unknown(self, judged: Iterable[str]) -> bool:
-        """Whether all that is known of the query is that grades failed, of these passages too: then nothing is scored.
-
-        As with the items of coverage measures, a ranking without such passages is known to score 0.
+    def refuse_failed(self, judged: Iterable[str]) -> None:
+        """Refuses passages of which a grade failed, where that is an error.
 
         Raises:
-            MeasureError: a grade of the passages failed, and on_failed is `error`.
+            MeasureError: there is one, and on_failed is `error`.
         """
         if self.on_failed != "error":
-            failed = self.grades.failed
-            return self.on_failed != "zero" and not self.has_valid and any(doc_id in failed for doc_id in judged)
+            return
         lost = next((doc_id for doc_id in judged if doc_id in self.grades.failed), None)
         if lost is not None:
             raise MeasureError(
@@ -428,7 +416,6 @@ class QueryContext:
                 "failures count (expected or zero)",
                 settings=("on_failed",),
             )
-        return False
 
 
 CUTOFF = ParamInfo(dtype=int, required=False, desc="ranking cutoff threshold; without it the whole ranking counts")

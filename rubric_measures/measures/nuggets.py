@@ -87,13 +87,11 @@ class CreditMeasure(CoverageMeasure):
         return query.shared(("weights", self.NAME), lambda: ItemWeights(map(self.weight, query.items)))
 
     def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """Sum of w_i s_i / sum of the positive w_i; failed grades as they are expected, else without what nobody can
-        know.
-        """
+        """Sum of w_i s_i / sum of the positive w_i; failed grades as the user chose."""
         weights, rel, lowest = self.weights(query), self.value("rel"), self.lowest()
         if query.is_expecting:
             return self._expected(query)
-        positive, some_failed = weights.positive, bool(query.grades.failed)
+        denominator = weights.positive.total
 
         def credit(top: Top) -> float | None:
             supported = top.at_least(rel)
@@ -102,11 +100,8 @@ class CreditMeasure(CoverageMeasure):
             total = weights.sum(supported)
             if lowest != rel:
                 total = 0.5 * total + 0.5 * weights.sum(partially)
-            unknown = query.undetermined(top, partially) if some_failed else 0
-            denominator = positive.sum(positive.members & ~unknown) if unknown else positive.total
-            if not denominator:
-                return None if unknown and positive.members else 0.0
-            return total / denominator
+            query.refuse_open(top, partially)
+            return total / denominator if denominator else 0.0
 
         return credit
 
@@ -293,8 +288,7 @@ class _WeightedCover(CreditMeasure):
     def lost_penalties(self, query: QueryContext, ranked: RankedDocs) -> int:
         """Penalties of which a grade failed for a ranked passage, while no other passage is known to deserve them.
 
-        A penalty is not in the denominator, so such an item counts as not covered, unless failed grades count as a
-        grade or as what they are expected: the score may be too high.
+        Such an item counts as not covered where failed grades count as zero: the score may be too high.
         """
         penalties = self.weights(query).penalties.members
         if not penalties or query.is_expecting:

@@ -322,7 +322,8 @@ class QueryScorer:
     def _is_unknown(self, cutoff: int | None, ranked: RankedDocs, condensed: RankedDocs) -> bool:
         query = self._query
         if query.on_failed != "expected":
-            return query.is_unknown(ranked.judged[: ranked.within(cutoff)])
+            query.refuse_failed(ranked.judged[: ranked.within(cutoff)])
+            return False
         return not query.void.isdisjoint(ranked.judged[: ranked.within(cutoff)]) and not any(
             query.valid[doc_id] for doc_id in condensed.judged[: condensed.within(cutoff)]
         )
@@ -362,7 +363,8 @@ class QueryScorer:
         """Whether all that is known of the query is that grades failed."""
         query = self._query
         if query.on_failed != "expected":
-            return query.is_unknown(everything)
+            query.refuse_failed(everything)
+            return False
         return bool(query.void) and not any(query.valid.values())
 
 

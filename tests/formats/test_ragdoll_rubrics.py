@@ -77,7 +77,7 @@ def scores(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[dict
 
 def test_ours_tells_what_failed_from_what_is_not_satisfied(answers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Weights 5 + 2 + 2 = 9. x: q1 (2.5 + 2 − 1) / 9 = 3.5/9, strict (2 − 1) / 9; q2 9/9. Means 12.5/18 and 10/18.
-    found, _ = scores(capsys, answers, "--on-failed", "exclude")
+    found, _ = scores(capsys, answers, "--on-failed", "expected")
     assert found["x"] == ("0.694444", "0.555556")
     # y: nobody judged q2, and one criterion of q1; the other weights are 5 + 2, of which 5 are met.
     assert found["y"] == ("0.714286", "0.714286")
@@ -150,8 +150,8 @@ def test_graded_answers_are_records_and_come_back(
     }
     assert [one["verdict"] for one in found["y:q2"]["criteria"]] == [FAILED] * 4
     # What is scored of records is what is scored of the file.
-    of_records, _ = scores(capsys, records, "--bank", rubric, "--on-failed", "exclude")
-    assert of_records == scores(capsys, answers, "--bank", rubric, "--on-failed", "exclude")[0]
+    of_records, _ = scores(capsys, records, "--bank", rubric, "--on-failed", "expected")
+    assert of_records == scores(capsys, answers, "--bank", rubric, "--on-failed", "expected")[0]
 
 
 def test_a_model_gives_verdicts_ten_criteria_a_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,9 +195,9 @@ def test_a_criterion_of_two_weights_needs_a_bank(
     answers: Path, rubric: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers.write_text(answers.read_text().replace('"weight": 5', '"weight": 4', 1))
-    assert main(["leaderboard", str(answers), "--on-failed", "exclude"]) == 2
+    assert main(["leaderboard", str(answers), "--on-failed", "expected"]) == 2
     assert "has the weights 4 and 5 in two answers; name the bank that counts" in capsys.readouterr().err
-    assert scores(capsys, answers, "--on-failed", "exclude", "--bank", rubric)[0]["x"] == ("0.694444", "0.555556")
+    assert scores(capsys, answers, "--on-failed", "expected", "--bank", rubric)[0]["x"] == ("0.694444", "0.555556")
 
 
 def test_a_nugget_bank_is_no_rubric(rubric: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,7 +236,7 @@ def test_assignments_that_failed_as_ragdoll_writes_them(tmp_path: Path, capsys: 
     board = tmp_path / "board.tsv"
     options = ["-m", "NuggetA", "--no-overall", "--output", str(board)]
     # In ours the label is a failure; in theirs it stays in the denominator.
-    assert main(["leaderboard", str(path), "--on-failed", "exclude", *options]) in (0, 1)
+    assert main(["leaderboard", str(path), "--on-failed", "expected", *options]) in (0, 1)
     assert read_leaderboard(board).column("NuggetA(rel=2,partial_rel=1)") == {"x": 1.0}
     assert main(["leaderboard", str(path), "--compat", "nuggetizer", *options]) == 0
     assert read_leaderboard(board).column("NuggetA") == {"x": 0.5}

@@ -134,7 +134,7 @@ leaderboard {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} -m NuggetV NuggetA --l
 leaderboard {{assignments.jsonl}} -m NuggetV(strict=True) NuggetV NuggetA --length --summary
 leaderboard {{assignments.jsonl}} -m NuggetV NuggetA --compat nuggetizer
 leaderboard {{graded.jsonl}} -m RubricCover(rel=4)@20 --compat workbench
-leaderboard {{ragdoll-graded.jsonl}} --on-failed exclude
+leaderboard {{ragdoll-graded.jsonl}} --on-failed expected
 leaderboard {{ragdoll-graded.jsonl}} --compat ragdoll --format json
 leaderboard {{argue.jsonl}} --argue --bank {{nuggets-argue.jsonl}}
 leaderboard {{support.jsonl}} -m SupportPrecision SupportRecall(strict=True) SupportRate

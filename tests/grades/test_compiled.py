@@ -40,7 +40,7 @@ MEASURES = [ir_measures.parse_measure(name) for name in NAMES]
 @pytest.mark.parametrize("wrong", ["max", "5", 0, -1, 2.0, True])
 def test_ways_to_count_failed_grades(wrong: object) -> None:
     assert [check_on_failed(way) for way in ("expected", "zero", "error", 1, 5)] == ["expected", "zero", "error", 1, 5]
-    with pytest.raises(InputError, match="give expected, exclude, zero, error, or a grade of 1 or more"):
+    with pytest.raises(InputError, match="give expected, zero, error, or a grade of 1 or more"):
         check_on_failed(wrong)
     with pytest.raises(InputError, match="on_failed is"):
         Grades({}, wrong)  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ def _values(case: Case, on_failed: OnFailed, failed: int | None = None) -> list[
 @settings(deadline=None, max_examples=60)
 @given(cases(failures=True), st.integers(1, 5))
 def test_failed_grades_count_as_the_grade_itself_would(case: Case, grade: int) -> None:
-    assert _values(case, grade) == _values(case, "exclude", failed=grade)
+    assert _values(case, grade) == _values(case, "expected", failed=grade)
 
 
 @settings(deadline=None, max_examples=60)
@@ -80,7 +80,7 @@ def test_scores_lie_between_the_bounds(case: Case) -> None:
     # Only where the denominator is the bank and no item is a penalty.
     measures = [ir_measures.parse_measure(name) for name in NAMES[:1] + NAMES[2:4]]
     lowest, found, highest = (
-        Plan(measures).for_query(case.compiled, way)(case.ranking) for way in ("zero", "exclude", 5)
+        Plan(measures).for_query(case.compiled, way)(case.ranking) for way in ("zero", "expected", 5)
     )
     for low, value, high in zip(lowest, found, highest, strict=True):
         assert low is not None
@@ -111,8 +111,8 @@ ASKED += ["RubricQrels(measure='nDCG@2')"]
 EXPECTED = {
     # d2 covers nothing; a has 3, half of one of two items; labels: d1 3, d3 1, d2 none, so (3 / log2 3) / ideal.
     "zero": [0.0, 0.25, 0.0, 3 / math.log2(3) / (3 + 1 / math.log2(3))],
-    # Nothing is known of d2; of both a is known to be 3, and b leaves.
-    "exclude": [None, 0.5, 0.0, 3 / math.log2(3) / (3 + 1 / math.log2(3))],
+    # Nothing is known of d2, which leaves the ranking of labels; a has 3, so b is expected to have it, too.
+    "expected": [None, 0.5, 0.0, 3 / (3 + 1 / math.log2(3))],
     # d2 covers both items at 5; labels: d1 and d2 5.
     "5": [1.0, 1.0, 1.0, 1.0],
     # At 4 the labels of d1 and d2 are 4: what is ranked is what is best.
@@ -164,7 +164,7 @@ def test_qrels_of_failed_grades(
         assert main(["qrels", graded, *more]) == 1
         assert capsys.readouterr() == (expected, f"rubric_measures: warning: {said}\n")
         # The same from grades in memory.
-        way = more[1] if more else "exclude"
+        way = more[1] if more else "expected"
         grades = load_records(graded, on_failed=check_on_failed(int(way) if way.isdecimal() else way))
         rows = qrels_of(grades, "passage", "count" if "count" in more else "max", 2 if "count" in more else 1)
         assert "".join(f"{row.query_id} 0 {row.doc_id} {row.relevance}\n" for row in rows) == expected
@@ -195,11 +195,10 @@ def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
     items = [RubricItem("q/a", "q", "", weight=2.0), RubricItem("q/b", "q", "", weight=-1.0)]
     query, _ = build_query("q", [("d1", "q/a", 5)], items, [("d1", "q/b")])
     plan = Plan([ir_measures.parse_measure("WeightedCover(rel=5,partial_rel=1)")])
-    scorers = {way: plan.for_query(query, way) for way in ("exclude", "zero", 5)}
+    scorers = {way: plan.for_query(query, way) for way in ("zero", 5)}
     # 2 / 2; then (2 - 1) / 2, and nothing is left to be said of it.
-    assert {way: scorer(["d1"]) for way, scorer in scorers.items()} == {"exclude": [1.0], "zero": [1.0], 5: [0.5]}
+    assert {way: scorer(["d1"]) for way, scorer in scorers.items()} == {"zero": [1.0], 5: [0.5]}
     assert {way: scorer.score(["d1"]).lost_penalties for way, scorer in scorers.items()} == {
-        "exclude": 1,
         "zero": 1,
         5: 0,
     }
@@ -221,7 +220,7 @@ def test_other_words_are_refused(way: str, capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit) as stopped:
         main(["leaderboard", "graded.jsonl", f"--on-failed={way}"])
     assert stopped.value.code == 2
-    assert "give expected, exclude, zero, error, or a grade of 1 or more" in capsys.readouterr().err
+    assert "give expected, zero, error, or a grade of 1 or more" in capsys.readouterr().err
 
 
 def test_a_query_without_a_positive_weight_scores_zero_also_where_a_grade_failed() -> None:

@@ -172,18 +172,15 @@ def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     ]
     path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
     said = "1 items of negative weight have a failed grade and count as no penalty{}: scores may be too high"
-    for on_failed in ("exclude", "zero"):
-        caplog.clear()
-        board = score_records(read_records(path, bank), [WeightedCover], on_failed=on_failed)
-        # d leaves the denominator, or counts as not covered; b costs nothing in s, and what it costs where d3 has it.
-        over = 2.0 if on_failed == "exclude" else 3.0
-        assert [board.values[run]["WeightedCover(rel=4,partial_rel=3)"]["q1"] for run in ("s", "t", "paid")] == [
-            2 / over,
-            0.0,
-            1 / over,
-        ]
-        # Before it, that the best possible score is not known.
-        assert caplog.messages[1:] == [said.format(" (most in run s)")]
+    board = score_records(read_records(path, bank), [WeightedCover], on_failed="zero")
+    # d counts as not covered; b costs nothing in s, and what it costs where d3 has it.
+    assert [board.values[run]["WeightedCover(rel=4,partial_rel=3)"]["q1"] for run in ("s", "t", "paid")] == [
+        2 / 3,
+        0.0,
+        1 / 3,
+    ]
+    # Before it, that the best possible score is not known.
+    assert caplog.messages[1:] == [said.format(" (most in run s)")]
     caplog.clear()
     score_records(read_records(path, bank), [RubricCover(rel=2) @ 5], on_failed="expected")
     assert caplog.messages == []
@@ -192,8 +189,8 @@ def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     run = [ir_measures.ScoredDoc("q1", "d1", 1.0)]
     assert ir_measures.calc_aggregate([WeightedCover], grades, run) == {WeightedCover: 1.0}
     assert caplog.messages == []
-    grades = load_records(path, bank, on_failed="exclude")
-    assert ir_measures.calc_aggregate([WeightedCover], grades, run) == {WeightedCover: 1.0}
+    grades = load_records(path, bank, on_failed="zero")
+    assert ir_measures.calc_aggregate([WeightedCover], grades, run) == {WeightedCover: 2 / 3}
     assert caplog.messages == [said.format("")]
 
 

@@ -89,7 +89,7 @@ def test_a_measure_that_does_not_compute_itself_is_refused() -> None:
         register(Nothing)  # type: ignore[type-abstract]
 
 
-@pytest.mark.parametrize(("on_failed", "expected"), [("exclude", None), ("zero", 0.0), (5, 1.0)])
+@pytest.mark.parametrize(("on_failed", "expected"), [("expected", None), ("zero", 0.0), (5, 1.0)])
 def test_failed_grades_of_a_measure_that_does_not_handle_them(on_failed: OnFailed, expected: float | None) -> None:
     grades = build_grades([Grade("q", "d", None, "q/1", status="failed")], on_failed=on_failed)
     board = score_runs(grades, [("one", {"q": ["d"]})], [FirstCover(rel=1)], overall=False)
@@ -105,9 +105,7 @@ class LengthCover(CoverageMeasure):
         return covered_share(query, self.value("rel"), [len(item.text) for item in query.items])
 
 
-@pytest.mark.parametrize(
-    ("on_failed", "expected"), [("expected", 0.96), ("exclude", 1.0), ("zero", 0.8), (5, 1.0), ("error", None)]
-)
+@pytest.mark.parametrize(("on_failed", "expected"), [("expected", 0.96), ("zero", 0.8), (5, 1.0), ("error", None)])
 def test_failed_grades_of_a_coverage_measure_count_as_the_user_chose(
     on_failed: OnFailed, expected: float | None
 ) -> None:
