@@ -76,9 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="item statistics, bank report: these TREC runs make the leaderboard (default: the rankings in GRADED)",
     )
-    parser.add_argument(
-        "--groups", metavar="FILE", help="bank report: lines `run group` (teams): effects of groups, teams left out"
-    )
+    parser.add_argument("--groups", metavar="FILE", help="bank report: lines `run group` (teams): teams left out")
     parser.add_argument(
         "--suggest", action="store_true", help="bank report: also list what to split, merge, reword and retire"
     )

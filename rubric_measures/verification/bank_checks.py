@@ -1,43 +1,34 @@
-"""Does the bank hold: items that say the same, work against the rest or for a group of runs; new queries and items."""
+"""Does the bank hold: items that say the same, or work against the rest; new queries and items."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.base.seeds import seeded
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.meta_evaluation.run_comparison import adjust
-from rubric_measures.verification.bank_stability import BoolArray, FloatArray, RunCoverage, mean_scores
+from rubric_measures.verification.bank_stability import FloatArray, RunCoverage, mean_scores
 from rubric_measures.verification.item_statistics import ItemStatistics
 
 __all__ = [
     "Against",
     "BankStability",
-    "GroupEffect",
     "RedundantPair",
-    "Settled",
     "bank_halves",
-    "group_effects",
     "items_against",
-    "mantel_haenszel",
     "redundant_pairs",
-    "settled_pairs",
 ]
 
 ALPHA = 0.05
 # Two items cover the same passages from this κ on, over so many passages of which both cover so many.
 REDUNDANT_KAPPA, _LEAST_PASSAGES, _LEAST_BOTH = 0.8, 5, 3
-# An effect of a group is large from 1.5 on the delta scale of the Educational Testing Service.
-LARGE_EFFECT = 1.5
-_LEAST_IN_STRATUM, _MOST_STRATA, _LEAST_IN_GROUP = 6, 5, 3
 
 
 class RedundantPair(NamedTuple):
@@ -132,121 +123,6 @@ def items_against(rows: Sequence[ItemStatistics], runs: int) -> list[Against]:
     ]
 
 
-class GroupEffect(NamedTuple):
-    """An item that behaves differently for a group of runs, among runs that are equally good otherwise (DIF).
-
-    Attributes:
-        query_id: the query.
-        item_id: the item.
-        group: the group.
-        odds: the common odds ratio of covering, group against all others (Mantel and Haenszel); above 1 favours it.
-        effect: 2.35 ln odds, on the delta scale; infinite where no other run, or none of the group, covers it.
-        p: corrected for the number of items and groups (Benjamini and Hochberg).
-    """
-
-    query_id: str
-    item_id: str
-    group: str
-    odds: float
-    effect: float
-    p: float
-
-
-def mantel_haenszel(hits: BoolArray, group: BoolArray, strata: NDArray[np.int_]) -> tuple[float, float] | None:
-    """The common odds ratio of hits, members of a group against all others, within strata, and its p-value.
-
-    χ² = (|Σ A − Σ E| − ½)² / Σ V with one degree of freedom, E = n₁ m₁ / n, V = n₁ n₀ m₁ m₀ / (n² (n − 1)) a stratum;
-    the ratio is Σ A D / n over Σ B C / n. None where nothing varies within strata.
-
-    Args:
-        hits: (cases,) who covers the item.
-        group: (cases,) who is of the group.
-        strata: (cases,) which cases are compared.
-
-    Source: Mantel and Haenszel (1959); Holland and Thayer (1988) for items of tests.
-    """
-    from scipy.special import chdtrc
-
-    top = below = seen = expected = variance = 0.0
-    for stratum in np.unique(strata):
-        inside = strata == stratum
-        n = int(inside.sum())
-        a = int((hits & group & inside).sum())
-        n1, m1 = int((group & inside).sum()), int((hits & inside).sum())
-        if n < 2:
-            continue
-        b, c = n1 - a, m1 - a
-        d = n - n1 - c
-        top, below = top + a * d / n, below + b * c / n
-        seen, expected = seen + a, expected + n1 * m1 / n
-        variance += n1 * (n - n1) * m1 * (n - m1) / (n * n * (n - 1))
-    if variance <= 0:
-        return None
-    chi = max(abs(seen - expected) - 0.5, 0.0) ** 2 / variance
-    return (top / below if below else math.inf), float(chdtrc(1, chi))
-
-
-def group_effects(coverage: RunCoverage, groups: Mapping[str, str]) -> list[GroupEffect]:
-    """Items on which a group of runs does better or worse than runs that are as good on all other items.
-
-    Runs are cut by their score over all other items into up to five strata of six or more. Groups of fewer than three
-    runs, or with fewer than three others, are left out. Only effects that are large (1.5 on the delta scale) and beyond
-    chance are listed, the surest first.
-
-    Args:
-        coverage: which items each run covers.
-        groups: run -> group; runs that it lacks are of no group.
-
-    Raises:
-        InputError: there are fewer than 12 runs, or no group is large enough.
-    """
-    runs = coverage.runs
-    sizes = {group: sum(groups.get(run) == group for run in runs) for group in sorted(set(groups.values()))}
-    large = [group for group, size in sizes.items() if _LEAST_IN_GROUP <= size <= len(runs) - _LEAST_IN_GROUP]
-    if len(runs) < 2 * _LEAST_IN_STRATUM or not large:
-        raise InputError(
-            f"effects of groups need {2 * _LEAST_IN_STRATUM} runs and a group of {_LEAST_IN_GROUP} of them, with as "
-            f"many others; there are {len(runs)} runs, in groups of {', '.join(map(str, sizes.values())) or '0'}"
-        )
-    members = {group: np.array([groups.get(run) == group for run in runs]) for group in large}
-    table = coverage.table()
-    tested: list[tuple[str, str, str, float, float]] = []
-    for place, (query_id, item_ids) in enumerate(coverage.items.items()):
-        known = coverage.known(query_id)
-        for column, item_id in enumerate(item_ids):
-            kept = np.arange(len(item_ids)) != column
-            changed = table.copy()
-            changed[place] = coverage.query_scores(query_id, kept)
-            rest = mean_scores(changed)
-            usable = ~np.isnan(rest) & known[:, column]
-            strata = _strata(rest[usable])
-            hits = coverage.covered[query_id][usable, column]
-            for group, of_group in members.items():
-                found = mantel_haenszel(hits, of_group[usable], strata)
-                if found is not None:
-                    tested.append((query_id, item_id, group, *found))
-    p_values = adjust([one[4] for one in tested], "bh")
-    effects = [
-        GroupEffect(*one[:4], _delta(one[3]), p)
-        for one, p in zip(tested, p_values, strict=True)
-        if p is not None and p < ALPHA
-    ]
-    return sorted((one for one in effects if abs(one.effect) >= LARGE_EFFECT), key=lambda one: (one.p, one.item_id))
-
-
-def _delta(odds: float) -> float:
-    return 2.35 * math.log(odds) if 0 < odds < math.inf else math.copysign(math.inf, odds - 1.0)
-
-
-def _strata(scores: FloatArray) -> NDArray[np.int_]:
-    """Numbers of strata of about one size; runs of one score are in one stratum."""
-    count = max(1, min(_MOST_STRATA, len(scores) // _LEAST_IN_STRATUM))
-    if not len(scores):
-        return np.empty(0, dtype=np.int_)
-    cuts = np.quantile(scores, np.arange(1, count) / count)
-    return np.searchsorted(cuts, scores, side="right")
-
-
 @dataclass(frozen=True, slots=True)
 class BankStability:
     """How far the leaderboard hangs on which items and queries there are.
@@ -326,57 +202,3 @@ def _append(values: list[float], x: FloatArray, y: FloatArray, name: str) -> Non
     value = correlate(x[both], y[both], name, test=False).value
     if value is not None:
         values.append(value)
-
-
-class Settled(NamedTuple):
-    """How many pairs of runs a bank of some size settles; one row a size.
-
-    Attributes:
-        items: the items a query, on average.
-        factor: how many times the bank at hand that is.
-        share: the share of pairs whose order more items of the same kind would hardly change: the difference is 1.96
-            standard errors or more, the queries as they are.
-    """
-
-    items: float
-    factor: float
-    share: float
-
-
-def settled_pairs(coverage: RunCoverage, factors: Sequence[float] = (0.5, 1, 2, 4, 8)) -> list[Settled]:
-    """Saturation: the pairs of runs whose order hangs no more on which items were written.
-
-    Items of a query are taken for a sample of those that could be asked. With s²_q the variance over the n_q items of a
-    query of (one run covers it) − (the other does), the squared standard error of a difference is Σ s²_q / n_q / Q²; a
-    bank f times as large has that over f. Queries of one item take the mean variance of the others. What failed covers
-    nothing here.
-
-    Args:
-        coverage: which items each run covers.
-        factors: the sizes, as multiples of the bank.
-
-    Returns:
-        none where there are fewer than two runs, or no query has two items.
-    """
-    runs = len(coverage.runs)
-    several = [name for name, items in coverage.items.items() if len(items) > 1]
-    if runs < 2 or not several:
-        return []
-    first, second = np.triu_indices(runs, 1)
-    gaps = np.zeros(len(first))
-    variances: dict[str, FloatArray] = {}
-    for name in coverage.items:
-        covered = coverage.covered[name].astype(np.float64)
-        difference = covered[first] - covered[second]
-        gaps += difference.mean(axis=1) / len(coverage.items)
-        if name in several:
-            variances[name] = difference.var(axis=1, ddof=1)
-    usual: FloatArray = np.stack([*variances.values()]).mean(axis=0)
-    parts = [variances.get(name, usual) / len(items) for name, items in coverage.items.items()]
-    errors = np.sqrt(np.stack(parts).sum(axis=0)) / len(coverage.items)
-    size = float(np.mean([len(items) for items in coverage.items.values()]))
-    found = []
-    for factor in factors:
-        settled = (np.abs(gaps) >= 1.96 * errors / math.sqrt(factor)) & (np.abs(gaps) > 1e-12)
-        found.append(Settled(size * factor, factor, float(settled.mean())))
-    return found

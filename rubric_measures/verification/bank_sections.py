@@ -1,22 +1,18 @@
-"""The bank report as sections: items, pairs, groups, stability, saturation, reusability; and what to do about them."""
+"""The bank report as sections: items, pairs, stability, reusability; and what to do about them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Undefined
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.verification.bank_checks import (
     Against,
-    GroupEffect,
     RedundantPair,
     bank_halves,
-    group_effects,
     items_against,
     redundant_pairs,
-    settled_pairs,
 )
 from rubric_measures.verification.item_statistics import ItemReport, ItemStatistics
 from rubric_measures.verification.reusability import Reusability, ReusabilityCounter
@@ -72,12 +68,6 @@ def bank_sections(
     runs = len(report.coverage.runs)
     ends = _at_ends(report)
     against = items_against(report.statistics, runs)
-    effects: list[GroupEffect] = []
-    lacking = ""
-    try:
-        effects = [] if counter.groups is None else group_effects(report.coverage, counter.groups)
-    except InputError as error:
-        lacking = f": {error}"
     pairs = sorted(counter.pairs, key=lambda one: (-one.kappa, one.query_id, one.first))
     yield _overview(report, ends, against, pairs, seed)
     text = {(row.query_id, row.item_id): row.item_text for row in report.statistics}
@@ -103,29 +93,10 @@ def bank_sections(
             for one in pairs
         ],
     )  # fmt: skip
-    if counter.groups is not None:
-        yield Section(
-            "bank-groups",
-            f"Items easier or harder for a group than for runs as good on the rest (large, beyond chance){lacking}",
-            ["query_id", "group", "odds", "effect", "p", "item_id", "item"],
-            [
-                [
-                    one.query_id,
-                    one.group,
-                    one.odds,
-                    one.effect,
-                    one.p,
-                    one.item_id,
-                    text.get((one.query_id, one.item_id), ""),
-                ]
-                for one in effects
-            ],
-        )
-    yield _saturation(report)
     for one in counter.reusability():
         yield _reusability(one)
     if suggest:
-        yield _suggestions(report, ends, against, pairs, effects, text)
+        yield _suggestions(report, ends, against, pairs, text)
 
 
 def _at_ends(report: ItemReport) -> list[tuple[ItemStatistics, str]]:
@@ -178,16 +149,6 @@ def _overview(
     return Section("bank", "Does the bank hold", ["what", "value"], rows)
 
 
-def _saturation(report: ItemReport) -> Section:
-    settled = settled_pairs(report.coverage)
-    return Section(
-        "bank-saturation",
-        "Saturation: pairs of runs whose order more items of this kind would hardly change, by items a query",
-        ["items_a_query", "times_the_bank", "pairs_settled"],
-        [[one.items, one.factor, one.share] for one in settled],
-    )
-
-
 def _reusability(found: Reusability) -> Section:
     slope = "not known" if found.slope is None else f"{found.slope / 10:.4f}"
     return Section(
@@ -208,7 +169,6 @@ def _suggestions(
     ends: Sequence[tuple[ItemStatistics, str]],
     against: Sequence[Against],
     pairs: Sequence[RedundantPair],
-    effects: Sequence[GroupEffect],
     text: Mapping[tuple[str, str], str],
 ) -> Section:
     """What to do, in the order of what is surest."""
@@ -226,10 +186,6 @@ def _suggestions(
     for bad in against:
         why = f"worse runs cover it, better ones do not (r {bad.row.by_run.value:.2f})"
         rows.append(_advice("reword or retire", bad.row.query_id, bad.row.item_id, "", why, text))
-    for effect in effects:
-        side = "easier" if effect.effect > 0 else "harder"
-        why = f"it is {side} for {effect.group} than for runs as good"
-        rows.append(_advice("reword", effect.query_id, effect.item_id, "", why, text))
     for row, end in ends:
         if end == "ceiling":
             rows.append(_advice("split", row.query_id, row.item_id, "", "all runs cover it: ask for more", text))

@@ -44,8 +44,6 @@ _NAMES = {
     "bank-ends": "Items at floor and ceiling",
     "bank-against": "Items against the rest",
     "bank-pairs": "Items that the same passages cover",
-    "bank-groups": "Items and groups of runs",
-    "bank-saturation": "Saturation",
     "bank-suggestions": "Suggestions",
     "reusability-run": "Reusability: runs left out",
     "reusability-group": "Reusability: groups left out",

@@ -1,4 +1,4 @@
-"""Tests of the bank report: pairs, groups, halves, saturation, runs and teams left out, suggestions; by hand."""
+"""Tests of the bank report: pairs, halves, runs and teams left out, suggestions; by hand."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError
 from rubric_measures.cli import main
 from rubric_measures.formats.run_groups import read_groups
 from rubric_measures.grades.loading import RecordQuery, read_records
 from rubric_measures.verification.bank_checks import (
     bank_halves,
-    group_effects,
     items_against,
-    mantel_haenszel,
     redundant_pairs,
-    settled_pairs,
 )
 from rubric_measures.verification.bank_stability import RunCoverage
 from rubric_measures.verification.item_statistics import Discrimination, ItemStatistics
@@ -51,52 +48,6 @@ def test_pairs_that_the_same_passages_cover(tmp_path: Path) -> None:
     (pair,) = redundant_pairs(query)
     assert (pair.first, pair.second, pair.passages, pair.both, pair.either) == ("q1/a", "q1/b", 10, 4, 5)
     assert pair.kappa == pytest.approx(0.8)
-
-
-def test_mantel_haenszel_by_hand() -> None:
-    # Two strata: of the group 3 of 4 and 2 of 3 hit, of the others 1 of 4 and 1 of 5.
-    hits = [1, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 0, 0]
-    group = [1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
-    strata = [0] * 8 + [1] * 8
-    odds, p = mantel_haenszel(np.array(hits, bool), np.array(group, bool), np.array(strata))
-    # (3 · 3 + 2 · 4) / (1 · 1 + 1 · 1), both over 8.
-    assert odds == pytest.approx(17 / 2)
-    # E = 2 + 1.125, V = 4 · 4 · 4 · 4 / (64 · 7) + 3 · 5 · 3 · 5 / (64 · 7); χ² = (5 - 3.125 - .5)² / V.
-    from scipy import stats
-
-    assert p == pytest.approx(stats.chi2.sf(1.375**2 / (256 / 448 + 225 / 448), 1))
-    assert mantel_haenszel(np.array([True] * 4), np.array([True, True, False, False]), np.zeros(4, int)) is None
-
-
-def test_mantel_haenszel_as_statsmodels() -> None:
-    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
-    generator = np.random.default_rng(0)
-    strata = generator.integers(0, 4, 80)
-    group = generator.random(80) < 0.4
-    hits = generator.random(80) < 0.3 + 0.3 * group
-    found = mantel_haenszel(hits, group, strata)
-    cells = [
-        [[(hits & group & s).sum(), (~hits & group & s).sum()], [(hits & ~group & s).sum(), (~hits & ~group & s).sum()]]
-        for s in (strata == k for k in range(4))
-    ]
-    table = tables.StratifiedTable([np.array(cell) for cell in cells])
-    assert found[0] == pytest.approx(table.oddsratio_pooled)
-    assert found[1] == pytest.approx(table.test_null_odds(correction=True).pvalue)
-
-
-def test_an_item_made_for_a_group_is_found() -> None:
-    generator = np.random.default_rng(1)
-    ability = generator.uniform(0.2, 0.8, 40)
-    tables = {f"q{q}": (generator.random((40, 10)) < ability[:, None]).astype(int).tolist() for q in range(8)}
-    groups = {f"r{i:02}": "ours" if i % 2 else "theirs" for i in range(40)}
-    assert group_effects(coverage_of(tables), groups) == []
-    for i in range(40):
-        tables["q3"][i][4] = i % 2
-    effects = group_effects(coverage_of(tables), groups)
-    assert {(one.item_id, one.group) for one in effects} == {("q3/4", "ours"), ("q3/4", "theirs")}
-    assert {one.group: one.effect > 0 for one in effects} == {"ours": True, "theirs": False}
-    with pytest.raises(InputError, match="12 runs"):
-        group_effects(coverage_of({"q": [[1, 0]] * 5}), {"r00": "ours"})
 
 
 def row(item_id: str, r: float | None) -> ItemStatistics:
@@ -133,17 +84,6 @@ def test_the_reliability_of_a_bank_is_that_of_scores() -> None:
     scores = np.mean([np.mean(table, axis=1) for table in tables.values()], axis=0)
     found = bank_halves(coverage_of(tables), rounds=100)
     assert found.reliability == pytest.approx(np.corrcoef(scores, ability)[0, 1] ** 2, abs=0.1)
-
-
-def test_settled_pairs_by_hand() -> None:
-    # Two queries of 4 and 2 items; x − y by item: 1 0 1 0 and 1 1. Means .5 and 1: the difference is .75.
-    # Variances 1/3 and 0: error √(1/3 / 4) / 2 = .1443; 1.96 of it is .283, of half the bank .4: settled.
-    coverage = coverage_of({"q1": [[1, 1, 1, 0], [0, 1, 0, 0]], "q2": [[1, 1], [0, 0]]})
-    assert [(one.items, one.share) for one in settled_pairs(coverage, (0.5, 1))] == [(1.5, 1.0), (3.0, 1.0)]
-    # One query, x − y: 1 -1 1 1: .5 with an error of 1 / 2; 1.96 · .5 / √4 < .5 with four times the items.
-    open_pair = coverage_of({"q1": [[1, 0, 1, 1], [0, 1, 0, 0]]})
-    assert [one.share for one in settled_pairs(open_pair, (1, 2, 4))] == [0.0, 0.0, 1.0]
-    assert settled_pairs(coverage_of({"q1": [[1], [0]]})) == []
 
 
 # x alone brings d3, the only passage that covers q1/c; z covers nothing of its own.
@@ -198,7 +138,6 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(start) == 0
     out = capsys.readouterr().out
     assert "Would a new run be judged fairly?" in out and "left out with its team" in out
-    assert "effects of groups need 12 runs" in out
     assert main([*start, "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     found = {row["what"]: row["value"] for row in rows if row["report"] == "bank"}
