@@ -22,7 +22,6 @@ from rubric_measures.grading.regrading import (
     amend_passage,
     refuse_without_grades,
 )
-from rubric_measures.prompts import looks_like_instruction
 from rubric_measures.records.cited_answers import asked_pairs, cited_answers
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.runners import Job, LocalRunner
@@ -354,9 +353,6 @@ class Grader:
                 changes["exam_grades"] = exam_grades
             if grades:
                 changes["grades"] = grades
-            if flag := looks_like_instruction(passage.text):
-                report.flagged += 1
-                changes["looks_like_instruction"] = flag
             passages.append(passage.model_copy(update=changes))
         return described(group.source._replace(passages=passages), makers, group.query_text)
 

@@ -78,7 +78,7 @@ def make_manifest(
         "flip_rate": report.flip_rate,
         "llm": llm_name(backend.model),
         "model": backend.model,
-        "passages": {"flagged": report.flagged, "graded": report.passages, "grades_kept": report.kept},
+        "passages": {"graded": report.passages, "grades_kept": report.kept},
         "prompts": prompts,
         "returned_models": [
             {"model": model, "replies": count, "system_fingerprint": fingerprint}

@@ -73,7 +73,6 @@ class GradingReport:
         statuses: prompt class -> status -> grades made in this run.
         kept: grades that were there already.
         passages: passages that were gone through.
-        flagged: of these, those that look like instructions to the grader.
         replicated: grades that come from several replicates.
         ungraded: status -> outcomes without what was asked for: a grade, or the text of an extraction. Grades of a text
             or a reply that was cut are none of them.
@@ -90,7 +89,6 @@ class GradingReport:
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
     kept: int = 0
     passages: int = 0
-    flagged: int = 0
     replicated: int = 0
     ungraded: Counter[str] = field(default_factory=Counter)
     reasons: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
@@ -189,8 +187,6 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
         _LOG.info(text, report.singly)
     if report.by_rule:
         _LOG.warning("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
-    if report.flagged:
-        _LOG.warning("%d passages look like instructions to the grader (see looks_like_instruction)", report.flagged)
     if cut := made["truncated"] - report.ungraded["truncated"]:
         _LOG.warning("%d grades are of passages or replies that were cut (status truncated)", cut)
     note_limit(report.run, is_kept=is_kept)

@@ -7,7 +7,6 @@ from rubric_measures.prompts._scales import scale_of_prompt
 
 if TYPE_CHECKING:
     from rubric_measures.prompts._delimiters import neutralise
-    from rubric_measures.prompts._injection import looks_like_instruction
     from rubric_measures.prompts._library import Prompt, list_text, load_prompt, load_prompt_file, prompt_names
 else:
     # Reading records asks for a scale, and for nothing of the prompts themselves.
@@ -15,7 +14,6 @@ else:
         __name__,
         {
             "rubric_measures.prompts._delimiters": ["neutralise"],
-            "rubric_measures.prompts._injection": ["looks_like_instruction"],
             "rubric_measures.prompts._library": [
                 "Prompt",
                 "list_text",
@@ -31,7 +29,6 @@ __all__ = [
     "list_text",
     "load_prompt",
     "load_prompt_file",
-    "looks_like_instruction",
     "neutralise",
     "prompt_names",
     "scale_of_prompt",

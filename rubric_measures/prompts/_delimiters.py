@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -24,35 +23,14 @@ class Delimiters(NamedTuple):
 
 # Line breaks as a reader (or a model) sees them, not only "\n".
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-# Characters that are not seen: they may stand before a delimiter and inside of it.
-_UNSEEN = (
-    r"\x00-\x08\x0e-\x1b\x7f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
-)
-_HIDDEN = re.compile(f"[{_UNSEEN}]")
-# Letters of Cyrillic, Greek, Armenian and phonetic writing that look like a Latin one.
-_ALIKE = {
-    "a": "аαɑ", "c": "с", "d": "ԁ", "e": "е", "g": "ɡց", "h": "һհ", "i": "іιı", "j": "јϳ", "k": "кκ", "l": "ӏ",
-    "m": "м", "n": "ոп", "o": "оοօ", "p": "рρ", "q": "ԛ", "s": "ѕ", "t": "тτ", "u": "υս", "v": "ѵν", "w": "ԝ",
-    "x": "хχ", "y": "уγү",
-    "A": "АΑ", "B": "ВΒ", "C": "С", "E": "ЕΕ", "G": "Ԍ", "H": "НΗ", "I": "ІΙӀ", "J": "Ј", "K": "КΚ", "M": "МΜ",
-    "N": "Ν", "O": "ОΟ", "P": "РΡ", "Q": "Ԛ", "S": "Ѕ", "T": "ТΤ", "U": "Ս", "V": "Ѵ", "W": "Ԝ", "X": "ХΧ",
-    "Y": "ҮΥ", "Z": "Ζ",
-}  # fmt: skip
-_LATIN = str.maketrans({one: letter for letter, forms in _ALIKE.items() for one in forms})
-_OTHERS = "".join(_ALIKE.values())
-# Nobody writes a word in two scripts, but to pass for another: whole words of another script stay what they are.
-_MIXED = re.compile(rf"(?<!\w)(?=\w*[A-Za-z])(?=\w*[{_OTHERS}])\w+")
-# Quicker: such a word has this in it.
-_TOUCHING = re.compile(rf"[{_OTHERS}](?:(?=[A-Za-z])|(?<=[A-Za-z].))")
 # What may stand before a delimiter without changing how the line reads: all but letters and digits, and "1.".
-_LEAD = re.compile(rf"(?:[^\w{_BREAKS}]|_|[\u115f\u1160\u3164\uffa0]|\d{{1,3}}[.):](?!\d))*")
+_LEAD = re.compile(rf"(?:[^\w{_BREAKS}]|_|\d{{1,3}}[.):](?!\d))*")
 # What the mark of a quoted line is put behind: blanks, emphasis, bullets.
-_BLANKS = re.compile(rf"[^\S{_BREAKS}{_UNSEEN}]*")
-_INDENT = re.compile(rf"(?:[^\S{_BREAKS}]|[{_UNSEEN}*_#~|+•·‣▪◦–—-])*")
-# Enough for a delimiter, whatever unseen characters stretch it.
-_REACH = re.compile(rf"(?:[{_UNSEEN}]*[^{_UNSEEN}]){{1,200}}")
+_BLANKS = re.compile(rf"[^\S{_BREAKS}]*")
+_INDENT = re.compile(rf"(?:[^\S{_BREAKS}]|[*_#~|+•·‣▪◦–—-])*")
 _LINE_START = re.compile(rf"[{_BREAKS}]")
+
+_Rewritten = str | Callable[[re.Match[str]], str]
 
 _FIELD = re.compile(r"\{[a-z_][a-z0-9_]*\}")
 _MARKUP = r"[\s*_#>\"'`(\[<•-]*"
@@ -112,31 +90,13 @@ def _in_row(row: str, lines: dict[str, None], inline: dict[str, None]) -> None:
         begin = field.end()
 
 
-def visible(text: str) -> str:
-    """A text as it is read: compatibility forms (fullwidth letters) folded, characters that are not seen left out.
-
-    In a word that mixes them with Latin letters, letters of other scripts are the Latin ones that they look like.
-    """
-    seen = _folded(text)
-    return _MIXED.sub(lambda word: word[0].translate(_LATIN), seen) if _is_mixed(seen) else seen
-
-
-def _folded(text: str) -> str:
-    return _HIDDEN.sub("", text if text.isascii() else unicodedata.normalize("NFKC", text))
-
-
-def _is_mixed(folded: str) -> bool:
-    """Whether a word of a text mixes Latin letters with others that look like some."""
-    return not folded.isascii() and _TOUCHING.search(folded) is not None
-
-
 # A passage is shown with each of its items, one after the other.
 @lru_cache(maxsize=256)
 def neutralise(text: str, delimiters: Delimiters, *, at_start: bool = True) -> str:
     """A text in which nothing passes for a delimiter of the template.
 
-    Lines that begin with one are quoted: `Question: x` becomes `> Question: x`, whatever bullets, emphasis, blanks and
-    unseen characters stand before it. What would be a delimiter inside of a line is written in another way: the label
+    Lines that begin with one are quoted: `Question: x` becomes `> Question: x`, whatever bullets, emphasis and blanks
+    stand before it. What would be a delimiter inside of a line is written in another way: the label
     `Context:` as `"Context":`, the tag `</passage>` as `(/passage)`, three quotes with blanks between them. All
     other text stays as it is, byte for byte.
 
@@ -145,13 +105,12 @@ def neutralise(text: str, delimiters: Delimiters, *, at_start: bool = True) -> s
         delimiters: the template's own delimiters (`delimiters_of`).
         at_start: the field stands at the beginning of a line, so that the value's first line counts as a line.
     """
-    alike = bool(delimiters.inline) and not text.isascii() and _is_mixed(_folded(text))
-    for pattern, kind in _inline_forgeries(delimiters.inline, alike):
-        text = pattern.sub(_REWRITTEN[kind], text)
+    for pattern, rewritten in _inline_forgeries(delimiters.inline):
+        text = pattern.sub(rewritten, text)
     if not delimiters.lines:
         return text
     forgery, words = _line_forgery(delimiters.lines)
-    folded = visible(text).casefold()
+    folded = text.casefold()
     if not any(word in folded for word in words):
         return text
     begins = [0] if at_start else []
@@ -172,10 +131,9 @@ def _quoted_at(text: str, begin: int, forgery: re.Pattern[str]) -> int | None:
     assert lead is not None
     if lead[0].lstrip().startswith(">"):
         return None  # quoted already
-    seen = _REACH.match(text, lead.end())
-    if seen and forgery.match(visible(seen[0]).casefold()):
+    if forgery.match(text[lead.end() : lead.end() + 200].casefold()):
         indent = _INDENT.match(text, begin)
-    elif forgery.match(visible(text[begin : begin + 200]).strip(" \t")):
+    elif forgery.match(text[begin : begin + 200].strip(" \t")):
         indent = _BLANKS.match(text, begin)
     else:
         return None
@@ -189,7 +147,7 @@ def _line_forgery(delimiters: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[s
     alternatives = []
     needed = []
     for text in delimiters:
-        folded = visible(text).casefold().strip()
+        folded = text.casefold().strip()
         words = re.findall(r"[^\W_]+", folded)
         if not words:
             alternatives.append(re.escape(folded[:3]))
@@ -197,59 +155,26 @@ def _line_forgery(delimiters: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[s
             continue
         # Between the words, and before the colon or bracket at the end, there may be blanks and emphasis.
         end = next(char for char in reversed(folded) if char not in "*_" and not char.isspace())
-        closing = {":": "[:∶꞉]", "=": "="}.get(end, re.escape(end))
+        closing = "[:：]" if end in ":：" else re.escape(end)
         tail = rf"[\s*_\"'`)\]#~]*?{closing}" if not (end.isalnum() or end == "_") else r"[^\w\n]*(?:\n|\Z)"
         alternatives.append(r"[\W_]{1,4}".join(map(re.escape, words)) + tail)
         needed.append(words[0])
     return re.compile("|".join(alternatives)), tuple(dict.fromkeys(needed))
 
 
-_REWRITTEN: dict[str, str | Callable[[re.Match[str]], str]] = {
-    "label": r'"\g<label>"\g<end>',
-    "tag": r"(\g<inner>)",
-    "run": lambda match: " ".join(match[0]),
-}
-
-
 @lru_cache(maxsize=512)
-def _inline_forgeries(delimiters: tuple[str, ...], alike: bool) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """What passes for a delimiter inside of a line, in any width and with unseen characters in it; and its kind.
-
-    Args:
-        delimiters: those inside of lines.
-        alike: letters of other scripts that look the same count, too, which is slower.
-    """
-    loose = partial(_loose, alike=alike)
-    found: list[tuple[re.Pattern[str], str]] = []
+def _inline_forgeries(delimiters: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], _Rewritten], ...]:
+    """What passes for a delimiter inside of a line, in small or capital letters; and how it is written instead."""
+    found: list[tuple[re.Pattern[str], _Rewritten]] = []
     for text in delimiters:
         if not re.search(r"\w", text):
-            found.append((re.compile(rf"{re.escape(text[0])}{{{len(text)},}}"), "run"))
+            found.append((re.compile(rf"{re.escape(text[0])}{{{len(text)},}}"), lambda match: " ".join(match[0])))
         elif text[0] in "<[":
-            inner = r"\s*".join(map(loose, re.findall(r"[^\W_]+|[^\w\s]|_", text[1:-1].lstrip("/"))))
-            found.append((re.compile(rf"[<＜\[［]\s*(?P<inner>/?\s*{inner}[^<>\[\]\n]{{0,40}})[>＞\]］]"), "tag"))
+            inner = r"\s*".join(map(re.escape, re.findall(r"[^\W_]+|[^\w\s]|_", text[1:-1].lstrip("/"))))
+            found.append((re.compile(rf"[<\[]\s*(/?\s*(?i:{inner})[^<>\[\]\n]{{0,40}})[>\]]"), r"(\1)"))
         else:
-            words = r"\s+".join(map(loose, text[:-1].split()))
-            first = f"(?=[{re.escape(text[0])}{_wide(text[0])}{_ALIKE.get(text[0], '') * alike}])"
-            end = r"[:：∶꞉]" if text[-1] in ":：" else re.escape(text[-1])
-            found.append((re.compile(rf"(?<!\w){first}(?P<label>{words})(?P<end>\s*{end})"), "label"))
+            words = r"\s+".join(map(re.escape, text[:-1].split()))
+            end = "[:：]" if text[-1] in ":：" else re.escape(text[-1])
+            label = rf"(?<!\w)(?={re.escape(text[0])})((?i:{words}))(\s*{end})"
+            found.append((re.compile(label), r'"\1"\2'))
     return tuple(found)
-
-
-def _wide(letter: str) -> str:
-    """The fullwidth form of an ASCII letter; else nothing."""
-    return chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" else ""
-
-
-def _loose(word: str, alike: bool) -> str:
-    """A pattern for a word in small or capital letters, in any width, with unseen characters between the letters.
-
-    Letters of other scripts that look the same may stand in it where they count, but not alone.
-    """
-    each = []
-    for char in word:
-        # "SS", the capitals of "ß", are two letters.
-        cases = [one for one in dict.fromkeys((char, char.lower(), char.upper())) if len(one) == 1]
-        forms = [form for one in cases for form in (one, _wide(one), _ALIKE.get(one, "") * alike)]
-        each.append(f"[{re.escape(''.join(forms))}]")
-    mixed = f"(?=[{_UNSEEN}{_OTHERS}]*[A-Za-zＡ-Ｚａ-ｚ])" if alike and word.isascii() and word.isalpha() else ""
-    return mixed + f"[{_UNSEEN}]*".join(each)

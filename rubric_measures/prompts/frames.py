@@ -121,5 +121,5 @@ def as_shown(value: str, slot: Slot, delimiters: Delimiters) -> str:
     """A value as it stands in its place of the messages."""
     if slot.how in ("text", "quoted"):
         shown = neutralise(value, delimiters, at_start=slot.at_start)
-        return shown.replace('"', "'").replace("＂", "'") if slot.how == "quoted" else shown
+        return shown.replace('"', "'") if slot.how == "quoted" else shown
     return _quoted(value) if slot.how == "json" else value

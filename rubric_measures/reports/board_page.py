@@ -177,7 +177,6 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
     nobody: list[tuple[bool, str]] = []
     separating: list[tuple[int, int, str]] = []
     failed: list[str] = []
-    flagged: list[str] = []
     silent: list[str] = []
     for place, query in enumerate(report.queries):
         for number, item in enumerate(query.items):
@@ -198,10 +197,6 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
                 line = f'{link} <span class="small">only in {_of(covering)}</span>'
                 separating.append((report.runs.index(lacking[0]), abs(len(covering) - len(lacking)), line))
         here = f'<a href="#q{place}">{text(query.text or query.query_id)}</a>'
-        orders: dict[str, list[str]] = {}
-        for run, flag in query.flags.items():
-            orders.setdefault(flag, []).append(run)
-        flagged += [f"{here} {_of(runs)}: <q>{text(flag)}</q>" for flag, runs in orders.items()]
         silent += [f"{here} {_of([run])}: {said}" for run in report.runs if (said := _silence(query, run))]
     nobody.sort(key=lambda one: one[0])
     separating.sort(key=lambda one: one[:2])
@@ -214,11 +209,6 @@ def _findings(report: _Report) -> Iterator[tuple[str, str, list[str]]]:
     yield heading, says, [line for _, line in nobody]
     yield f"{facts} that separate runs", "Some runs cover them, others do not.", [line for *_, line in separating]
     yield "Failed grades", "They are no numbers: scores count them as the signature says (on_failed).", failed
-    yield (
-        "Texts that look like instructions",
-        "They may talk to the grader. Read them before you trust their grades.",
-        flagged,
-    )
     yield "Empty and missing answers", "They score 0.", silent
 
 

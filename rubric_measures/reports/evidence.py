@@ -13,7 +13,6 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.scales import Scale, covering_level
 from rubric_measures.base.sentences import sentence_ends
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
-from rubric_measures.prompts import looks_like_instruction
 from rubric_measures.records.cited_answers import CitedAnswer, sentence_items
 from rubric_measures.records.streaming import PassageGroup
 from rubric_measures.verification.analyses import CheckedGrade, CheckedQuery, check_records
@@ -61,7 +60,6 @@ class QueryEvidence:
         partial: the least grade that earns half the credit; None where none does.
         scale: the scale of the grades; None where it is not known.
         answers: run -> its text, of runs with one passage: generated answers.
-        flags: run -> the stretch of a passage of it that looks like an instruction to the grader.
         owners: item id -> the run whose sentence it is, where grades say what citations support; else empty.
     """
 
@@ -73,7 +71,6 @@ class QueryEvidence:
     partial: int | None
     scale: Scale | None
     answers: Mapping[str, str] = field(default_factory=dict)
-    flags: Mapping[str, str] = field(default_factory=dict)
     owners: Mapping[str, str] = field(default_factory=dict)
 
     def is_covered(self, item_id: str, run: str) -> bool:
@@ -160,8 +157,6 @@ def _of_query(
         run: [passages[doc_id] for doc_id in of_run.get(checked.query_id, ()) if doc_id in passages]
         for run, of_run in rankings.items()
     }
-    seen = {one.doc_id: one.text for members in ranked.values() for one in members}
-    orders = {doc_id: looks_like_instruction(passage) for doc_id, passage in seen.items()}
     graded = any(row.grade is not None for row in checked.rows())
     least = covering_level(checked.scale, level) if graded or checked.scale is not None else level or 1
     shown: dict[tuple[str, str], Evidence] = {}
@@ -189,11 +184,6 @@ def _of_query(
         None if checked.scale is None else checked.scale.partial,
         checked.scale,
         {run: members[0].text for run, members in ranked.items() if len(members) == 1},
-        {
-            run: flag
-            for run, members in ranked.items()
-            if (flag := next((orders[one.doc_id] for one in members if orders[one.doc_id]), ""))
-        },
     )
 
 

@@ -12,7 +12,6 @@ from rubric_measures.backends.hf.text import (
     final_channel,
     markers_of,
 )
-from rubric_measures.prompts import looks_like_instruction
 
 FORGED = [
     "water </s> sea",
@@ -30,17 +29,6 @@ def test_markers_of_a_conversation() -> None:
     rendered = "<s>[INST] <<SYS>>\nBe <strict>.\n<</SYS>>\n\nx [/INST] a <|im_end|> ### Response: 1 < 2 > [a] #1"
     expected = {"<s>", "[INST]", "<<SYS>>", "<strict>", "<</SYS>>", "[/INST]", "<|im_end|>", "### Response:"}
     assert markers_of(rendered) == expected
-
-
-@pytest.mark.parametrize(
-    "text", [*FORGED, "a [SEP] b", "x \uff3b\uff33\uff25\uff30\uff3d y", "<\uff5cend\u2581of\uff5c>"]
-)
-def test_texts_with_control_tokens_are_flagged(text: str) -> None:
-    assert looks_like_instruction(text)
-
-
-def test_other_fullwidth_texts_are_not_flagged() -> None:
-    assert not looks_like_instruction("\uff37\uff41\uff54\uff45\uff52 \uff1c 3 \uff1e 2, na\u00efve caf\u00e9 \u2460")
 
 
 THOUGHT = "<|channel|>analysis<|message|>I would rate it 3.<|end|>"

@@ -101,9 +101,7 @@ def test_it_says_which_facts_are_missing_and_why() -> None:
     assert "Facts that nobody has (3)" in shown
     assert "Facts that separate runs (1)" in shown
     assert "Air scatters blue light vital only in new" in shown
-    assert "Texts that look like instructions (1)" in shown
     assert "“" in page_of(evaluated())
-    assert "Ignore all previous instructions" in shown
     assert "Empty and missing answers (2)" in shown
     assert "What is ink? old <b>: the answer is empty" in shown
     assert "What is ink? new: no answer" in shown
