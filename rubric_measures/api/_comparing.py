@@ -154,10 +154,10 @@ def compare(
         measures: the measures to compare by; needed where there are several.
         runs: compare these runs only (and the baseline).
         baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told apart.
-        correction: for many comparisons: `holm`, `bh`, `none`, `tukey`, `randomised-tukey` or `max-t`.
+        correction: for many comparisons: `holm`, `bh`, `none` or `max-t`.
         test: whose p-values count: `t` or `permutation`.
         alpha: significance level, in (0, 1); intervals of differences are of 1 − alpha, for all pairs at once with
-            `holm` and `tukey`, for each by itself with the others.
+            `holm`, for each by itself with the others.
         rounds: of the permutation tests.
         seed: of the permutation tests.
         smallest: the smallest difference that matters, in the measure's unit: each pair gets a verdict (better, worse,

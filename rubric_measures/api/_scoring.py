@@ -150,7 +150,7 @@ class Board(Leaderboard):
         Args:
             baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told
                 apart.
-            correction: for many comparisons: `holm`, `bh`, `none`, `tukey`, `randomised-tukey` or `max-t`.
+            correction: for many comparisons: `holm`, `bh`, `none` or `max-t`.
             test: whose p-values count: `t` or `permutation`.
             alpha: significance level, in (0, 1).
             rounds: of the permutation tests.

@@ -104,8 +104,7 @@ def _said_of_intervals(comparison: Comparison) -> str:
     share = f"{100 * (1 - comparison.alpha):g} %"
     if comparison.intervals == "each":
         return f"interval: {share} for each pair by itself; not corrected for the number of pairs"
-    method = "Bonferroni, as wide as Holm's first step" if comparison.procedure == "holm" else "Tukey"
-    return f"interval: {share} for all pairs at once ({method})"
+    return f"interval: {share} for all pairs at once (Bonferroni, as wide as Holm's first step)"
 
 
 def _between(low: float | None, high: float | None, places: int) -> str:

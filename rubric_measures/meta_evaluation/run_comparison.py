@@ -17,9 +17,6 @@ from rubric_measures.meta_evaluation._significance import (
     groups_of_equals,
     max_t,
     paired_tests,
-    randomised_tukey_hsd,
-    tukey_hsd,
-    tukey_reach,
 )
 from rubric_measures.meta_evaluation.variance import Components, variance_components
 from rubric_measures.meta_evaluation.verdicts import Outlook, Verdict, outlook, verdicts
@@ -27,12 +24,10 @@ from rubric_measures.meta_evaluation.verdicts import Outlook, Verdict, outlook, 
 __all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "adjust", "common_queries", "compare_runs"]
 
 FloatArray = NDArray[np.float64]
-Procedure = Literal["holm", "bh", "none", "tukey", "randomised-tukey", "max-t"]
+Procedure = Literal["holm", "bh", "none", "max-t"]
 Test = Literal["t", "permutation"]
 Intervals = Literal["simultaneous", "each"]
-CORRECTIONS: tuple[Procedure, ...] = ("holm", "bh", "none", "tukey", "randomised-tukey", "max-t")
-# These correct p-values of pairs; the others look at all runs at once.
-_PAIRWISE = ("holm", "bh", "none")
+CORRECTIONS: tuple[Procedure, ...] = ("holm", "bh", "none", "max-t")
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Pair:
     Attributes:
         first: run id; in a comparison with a baseline the other run.
         second: run id; the baseline.
-        test: the paired tests of first − second, over the queries that both have; of a procedure that looks at all runs
+        test: the paired tests of first − second, over the queries that both have; of `max-t`, which looks at all runs
             at once, over those that all have. Its interval is as `Comparison.intervals` says.
         p_adjusted: the p-value after correction; None where the test is undefined.
         significant: whether p_adjusted < alpha.
@@ -73,8 +68,8 @@ class Comparison:
         test: whose p-values are corrected: `t` or `permutation`.
         alpha: the significance level.
         intervals: `simultaneous` where all intervals of differences hold the true ones at once with probability
-            1 − alpha: Bonferroni's for `holm` (a little wider than its test asks), Tukey's for `tukey`. `each` where
-            each does so by itself, and the correction is of the p-values alone.
+            1 − alpha: Bonferroni's for `holm` (a little wider than its test asks). `each` where each does so by itself,
+            and the correction is of the p-values alone.
         outlook: how many queries separate how many pairs; None where verdicts were not asked for.
     """
 
@@ -94,7 +89,7 @@ class Comparison:
     @property
     def is_over_common(self) -> bool:
         """Whether all tests are over the queries that all runs have; else each is over those that its two runs have."""
-        return self.procedure not in _PAIRWISE
+        return self.procedure == "max-t"
 
 
 def common_queries(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[list[str], list[str]]:
@@ -124,15 +119,15 @@ def compare_runs(
 ) -> Comparison:
     """Paired comparisons of runs over the queries that both have.
 
-    `tukey`, `randomised-tukey` and `max-t` look at all runs at once: they compare over the queries that all have. Of a
-    run that is better by the same on every query, the exact permutation test counts, whatever the test.
+    `max-t` looks at all runs at once: it compares over the queries that all have. Of a run that is better by the same
+    on every query, the exact permutation test counts, whatever the test.
 
     Args:
         scores: run -> query -> score.
         measure: what the scores are, for the output.
         baseline: compare every other run with this one; None compares all pairs.
-        procedure: `holm`, `bh` or `none` correct the p-values of `test`; `tukey` (normal theory, queries as blocks),
-            `randomised-tukey` and `max-t` (with a baseline: single step, sign flips) have p-values of their own.
+        procedure: `holm`, `bh` or `none` correct the p-values of `test`; `max-t` (single step, sign flips) has p-values
+            of its own.
         test: `t` (paired t-test) or `permutation` (sign flips).
         alpha: significance level.
         rounds: of the permutation tests.
@@ -154,29 +149,19 @@ def compare_runs(
         names = [(order[i], order[j]) for i in range(len(order)) for j in range(i + 1, len(order))]
     else:
         names = [(run, baseline) for run in order if run != baseline]
-    place = {run: index for index, run in enumerate(runs)}
-    first = table[:, [place[a] for a, _ in names]]
-    second = table[:, [place[b] for _, b in names]]
     level = 1.0 - alpha / (len(names) if procedure == "holm" else 1)
-    if procedure in _PAIRWISE:
-        tests = _tests(scores, names, rounds, seed, level)
-    else:
+    if procedure == "max-t":
+        first, second = (table[:, [runs.index(pair[side]) for pair in names]] for side in (0, 1))
         tests = paired_tests(first, second, rounds=rounds, seed=seed, level=level)
-    adjusted: list[float | None]
-    if procedure == "tukey" or procedure == "randomised-tukey":  # noqa: PLR1714 - the type checker narrows only this
-        matrix = tukey_hsd(table) if procedure == "tukey" else randomised_tukey_hsd(table, rounds=rounds, seed=seed)
-        adjusted = [_known(float(matrix[place[a], place[b]])) for a, b in names]
-        if procedure == "tukey":
-            tests, adjusted = _with_tukey(tests, adjusted, table, 1.0 - alpha)
-    elif procedure == "max-t":
         adjusted = max_t(first - second, rounds=rounds, seed=seed)
     else:
+        tests = _tests(scores, names, rounds, seed, level)
         adjusted = adjust([one.p if test == "t" else one.p_permutation for one in tests], procedure)
     pairs = tuple(
         Pair(a, b, one, p, p is not None and p < alpha) for (a, b), one, p in zip(names, tests, adjusted, strict=True)
     )
     groups = () if baseline is not None else _groups(order, means, pairs, alpha)
-    intervals: Intervals = "simultaneous" if procedure in ("holm", "tukey") else "each"
+    intervals: Intervals = "simultaneous" if procedure == "holm" else "each"
     found = Comparison(
         measure, baseline, means, tuple(queries), tuple(left_out), pairs, groups, procedure, test, alpha, intervals
     )
@@ -196,7 +181,7 @@ def _with_verdicts(
 ) -> Comparison:
     """The comparison with a verdict on each pair."""
     procedure = found.procedure
-    if procedure not in ("holm", "bh", "none"):
+    if procedure == "max-t":
         raise InputError(
             f"verdicts are corrected pair by pair (holm, bh or none), which {procedure} is not",
             settings=("correction",),
@@ -231,20 +216,6 @@ def _check(
         raise InputError(f"{measure}: {len(scores)} run(s) with per-query scores; a comparison needs two")
 
 
-def _with_tukey(
-    tests: Sequence[PairedTest], adjusted: Sequence[float | None], table: FloatArray, level: float
-) -> tuple[list[PairedTest], list[float | None]]:
-    """The tests with Tukey's simultaneous intervals in the place of each pair's own, and their corrected p-values."""
-    # Without any residual variance all runs differ by constants.
-    exact = adjust([one.p for one in tests], "holm")
-    corrected = [p if known is None else known for known, p in zip(adjusted, exact, strict=True)]
-    reach = tukey_reach(table, level)
-    if np.isnan(reach):
-        return list(tests), corrected
-    wide = [replace(one, low=one.mean_difference - reach, high=one.mean_difference + reach) for one in tests]
-    return wide, corrected
-
-
 def _tests(
     scores: Mapping[str, Mapping[str, float]], names: Sequence[tuple[str, str]], rounds: int, seed: int, level: float
 ) -> list[PairedTest]:
@@ -260,10 +231,6 @@ def _tests(
         )
         found |= zip(pairs, paired_tests(first, second, rounds=rounds, seed=seed, level=level), strict=True)
     return [found[place] for place in range(len(names))]
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
 
 
 def _groups(
