@@ -1,4 +1,4 @@
-"""How likely a test decides, and how many queries it needs for that: the t-test, equivalence, analysis of variance."""
+"""How likely a test decides, and how many queries it needs for that: the t-test, equivalence."""
 
 from __future__ import annotations
 
@@ -84,33 +84,6 @@ def equivalence_power(
     )
     inside: FloatArray = np.clip(upper - lower, 0.0, None) @ weights
     return inside
-
-
-def anova_power(spread: float, deviation: float, runs: int, queries: ArrayLike, alpha: float) -> FloatArray:
-    """The power of the one-way F test where the best and the worst of m runs differ by D, the others stand between.
-
-    λ = n D² / (2 σ²); P(F > F_{1−α}), F noncentral with m − 1 and m (n − 1) degrees of freedom.
-
-    Source: Sakai, Topic set size design (IRJ 2016), section on the one-way ANOVA.
-    """
-    from scipy.special import fdtri, ncfdtr
-
-    n = np.asarray(queries, dtype=np.float64)
-    noncentral = n * spread**2 / (2.0 * deviation**2)
-    between, within = float(runs - 1), runs * (n - 1.0)
-    limit = fdtri(between, within, 1.0 - alpha)
-    power: FloatArray = 1.0 - ncfdtr(between, within, np.minimum(noncentral, 1e4), limit)
-    return power
-
-
-def expected_width(deviation: float, queries: ArrayLike, alpha: float) -> FloatArray:
-    """The expected width of the t interval of a mean of n values: 2 t σ √2 Γ(n/2) / (√(n−1) Γ((n−1)/2) √n)."""
-    from scipy.special import gammaln, stdtrit
-
-    n = np.asarray(queries, dtype=np.float64)
-    expected = np.sqrt(2.0 / (n - 1.0)) * np.exp(gammaln(n / 2.0) - gammaln((n - 1.0) / 2.0))
-    width: FloatArray = 2.0 * stdtrit(n - 1.0, 1.0 - alpha / 2.0) * deviation * expected / np.sqrt(n)
-    return width
 
 
 def least_queries(decides: Callable[[FloatArray], NDArray[np.bool_]], size: int) -> FloatArray:

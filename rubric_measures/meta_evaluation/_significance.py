@@ -37,7 +37,6 @@ class PairedTest:
         p_permutation: two-sided p-value of the sign-flip permutation test.
         exact: whether it is that of all 2^n flips; else they were drawn, p = (hits + 1) / (rounds + 1).
         effect_size: Cohen's d_z = mean difference / standard deviation of the differences; None where that is 0.
-        hedges_g: d_z with Hedges' small-sample correction.
         wins: queries where a > b.
         ties: queries where a = b.
         losses: queries where a < b.
@@ -53,7 +52,6 @@ class PairedTest:
     p_permutation: float
     exact: bool
     effect_size: float | None
-    hedges_g: float | None
     wins: int
     ties: int
     losses: int
@@ -120,8 +118,8 @@ def paired_tests(
     Raises:
         InputError: shapes differ, there is no query, or a score is not finite.
 
-    Source: Smucker, Allan and Carterette (CIKM 2007) for both tests in retrieval; Cohen (1988) and Hedges (1981) for
-    the effect sizes.
+    Source: Smucker, Allan and Carterette (CIKM 2007) for both tests in retrieval; Cohen (1988) for the effect
+    size.
     """
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if left.shape != right.shape or left.ndim not in (1, 2) or len(left) == 0:
@@ -137,12 +135,12 @@ def paired_tests(
 
 
 def _one_test(differences: FloatArray, p_permutation: float, exact: bool, level: float) -> PairedTest:
-    from scipy.special import gammaln, stdtr, stdtrit
+    from scipy.special import stdtr, stdtrit
 
     queries = len(differences)
     mean = float(differences.mean())
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
-    t = p_t = low = high = effect = hedges = None
+    t = p_t = low = high = effect = None
     reason = ""
     scale = float(np.abs(differences).max())
     if queries < 2:
@@ -160,11 +158,8 @@ def _one_test(differences: FloatArray, p_permutation: float, exact: bool, level:
         reach = float(stdtrit(freedom, (1.0 + level) / 2.0)) * error
         low, high = mean - reach, mean + reach
         effect = mean / deviation
-        if freedom > 1:
-            # Hedges' J(m) = Γ(m/2) / (√(m/2) Γ((m−1)/2)).
-            hedges = effect * float(np.exp(gammaln(freedom / 2) - gammaln((freedom - 1) / 2)) / np.sqrt(freedom / 2))
     return PairedTest(
-        mean, low, high, t, p_t, p_permutation, exact, effect, hedges, wins, queries - wins - losses, losses, queries,
+        mean, low, high, t, p_t, p_permutation, exact, effect, wins, queries - wins - losses, losses, queries,
         reason,
     )  # fmt: skip
 

@@ -24,11 +24,10 @@ from rubric_measures.meta_evaluation._bootstrap import (
 
 __all__ = [
     "Columns",
-    "Weights",
     "alphas",
     "binary_tables",
     "column_intervals",
-    "disagreement",
+    "distances",
     "gwet_ac1",
     "joint_scale",
     "kappas",
@@ -37,19 +36,16 @@ __all__ = [
     "rates_columns",
 ]
 
-Weights = Literal["none", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal"]
 # Name -> a value of every sample.
 Columns = dict[str, FloatArray]
 
 
-def disagreement(labels: FloatArray, weights: Weights) -> FloatArray:
-    """The weight of every pair of labels: [i ≠ j], |i − j| or (i − j)²."""
-    gaps = np.abs(labels[:, None] - labels[None, :])
-    if weights == "none":
-        result: FloatArray = (gaps > 0).astype(np.float64)
-        return result
-    return gaps if weights == "linear" else gaps**2
+def distances(labels: FloatArray, quadratic: bool = False) -> FloatArray:
+    """The weight of every pair of labels: [i ≠ j], or (i − j)²."""
+    gaps = labels[:, None] - labels[None, :]
+    result: FloatArray = gaps**2 if quadratic else (gaps != 0).astype(np.float64)
+    return result
 
 
 def kappas(tables: FloatArray, weights: FloatArray) -> FloatArray:
@@ -82,7 +78,7 @@ def alphas(coincidences: FloatArray, values: FloatArray, level: Level) -> FloatA
         gaps = middle[:, :, None] - middle[:, None, :]
         loss = gaps * gaps
     else:
-        loss = np.broadcast_to(disagreement(values, "none"), coincidences.shape)
+        loss = np.broadcast_to(distances(values), coincidences.shape)
     observed = np.einsum("bij,bij->b", coincidences, loss)
     expected = np.einsum("bi,bi->b", sizes, np.einsum("bij,bj->bi", loss, sizes))
     result: FloatArray = 1.0 - (np.einsum("bi->b", sizes) - 1.0) * ratio(observed, expected)
@@ -114,9 +110,8 @@ def label_columns(tables: FloatArray, scale: FloatArray) -> Columns:
     return {
         "exact_match": ratio(np.einsum("bii->b", tables), totals),
         "mean_difference": ratio(np.einsum("bij,ij->b", tables, scale[:, None] - scale[None, :]), totals),
-        "kappa": kappas(tables, disagreement(scale, "none")),
-        "linear_kappa": kappas(tables, disagreement(scale, "linear")),
-        "quadratic_kappa": kappas(tables, disagreement(scale, "quadratic")),
+        "kappa": kappas(tables, distances(scale)),
+        "quadratic_kappa": kappas(tables, distances(scale, quadratic=True)),
         "alpha_nominal": alphas(both, scale, "nominal"),
         "alpha_ordinal": alphas(both, scale, "ordinal"),
         "ac1": gwet_ac1(tables),
@@ -142,7 +137,7 @@ def rates_columns(tables: FloatArray) -> Columns:
     """
     hit, missed, alarm, rest = tables[:, 0, 0], tables[:, 0, 1], tables[:, 1, 0], tables[:, 1, 1]
     return {
-        "kappa": kappas(tables, disagreement(np.array([1.0, 0.0]), "none")),
+        "kappa": kappas(tables, distances(np.array([1.0, 0.0]))),
         "tpr": ratio(hit, hit + missed),
         "tnr": ratio(rest, rest + alarm),
         "f1": ratio(2.0 * hit, 2.0 * hit + alarm + missed),

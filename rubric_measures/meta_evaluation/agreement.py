@@ -202,7 +202,6 @@ class Agreement:
         exact_match: share of documents with the same label.
         mean_difference: mean of first − second.
         kappa: Cohen's κ.
-        linear_kappa: with linear weights.
         quadratic_kappa: with quadratic weights.
         alpha_nominal: Krippendorff's α, nominal.
         alpha_ordinal: Krippendorff's α, ordinal.
@@ -215,7 +214,6 @@ class Agreement:
     exact_match: float
     mean_difference: float
     kappa: float | None
-    linear_kappa: float | None
     quadratic_kappa: float | None
     alpha_nominal: float | None
     alpha_ordinal: float | None
@@ -245,7 +243,6 @@ def agreement(a: ArrayLike, b: ArrayLike) -> Agreement:
         float((left == right).mean()),
         float((left - right).mean()),
         values["kappa"],
-        values["linear_kappa"],
         values["quadratic_kappa"],
         values["alpha_nominal"],
         values["alpha_ordinal"],

@@ -23,7 +23,7 @@ _SHOWN = {
 }
 _RATES = {"kappa": "kappa", "tpr": "TPR", "tnr": "TNR", "f1": "F1"}
 _ALL = (
-    *("kappa", "linear_kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"),
+    *("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"),
     "failed",
 )
 
@@ -136,7 +136,6 @@ def _statistics(result: SourceAgreement) -> list[list[Cell]]:
         "exact match": "exact_match",
         "mean difference": "mean_difference",
         "kappa": "kappa",
-        "kappa linear": "linear_kappa",
         "kappa quadratic": "quadratic_kappa",
         "alpha nominal": "alpha_nominal",
         "alpha ordinal": "alpha_ordinal",

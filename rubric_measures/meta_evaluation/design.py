@@ -10,13 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import half_counts, weighted_means
-from rubric_measures.meta_evaluation._power import (
-    anova_power,
-    check_smallest,
-    expected_width,
-    least_queries,
-    t_power,
-)
+from rubric_measures.meta_evaluation._power import check_smallest, least_queries, t_power
 from rubric_measures.meta_evaluation._significance import Correction, complete_table
 from rubric_measures.meta_evaluation.run_comparison import common_queries, compare_runs
 from rubric_measures.meta_evaluation.variance import Components, variance_components
@@ -60,9 +54,6 @@ class Design:
         deviation: σ_d, the standard deviation of a query's difference of two runs: √(2 rest).
         one_pair: the queries with which a paired t-test of two runs finds a difference of δ, with the power asked for.
         all_pairs: the same where all pairs of the runs to compare are tested, each at α / pairs (Bonferroni).
-        anova: the queries with which a one-way analysis of variance finds that the best and the worst of the runs to
-            compare differ by δ.
-        interval: the queries with which the interval of a difference is expected to be no wider than δ.
         detectable: the difference of two runs that as many queries as the board has find with that power, each pair at
             α / pairs; None with one query or no deviation.
         separated: the share of the board's pairs that are different after correction: discriminative power.
@@ -75,8 +66,6 @@ class Design:
     deviation: float
     one_pair: int | None
     all_pairs: int | None
-    anova: int | None
-    interval: int | None
     detectable: float | None
     separated: float
     swaps: Swaps | None
@@ -153,8 +142,8 @@ def design(
     Raises:
         InputError: fewer than two runs or common queries, δ or the power are none.
 
-    Source: Sakai, Topic set size design (Information Retrieval Journal 2016): the designs by t-test, one-way analysis
-    of variance and interval, with his σ² of the two-way analysis; Sakai (SIGIR 2006) for discriminative power.
+    Source: Sakai, Topic set size design (Information Retrieval Journal 2016): the designs by t-test, with his σ²
+    of the two-way analysis; Sakai (SIGIR 2006) for discriminative power.
     """
     check_smallest(smallest)
     if not 0.0 < power < 1.0:
@@ -177,24 +166,17 @@ def design(
         deviation,
         _least_t(smallest, deviation, alpha, power),
         _least_t(smallest, deviation, alpha / pairs, power),
-        _known(least_queries(lambda n: anova_power(smallest, deviation / np.sqrt(2.0), count, n, alpha) >= power, 1)[0])
-        if deviation
-        else 2,
-        _known(least_queries(lambda n: expected_width(deviation, n, alpha) <= smallest, 1)[0]),
         _detectable(deviation, len(queries), alpha / pairs, power),
         sum(pair.significant for pair in compared.pairs) / len(compared.pairs),
         swap_rates(table, smallest, splits=splits, seed=seed) if len(queries) >= 4 else None,
     )
 
 
-def _known(queries: float) -> int | None:
-    return None if np.isinf(queries) else int(queries)
-
-
 def _least_t(difference: float, deviation: float, alpha: float, power: float) -> int | None:
     if not deviation:
         return 2
-    return _known(least_queries(lambda n: t_power(difference, deviation, n, alpha) >= power, 1)[0])
+    queries = least_queries(lambda n: t_power(difference, deviation, n, alpha) >= power, 1)[0]
+    return None if np.isinf(queries) else int(queries)
 
 
 def _detectable(deviation: float, queries: int, alpha: float, power: float) -> float | None:

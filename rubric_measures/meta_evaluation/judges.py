@@ -50,8 +50,8 @@ class JudgeRow:
     Attributes:
         judge: the judge, labels included.
         documents: how many documents both label.
-        statistics: name -> value with its interval over queries: `kappa`, `linear_kappa`, `quadratic_kappa`,
-            `alpha_nominal`, `alpha_ordinal`, `ac1`, `exact_match`, `bias` (mean of judge − truth) and, where it is
+        statistics: name -> value with its interval over queries: `kappa`, `quadratic_kappa`, `alpha_nominal`,
+            `alpha_ordinal`, `ac1`, `exact_match`, `bias` (mean of judge − truth) and, where it is
             known, `failed` (the share of the judge's grades that failed).
         cutoffs: (cutoff of the truth, of the judge) -> `kappa`, `tpr`, `tnr` and `f1` likewise.
         leaderboard: the leaderboard that its labels make of runs, against the truth's; None without runs.

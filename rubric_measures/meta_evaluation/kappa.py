@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import Interval
-from rubric_measures.meta_evaluation._table_statistics import Weights, disagreement, kappas
+from rubric_measures.meta_evaluation._table_statistics import distances, kappas
 
 __all__ = [
     "BinaryAgreement",
-    "Weights",
     "binary_agreement",
     "binary_at_all_cutoffs",
     "binary_kappa",
@@ -76,17 +75,17 @@ def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int] | None = None) -
 
 
 def kappa_of_confusion(
-    table: ArrayLike, labels: Sequence[int] | None = None, weights: Weights = "none"
+    table: ArrayLike, labels: Sequence[int] | None = None, *, quadratic: bool = False
 ) -> float | None:
     """Cohen's κ of a confusion table.
 
-    κ = 1 − Σ w_ij n_ij / Σ w_ij e_ij, e_ij = n_i. n_.j / n; w_ij = [i ≠ j] for Cohen's κ, |l_i − l_j| for linear and
-    (l_i − l_j)² for quadratic weights, l being the label itself (not its position on the scale). In [−1, 1].
+    κ = 1 − Σ w_ij n_ij / Σ w_ij e_ij, e_ij = n_i. n_.j / n; w_ij = [i ≠ j] for Cohen's κ, and (l_i − l_j)² for
+    quadratic weights, l being the label itself (not its position on the scale). In [−1, 1].
 
     Args:
         table: square counts.
         labels: the label of each row and column; 0, 1, … by default.
-        weights: `none`, `linear` or `quadratic`.
+        quadratic: whether errors weigh by the square of their size.
 
     Returns:
         κ, or None where it is undefined: nothing was labelled, or both sources give one and the same label throughout.
@@ -98,7 +97,7 @@ def kappa_of_confusion(
     """
     counts = np.asarray(table, dtype=np.float64)
     scale = np.arange(len(counts), dtype=np.float64) if labels is None else np.asarray(labels, dtype=np.float64)
-    value = float(kappas(counts[None], disagreement(scale, weights))[0])
+    value = float(kappas(counts[None], distances(scale, quadratic))[0])
     return None if np.isnan(value) else value
 
 

@@ -231,7 +231,7 @@ def _kappa(a: Sequence[float], b: Sequence[float], quadratic: bool = False) -> f
     if not a or not all(type(grade) is int for grade in (*a, *b)):
         return None
     labels: list[Any] = sorted({*a, *b})
-    return kappa_of_confusion(confusion(a, b, labels), labels, "quadratic" if quadratic else "none")
+    return kappa_of_confusion(confusion(a, b, labels), labels, quadratic=quadratic)
 
 
 def _judged(gathered: Gathered, everybody: Sequence[Outcomes]) -> list[list[float]]:

@@ -21,7 +21,7 @@ def test_kappas_are_scikit_learns(pairs) -> None:
     ours = agreement(a, b)
     # scikit-learn weighs by position: the full scale makes position and label the same distance.
     scale = list(range(-1, 5))
-    for value, weights in ((ours.kappa, None), (ours.linear_kappa, "linear"), (ours.quadratic_kappa, "quadratic")):
+    for value, weights in ((ours.kappa, None), (ours.quadratic_kappa, "quadratic")):
         if len({*a, *b}) == 1:
             assert value is None
         else:

@@ -24,8 +24,6 @@ def test_paired_test_by_hand() -> None:
     assert result.mean_difference == 1.0
     assert result.t == pytest.approx(2.4495, abs=1e-4)
     assert result.effect_size == pytest.approx(1.2247, abs=1e-4)
-    # Hedges' J(3) = Γ(1.5) / (sqrt(1.5) Γ(1)) = 0.88623 / 1.22474 = 0.7236
-    assert result.hedges_g == pytest.approx(1.2247 * 0.7236, abs=1e-3)
     # Of the 16 sign flips |sum| = 4 needs all of 1, 2, 1 alike; the zero is free: 2 · 2 = 4 of 16.
     assert (result.p_permutation, result.exact) == (0.25, True)
     assert (result.wins, result.ties, result.losses, result.queries) == (3, 1, 0, 4)
