@@ -148,7 +148,6 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
         found[f"queue of a query, {order}"] = lambda n, order=order: get("/", order=order, query=f"q{n:02}"), 200
         found[f"check, {order}"] = lambda _, order=order: get("/check", order=order, **cell()), 200
     found["queue, new sample"] = lambda n: get("/", order="audit", seed=str(n + 1)), 200
-    found["queue as a page"] = lambda _: get("/queue.html", order="audit"), 200
     found["bank"] = lambda n: get("/bank", query=f"q{n:02}"), 200
     for name in ("impact", "progress", "export"):
         found[name] = lambda _, name=name: get(f"/{name}"), 200

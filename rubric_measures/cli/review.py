@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli.inputs import REVIEW_PORT, passed
-from rubric_measures.corpora.overwriting import keep_inputs
 
 if TYPE_CHECKING:
     from rubric_measures.review.session import Review
@@ -61,19 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="with --export: the bank also as nuggets, nugget-bank, nugget-lists or rubrics; may be repeated",
     )
-    files.add_argument("--import", dest="import_file", metavar="FILE", help="take in the grades of a saved queue page")
-    files.add_argument("--export-queue", metavar="FILE.html", help="write a queue as a page that needs no server")
-    orders = ["disagreement", "influence", "uncertainty", "audit", "query"]
-    files.add_argument("--order", default=orders[0], choices=orders, help="of the page's grades (default disagreement)")
-    files.add_argument("--size", type=int, default=100, help="grades in the page (default 100)")
-    files.add_argument("--seed", type=int, default=0, help="of the random audit sample (default 0)")
-    files.add_argument("--query", metavar="ID", default="", help="only this query")
     parser.epilog = """examples:
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --assessor ada
   rubric_measures review passages.jsonl.gz --bank draft.csv --assessor ada
-  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/ --bank-format nuggets
-  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export-queue audit.html --order audit
-  rubric_measures review graded.jsonl.gz --bank questions.jsonl --import review-grades.jsonl"""
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/ --bank-format nuggets"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -81,21 +71,15 @@ def run(options: argparse.Namespace) -> int:
     from rubric_measures.base.files import keep_for_good, paused_collector
     from rubric_measures.base.scales import parse_scale
     from rubric_measures.grades.grade_sets import GradeFilter
-    from rubric_measures.review.opening import open_review, state_path
+    from rubric_measures.review.opening import open_review
     from rubric_measures.review.safety import check_bind
     from rubric_measures.review.serving import serve
 
-    if options.size < 1:
-        raise InputError(f"--size {options.size}: a page holds 1 grade or more")
     if options.audit < 1:
         raise InputError(f"--audit {options.audit}: a sample has 1 grade or more")
-    if options.export_queue:
-        state = state_path(options.graded, options.state)
-        keep_inputs(options.export_queue, options.graded, options.bank, options.import_file, state)
     if options.bank_format and not options.export:
         raise InputError("--bank-format names formats of the exported bank; add --export")
     hosts = check_bind(options.bind, options.allow_remote, options.host_name)
-    makes_files = bool(options.import_file or options.export_queue or options.export)
     with paused_collector():
         review = open_review(
             options.graded,
@@ -110,12 +94,12 @@ def run(options: argparse.Namespace) -> int:
             **passed(options, "state", "measures", "assessor", "audit", "guidelines", "assign", "adjudicator"),
         )
         review.next_command = partial(_grading, "" if review.material.is_draft else " --only-changed")
-        if not makes_files:
+        if not options.export:
             review.prepare()
         keep_for_good()
     try:
-        if makes_files:
-            _make_files(review, options)
+        if options.export:
+            _export(review, options)
         else:
             serve(review, hosts, **passed(options, "bind", "port", "token", "host_name"))
     finally:
@@ -123,24 +107,16 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _make_files(review: Review, options: argparse.Namespace) -> None:
-    """Grades come in before anything goes out, so that they are in it."""
-    from rubric_measures.review.export import export_review, import_grades, write_queue
+def _export(review: Review, options: argparse.Namespace) -> None:
+    from rubric_measures.review.export import export_review
 
-    if options.import_file:
-        new, lines = import_grades(options.import_file, review.store, review.material)
-        _LOG.info("grades taken in: %d; of the file there already: %d", new, lines - new)
-    if options.export_queue:
-        count = write_queue(review, options.export_queue, options.order, options.query, options.seed, options.size)
-        _LOG.info("grades to check in %s: %d", options.export_queue, count)
-    if options.export:
-        made = export_review(review.store, review.material, options.bank, options.export, options.bank_format)
-        for path in made.paths:
-            _LOG.info("wrote %s", path)
-        for note in made.notes:
-            _LOG.warning("%s", note)
-        if made.waiting and not review.material.is_draft:
-            _LOG.info("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
+    made = export_review(review.store, review.material, options.bank, options.export, options.bank_format)
+    for path in made.paths:
+        _LOG.info("wrote %s", path)
+    for note in made.notes:
+        _LOG.warning("%s", note)
+    if made.waiting and not review.material.is_draft:
+        _LOG.info("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
 
 
 def _grading(more: str, passages: str, bank: str) -> str:

@@ -158,7 +158,7 @@ def _pace(review: Review, assessor: str) -> float | None:
     """Seconds a grade, of the latest ones without pauses; None while there are too few."""
     times: list[datetime] = []
     for event in reversed(review.store.events()):
-        if event.assessor == assessor and event.kind == "grade" and event.payload.get("source") is None:
+        if event.assessor == assessor and event.kind == "grade":
             times.append(datetime.fromisoformat(event.time))
             if len(times) > _LATEST:
                 break

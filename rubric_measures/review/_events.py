@@ -10,8 +10,6 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.grades.assessors import grade_of_assessors
 
 EDITS = ("item_add", "item_edit", "item_retire", "item_split", "item_merge")
-# The source of grades that come from a page without a server; their times are the page's.
-PAGE = "static page"
 # The decision of an adjudicator, which binds.
 ADJUDICATE = "adjudicate"
 
@@ -40,7 +38,7 @@ class Event:
         kind: `grade`, `decide`, `note`, `undo`, `look` (at scores that tell something of grades that the assessor had
             still to give), or an edit of the bank (`item_add`, `item_edit`, `item_retire`, `item_split`, `item_merge`).
         payload: what, by kind.
-        uid: names the event wherever it goes; that of a saved page's grade is made of the page's.
+        uid: names the event wherever it goes.
     """
 
     event_id: int

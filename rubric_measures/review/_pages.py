@@ -22,9 +22,8 @@ def read_asset(name: str) -> str:
 @lru_cache(maxsize=1)
 def _environment() -> Any:
     jinja2 = require("jinja2", "review")
-    folders = [jinja2.PackageLoader("rubric_measures.review", name) for name in ("templates", "static")]
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(folders),
+        loader=jinja2.PackageLoader("rubric_measures.review"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

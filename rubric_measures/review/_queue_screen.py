@@ -1,4 +1,4 @@
-"""The first screen (a card a queue, what it is for, how much is left), a queue as a list, and a queue as a page."""
+"""The first screen (a card a queue, what it is for, how much is left), and a queue as a list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.review._agreement import audit_estimate, sample_precision
 from rubric_measures.review._events import ADJUDICATE, AssessorGrade, CellKey, Snapshot
 from rubric_measures.review._stale_items import words_of
-from rubric_measures.review.export import static_page
 from rubric_measures.review.queues import CellQueue, Order, QueueChoice, QueueEntry
 from rubric_measures.review.requests import Asked, ScreenAnswer, page
 from rubric_measures.review.session import Review
@@ -208,7 +207,6 @@ def _listed(review: Review, asked: Asked) -> ScreenAnswer:
         queries=_query_texts(review),
         start=check_url(review, choice, first) if first else "",
         page_url=f"/?{fields}",
-        file_url=f"/queue.html?{fields}",
     )
 
 
@@ -227,14 +225,3 @@ def state_of_grade(said: AssessorGrade | None, graded_before: bool) -> str:
     if said.final is not None:
         return {"override": "kept yours", "accept": "accepted", ADJUDICATE: "decided"}.get(said.decision, "done")
     return "to decide" if said.grade is not None else "undecided"
-
-
-def queue_file(review: Review, asked: Asked) -> ScreenAnswer:
-    """A queue as one file that works without this server."""
-    choice = choice_of(review, asked)
-    snapshot = review.store.snapshot()
-    entries = review.queue(choice, snapshot)[: choice.size]
-    title = f"{_NAMES[choice.order]}{': ' + choice.query_id if choice.query_id else ''}"
-    cells = [entry.cell for entry in entries]
-    content = static_page(review.material, snapshot, cells, title, by_influence=choice.order == "influence")
-    return ScreenAnswer(content, file_name="review-queue.html")

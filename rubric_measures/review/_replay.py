@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from rubric_measures.base.entities import TestBank
@@ -12,7 +11,6 @@ from rubric_measures.review._bank_edits import apply_edit
 from rubric_measures.review._events import (
     ADJUDICATE,
     EDITS,
-    PAGE,
     AssessorGrade,
     CellKey,
     Event,
@@ -82,9 +80,6 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
     say = event.payload
     cell = cell_of(say)
     before = snapshot.grades.get(cell, {}).get(event.assessor)
-    if say.get("source") == PAGE and before is not None and is_earlier(event.time, before.time):
-        # It came in late: what the assessor did since stands.
-        return
     # A new one: other snapshots may hold the old one.
     of_cell = snapshot.grades[cell] = dict(snapshot.grades.get(cell, {}))
     grade = say.get("grade")
@@ -98,8 +93,6 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         agrees = grade is not None and grade == say.get("grader_grade")
         final = grade if agrees or say.get("grader_grade") is None else None
         decision = "agree" if agrees else ""
-        if say.get("decision") == "override" and not agrees:
-            final, decision = grade, "override"
         # A note without a new one stays beside the grade that was changed.
         note = str(say.get("note", before.reason if before is not None else ""))
         began = "" if first is None else event.time
@@ -114,13 +107,6 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         # What was decided for all stays, whatever the adjudicator says as an assessor.
         made = replace(made, final=before.final, decision=ADJUDICATE)
     of_cell[event.assessor] = made
-
-
-def is_earlier(time: str, other: str) -> bool:
-    """Whether a time lies before another; both ISO 8601, in UTC where they name no zone."""
-    one, two = (datetime.fromisoformat(text) for text in (time, other))
-    one, two = (made if made.tzinfo else made.replace(tzinfo=UTC) for made in (one, two))
-    return one < two
 
 
 def _first(before: AssessorGrade | None, grade: float | None, blind: bool) -> tuple[float | None, bool]:

@@ -12,7 +12,7 @@ from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._bank_screen import bank, impact, post_bank, post_impact
 from rubric_measures.review._check_screen import check, post_decide, post_grade, post_note, post_undo
 from rubric_measures.review._events import Snapshot
-from rubric_measures.review._queue_screen import queue, queue_file
+from rubric_measures.review._queue_screen import queue
 from rubric_measures.review.export import Exported, export_review, inside
 from rubric_measures.review.requests import (
     Asked,
@@ -148,7 +148,6 @@ GETS: dict[str, Screen] = {
     "/progress": progress,
     "/export": export,
     "/person": assessor,
-    "/queue.html": queue_file,
 }
 POSTS: dict[str, Screen] = {
     "/grade": post_grade,

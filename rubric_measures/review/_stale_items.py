@@ -28,8 +28,8 @@ def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
     }
 
 
-def left_grades(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) -> int:
-    """How many of the grades by assessors that an export holds are of such items.
+def left_note(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) -> str:
+    """How many of the grades by assessors that an export holds are of such items; empty where none is.
 
     Args:
         snapshot: what assessors did.
@@ -43,15 +43,11 @@ def left_grades(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) 
     }
     given |= {(name, cell) for name, cells in earlier.items() for cell in cells}
     left = left_items(snapshot)
-    return sum((cell.query_id, cell.item_id) in left for _, cell in given)
-
-
-def left_note(count: int, of: str) -> str:
-    """What is to say of grades of such items, by `of` (the export, a file); empty where there are none."""
+    count = sum((cell.query_id, cell.item_id) in left for _, cell in given)
     if not count:
         return ""
     return (
-        f"{count} grades of {of} are of items that left the bank, or wait for grades anew (reworded, other gold "
+        f"{count} grades of the export are of items that left the bank, or wait for grades anew (reworded, other gold "
         "answers): kept, and they do not count"
     )
 

@@ -1,20 +1,16 @@
-"""What leaves a review (corrections as grades, bank, audit trail), and what a static page brings back."""
+"""What leaves a review: corrections as grades, bank, audit trail."""
 
 from __future__ import annotations
 
 import csv
-import json
-import logging
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from rubric_measures.base.entities import ItemKind, content_hash, item_content
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted
-from rubric_measures.base.files import atomic_writer, iter_lines, path_name
+from rubric_measures.base.entities import ItemKind, item_content
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.formats.bank import write_bank
 from rubric_measures.grades.assessors import (
     ADJUDICATION,
@@ -37,29 +33,18 @@ from rubric_measures.records.models import (
 from rubric_measures.review._agreement import open_note
 from rubric_measures.review._bank_edits import edited_entries
 from rubric_measures.review._bank_formats import made_banks, read_entries, write_banks
-from rubric_measures.review._events import ADJUDICATE, PAGE, CellKey, Snapshot
+from rubric_measures.review._events import ADJUDICATE, Snapshot
 from rubric_measures.review._export_rows import GRADE_COLUMNS, audit_lines, grade_rows
-from rubric_measures.review._importing import PageGrade
-from rubric_measures.review._stale_items import left_grades, left_items, left_note, words_of
-from rubric_measures.review.requests import checked_assessor
+from rubric_measures.review._stale_items import left_note
 from rubric_measures.review.review_data import Material
 from rubric_measures.review.store import ReviewStore
-
-if TYPE_CHECKING:
-    from rubric_measures.review.queues import Order
-    from rubric_measures.review.session import Review
 
 __all__ = [
     "Exported",
     "corrected_groups",
     "export_review",
-    "import_grades",
     "inside",
-    "static_page",
-    "write_queue",
 ]
-
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def inside(project: Path, name: str) -> Path:
@@ -148,7 +133,7 @@ def export_review(
     write_bank(target / "bank.jsonl", entries)
     write_banks(target, banks)
     notes = [f"{bank.file_name} cannot hold: {bank.note}" for bank in banks if bank.note]
-    left = left_note(left_grades(snapshot, material.graded_by), "the export")
+    left = left_note(snapshot, material.graded_by)
     notes += [note for note in (left, open_note(snapshot)) if note]
     waiting = sum(state.waits for state in snapshot.items.values())
     return Exported([str(path) for path in paths], notes, waiting)
@@ -263,136 +248,3 @@ def _said_by(assessor: str, prompt: str, entries: Sequence[ItemGradeSet]) -> dic
             for item_id, grade in grade_of_items(entry).items():
                 found[item_id] = grade, reasons.get(item_id, ""), contents.get(item_id, "")
     return found
-
-
-def import_grades(path: str | os.PathLike[str], store: ReviewStore, material: Material) -> tuple[int, int]:
-    """Takes in the grades that a static page saved; grades that are there already, content and all, are passed over.
-
-    A line with the uid of a grade that is there and other content is a later version: both stay in the audit trail,
-    and the later one counts; with another assessor, the grade changes its name. How many there are is said.
-
-    A note with a grade that differs from the grader's is the reason of an override; without one the grade waits for a
-    decision. A grade that is older than what its assessor did on the same cell since is kept as an event and replaces
-    nothing. How many there are of each is said.
-
-    Returns:
-        (how many were new, how many lines the file has).
-
-    Raises:
-        FormatError: naming file and line: no such passage or item, no grade, not JSON. Nothing is taken in then.
-    """
-    name = path_name(path)
-    rows = [_row(name, line, data, material) for line, data in iter_lines(name)]
-    if not rows:
-        raise FormatError("holds no grades", path=name)
-    taken = store.take_in(rows)
-    said = {
-        "older than what the same assessor did there since, kept in the audit trail only": taken.older,
-        "another version of a grade that was there (same uid), and counts in its place": taken.versions,
-        "under a corrected name, and counts for the new name (decisions on the server stay)": taken.renamed,
-    }
-    notes = [f"{counted(count, 'grade')} {text}" for text, count in said.items() if count]
-    snapshot = store.snapshot()
-    left = left_items(snapshot)
-    count = sum((row.payload["query_id"], row.payload["item_id"]) in left for row in rows)
-    for note in filter(None, (*notes, left_note(count, "the file"), open_note(snapshot))):
-        logging.getLogger("rubric_measures").warning("%s", note)
-    return taken.new, len(rows)
-
-
-def _row(name: str, line: int, data: bytes, material: Material) -> PageGrade:
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        raise FormatError("is not JSON", path=name, line=line) from None
-    if not isinstance(value, dict):
-        raise FormatError("expected {uid, person, time, query_id, doc_id, item_id, grade}", path=name, line=line)
-    for field in ("uid", "person", "time", "query_id", "doc_id", "item_id"):
-        said = value.get(field)
-        # Half surrogate pairs can stand in JSON, but not in a file.
-        if not isinstance(said, str) or not said.strip() or _HALF_PAIR.search(said):
-            raise FormatError("expected a text", path=name, line=line, field=field)
-    grade = value.get("grade")
-    if "grade" not in value or (grade is not None and (type(grade) is not int or grade not in material.scale)):
-        problem = f"expected a grade from {material.scale.lowest} to {material.scale.highest}, or null for undecided"
-        raise FormatError(problem, path=name, line=line, field="grade")
-    cell = CellKey(value["query_id"], value["doc_id"], value["item_id"])
-    try:
-        grader = material.grade(cell).grade
-        assessor = checked_assessor(value["person"])
-        datetime.fromisoformat(value["time"])
-    except InputError as error:
-        raise FormatError(str(error), path=name, line=line) from None
-    except ValueError:
-        raise FormatError("expected a time as in ISO 8601", path=name, line=line, field="time") from None
-    # Who graded it in an earlier review was shown the grader's grade there.
-    blind = not material.was_shown(assessor, cell)
-    payload = {**cell._asdict(), "grade": grade, "grader_grade": grader, "blind": blind, "source": PAGE}
-    if isinstance(value.get("note"), str) and value["note"].strip():
-        payload["note"] = value["note"].strip().encode("utf-8", "replace").decode("utf-8")
-        if None not in (grade, grader) and grade != grader:
-            payload["decision"] = "override"
-    return PageGrade(f"page-{value['uid']}", assessor, value["time"], payload)
-
-
-def static_page(
-    material: Material, snapshot: Snapshot, cells: Sequence[CellKey], title: str, by_influence: bool = False
-) -> str:
-    """A queue as one HTML file that works without a server; it does not contain the grader's grades.
-
-    Its "save" button downloads JSON lines for `import_grades`.
-
-    Args:
-        material: what is reviewed.
-        snapshot: what assessors did.
-        cells: the grades to check.
-        title: of the page.
-        by_influence: the queue is one by influence, which tells something about grades: the page says so.
-    """
-    from rubric_measures.review._pages import render
-
-    rows = []
-    for cell in cells:
-        row = material.grade(cell)
-        query = material.queries[cell.query_id]
-        item = material.items.get((cell.query_id, cell.item_id))
-        gold = list(item.gold_answers) if item else []
-        words = words_of(snapshot, cell, row.item_text)
-        rows.append({**cell._asdict(), "query": query.text, "item": words, "gold": gold, "text": row.text})
-    # Browsers may keep what several pages store in one place: grades of one queue are not those of another.
-    grades = [[str(grade), name] for grade, name in material.grade_names.items()]
-    content = {"title": title, "id": content_hash(rows)[:16], "grades": grades, "cells": rows}
-    data = json.dumps(content, ensure_ascii=False)
-    return render("static_page.html", title=title, data=data, by_influence=by_influence, grades=material.grade_names)
-
-
-def write_queue(
-    review: Review, path: str | os.PathLike[str], order: Order, query_id: str = "", seed: int = 0, size: int = 100
-) -> int:
-    """Writes a queue as a page that needs no server (see `static_page`); how many grades it holds.
-
-    Args:
-        review: what is reviewed.
-        path: the page.
-        order: of the grades: `disagreement`, `influence`, `audit` or `query`.
-        query_id: only this query; empty takes all.
-        seed: of the random audit sample.
-        size: the most grades that it holds.
-
-    Raises:
-        UnknownNameError: the bank lacks the query.
-        InputError: there is no grade to check.
-    """
-    from rubric_measures.review.queues import QueueChoice
-
-    material = review.material
-    if query_id and query_id not in material.bank.items:
-        raise UnknownNameError("query", query_id, material.bank.items)
-    snapshot = review.store.snapshot()
-    entries = review.queue(QueueChoice(order, query_id, seed, size), snapshot)[:size]
-    if not entries:
-        raise InputError(f"the queue by {order} is empty; choose another order", settings=("order",))
-    cells = [entry.cell for entry in entries]
-    with atomic_writer(path) as stream:
-        stream.write(static_page(material, snapshot, cells, f"Review: {order}", order == "influence"))
-    return len(entries)

@@ -17,16 +17,11 @@ from rubric_measures.review.review_data import load_material
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
 
-__all__ = ["DEFAULT_MEASURES", "open_review", "parse_assignments", "state_path"]
+__all__ = ["DEFAULT_MEASURES", "open_review", "parse_assignments"]
 
 DEFAULT_MEASURES = ("RubricCover@20", "RubricQrels(measure='nDCG@10')")
 # Of answers whose citations were judged.
 _OF_CITATIONS = ("SupportPrecision", "SupportRecall")
-
-
-def state_path(graded: str, state: str | None = None) -> str:
-    """The file of what assessors did; beside the records, if it is not named."""
-    return state or f"{graded}.review.sqlite"
 
 
 def open_review(
@@ -48,7 +43,7 @@ def open_review(
     Args:
         graded: the file of graded records.
         bank: the file of the test bank.
-        state: see `state_path`.
+        state: the file of what assessors did; None takes one beside the records.
         measures: of the impact screen; None takes `DEFAULT_MEASURES`, or measures of citations where these were judged.
             Levels that are left out are the scale's.
         wanted: the grades that are reviewed; the first grader of the file if None.
@@ -72,7 +67,7 @@ def open_review(
         asked = parse_measures(_OF_CITATIONS)
     instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""
     assignments = parse_assignments(assign, list(material.bank.items))
-    path = state_path(graded, state)
+    path = state or f"{graded}.review.sqlite"
     name = checked_assessor(assessor) if assessor else ""
     store = ReviewStore(path, material.bank, waiting=material.waiting, scale=material.scale)
     try:

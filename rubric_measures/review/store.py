@@ -21,7 +21,6 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.scales import SELF_RATING, Scale
 from rubric_measures.review._bank_edits import new_items
 from rubric_measures.review._events import ADJUDICATE, EDITS, CellKey, Event, Snapshot
-from rubric_measures.review._importing import PageGrade, TakenIn, take_in
 from rubric_measures.review._replay import Undone, extend, fold, last_action
 
 __all__ = ["ConflictError", "Edit", "ReviewStore", "StateError"]
@@ -322,12 +321,6 @@ class ReviewStore:
         except InputError as error:
             return f"later changes build on it ({error})"
         return ""
-
-    def take_in(self, rows: Sequence[PageGrade]) -> TakenIn:
-        """Adds grades that were given elsewhere, all or none; see `take_in`."""
-        with self._mine(writes=True):
-            snapshot = self.snapshot()
-            return take_in(rows, self._events, snapshot, self._insert)
 
     def _insert(self, event: Event) -> Event:
         cursor = self._connection.execute(

@@ -125,10 +125,6 @@ def test_the_review_is_on_the_scale(scale: Scale, tmp_path: Path) -> None:
         assert {row.run_id: row.before for row in impact.rows} == {"one": 0.5, "two": 0.5, "three": 0.0}
     finally:
         review.store.close()
-    pytest.importorskip("jinja2")
-    arguments = ["review", "graded.jsonl", "--bank", "bank.jsonl", "--export-queue", "queue.html", "--order", "audit"]
-    assert main(arguments) == 0
-    assert f"Single keys: {scale.lowest}–{scale.highest}," in (tmp_path / "queue.html").read_text()
 
 
 def test_a_scale_that_is_not_known_is_asked_for(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:

@@ -214,11 +214,7 @@ verify {{graded.jsonl}} -o out/v.html
 verify {{drawn.jsonl}} --verify-grading --order uncertainty
 verify {{graded.jsonl}} --bank {{questions.jsonl}} --canary --model lexical --dry-run
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
-review {{graded.jsonl}} --bank {{questions.jsonl}} --state out/s --import {{page-grades.jsonl}} --export out/e
 review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state out/s --export out/e --bank-format nuggets
-"""
-_PAGES = """
-review {graded.jsonl} --bank {questions.jsonl} --state out/s --import {page-grades.jsonl} --export-queue out/q.html
 """
 _PLOTS = f"""
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.svg
@@ -231,9 +227,8 @@ agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --plot out/p.svg
 
 def _lines() -> list[str]:
     lines = [*_conversions(), *filter(None, _OTHERS.splitlines())]
-    for needed, more in (("matplotlib", _PLOTS), ("jinja2", _PAGES)):
-        if find_spec(needed) is not None:
-            lines += filter(None, more.splitlines())
+    if find_spec("matplotlib") is not None:
+        lines += filter(None, _PLOTS.splitlines())
     return lines
 
 

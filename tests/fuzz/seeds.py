@@ -5,10 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from rubric_measures.cli import main
+from rubric_measures.formats.bank import load_bank
+from rubric_measures.review._events import CellKey
+from rubric_measures.review.store import ReviewStore
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
 QUERIES = ("q01", "q02", "q03")
@@ -379,15 +383,10 @@ def make_seeds(folder: Path) -> None:
         for passage in group[:2]
         for rating in passage["exam_grades"][0]["self_ratings"][:2]
     ]
-    write(
-        "page-grades.jsonl",
-        _lines(
-            [
-                {"uid": f"u{number}", "person": "bob", "time": f"2026-01-0{1 + number % 9}T10:00:00+00:00",
-                 "query_id": query, "doc_id": doc, "item_id": item, "grade": 5 - (grade or 0), "note": "so"}
-                for number, (query, doc, item, grade) in enumerate(cells)
-            ]
-        ),
-    )  # fmt: skip
-    _call("review", "graded.jsonl", "--bank", "questions.jsonl", "--state", "review.sqlite", "--assessor", "ada",
-          "--import", "page-grades.jsonl", "--export", "exported")  # fmt: skip
+    with closing(ReviewStore("review.sqlite", load_bank("questions.jsonl"))) as store:
+        for query, doc, item, grade in cells:
+            mine = 5 - (grade or 0)
+            store.grade("bob", CellKey(query, doc, item), mine, grade)
+            if mine != grade:
+                store.decide("bob", CellKey(query, doc, item), "override", mine, "so")
+    _call("review", "graded.jsonl", "--bank", "questions.jsonl", "--state", "review.sqlite", "--export", "exported")

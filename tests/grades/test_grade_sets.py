@@ -107,17 +107,15 @@ def test_an_edited_prompt_of_the_same_name_is_another_grade_set(graded: Path, tm
 def test_every_command_refuses_to_mix_and_takes_the_hash(
     graded: Path, tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if command == "review":
-        pytest.importorskip("jinja2")
     run = tmp_path / "one.run"
     run.write_text("q1 Q0 d1 1 1.0 one\n")
-    page, qrels, bank = str(tmp_path / "queue.html"), str(tmp_path / "out.qrels"), str(tmp_path / "bank.jsonl")
+    out, qrels, bank = str(tmp_path / "out"), str(tmp_path / "out.qrels"), str(tmp_path / "bank.jsonl")
     arguments = {
         "evaluate": [str(graded), str(run), "RubricCover(rel=4)@20"],
         "leaderboard": [str(graded), "-m", "RubricCover(rel=4)@20"],
         "qrels": [str(graded), "-o", qrels],
         "verify": [str(graded), "--verify-grading"],
-        "review": [str(graded), "--bank", bank, "--export-queue", page, "--order", "query"],
+        "review": [str(graded), "--bank", bank, "--export", out],
         "agreement": [str(graded)],
         "convert": [str(graded), "--to", "qrels", "-o", qrels],
     }[command]

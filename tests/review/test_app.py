@@ -388,7 +388,7 @@ def test_a_state_file_that_another_program_keeps_locked_is_said(tmp_path: Path) 
             status, text = asyncio.run(post(path, **fields))
             assert status == 503 and "another program keeps it locked" in text and "was not kept" in text
         with pytest.raises(StateError, match=r"state\.sqlite: another program keeps it locked"):
-            store.take_in([])
+            store.undo("ada")
         other.execute("rollback")
         assert asyncio.run(post("/grade", **CELL, grade="2"))[0] == 303
         assert [event.payload["grade"] for event in store.events()] == [2]
@@ -479,7 +479,7 @@ def test_a_server_for_other_machines_answers_them_with_the_token_only(tmp_path: 
             with httpx.Client(base_url=f"http://{address}:{parts.port}", timeout=60, trust_env=False) as client:
                 named = {"host": f"lab.example:{parts.port}"}
                 for query in ("", "?token=", "?token=wrong", f"?token={token}x"):
-                    for path in ("/", "/bank", "/person", "/queue.html"):
+                    for path in ("/", "/bank", "/person"):
                         refused = client.get(path + query, headers=named)
                         assert refused.status_code == 403, (path, query)
                         (line,) = re.findall(r"<p .*?>(.*)</p>", refused.text)
@@ -515,22 +515,6 @@ def test_a_server_on_the_machines_own_address(tmp_path: Path) -> None:
         running.kill()
 
 
-def test_a_queue_page_goes_out_and_its_grades_come_in(server: Server, tmp_path: Path) -> None:
-    ada = Assessor(server, "ada")
-    page = ada.get("/queue.html", order="query", query="q1")
-    assert "<script>document" not in page and "self_rating" not in page and "&lt;script&gt;" in page
-    line = {"uid": "1", "person": "zoe", "time": "2026-01-01T00:00:00+00:00", "query_id": "q1", "doc_id": "d1"}
-    write_lines(tmp_path / "in.jsonl", [{**line, "item_id": "q1/a", "grade": 4}])
-    command = [*server.command[1:7], "--import", str(tmp_path / "in.jsonl")]
-    for said in ("grades taken in: 1; of the file there already: 0", "in: 0; of the file there already: 1"):
-        result = subprocess.run([sys.executable, *command], capture_output=True, text=True)
-        assert result.returncode == 0 and said in result.stderr, result.stderr
-    assert "zoe" in ada.get("/progress")
-    write_lines(tmp_path / "in.jsonl", [{**line, "uid": "2", "item_id": "q1/zzz", "grade": 4}])
-    result = subprocess.run([sys.executable, *command], capture_output=True, text=True)
-    assert result.returncode == 2 and "in.jsonl:1" in result.stderr
-
-
 def test_impact_hides_grades_from_those_who_have_not_graded(server: Server) -> None:
     ada, bob = Assessor(server, "ada"), Assessor(server, "bob")
     ada.post("/grade", **CELL, grade="2")
@@ -549,11 +533,8 @@ def test_no_output_replaces_what_is_read(tmp_path: Path, capsys: pytest.CaptureF
     folder = make_project(tmp_path)
     graded, bank = str(folder / "graded.jsonl.gz"), str(folder / "bank.jsonl")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    review, verify = ["review", graded, "--bank", bank], ["verify", graded, "--bank", bank]
+    verify = ["verify", graded, "--bank", bank]
     for arguments in (
-        [*review, "--export-queue", bank],
-        [*review, "--export-queue", graded],
-        [*review, "--export-queue", f"{graded}.review.sqlite"],
         [*verify, "--bad-question", "--output", bank],
         [*verify, "--bad-question", "--output", graded],
         [*verify, "--item-statistics", "--plot", str(tmp_path / "x.svg"), "--output", str(tmp_path / "x.svg")],
@@ -569,15 +550,3 @@ def test_no_output_replaces_what_is_read(tmp_path: Path, capsys: pytest.CaptureF
         assert main(arguments) == 2, arguments
         assert capsys.readouterr().err.count("\n") == 1
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    ("more", "said"), [(["--size", "-1"], "--size -1"), (["--size", "0"], "--size 0"), (["--query", "q9"], "q9")]
-)
-def test_queue_pages_name_the_wrong_value(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
-) -> None:
-    folder = make_project(tmp_path)
-    command = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
-    assert main([*command, "--export-queue", str(tmp_path / "q.html"), *more]) == 2
-    assert said in capsys.readouterr().err and not (tmp_path / "q.html").exists()

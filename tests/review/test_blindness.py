@@ -1,12 +1,9 @@
-"""No screen or page tells a grade that its reader has still to give: they are the same whatever the grade is."""
+"""No screen tells a grade that its reader has still to give: they are the same whatever the grade is."""
 
 from __future__ import annotations
 
-import html
-import json
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +12,11 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
-from rubric_measures.cli import main
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.review import _screens as screens
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._replay import fold
-from rubric_measures.review.export import export_review, import_grades
+from rubric_measures.review.export import export_review
 from rubric_measures.review.queues import by_influence
 from rubric_measures.review.requests import Asked
 from rubric_measures.review.review_data import load_material
@@ -84,7 +80,7 @@ def open_review(folder: Path, grades: list[tuple[Grades, Grades]], prompt: str =
 
 def shown(review: Review, assessor: str, path: str, **fields: str) -> str:
     """A screen as the assessor gets it, whole: markup, attributes, comments and all; without the times of actions."""
-    screen: Any = getattr(screens, {"": "queue", "queue.html": "queue_file"}.get(path, path))
+    screen: Any = getattr(screens, path or "queue")
     page = str(screen(review, Asked(f"/{path}", fields, {}, assessor, "token")).content)
     return re.sub(r"<time[^>]*>[^<]*</time>", "", page)
 
@@ -92,8 +88,7 @@ def shown(review: Review, assessor: str, path: str, **fields: str) -> str:
 def every_screen(review: Review, assessor: str) -> dict[str, str]:
     pages = {path: shown(review, assessor, path) for path in ("bank", "progress", "export")}
     for order in ("disagreement", "audit", "query"):
-        for path in ("", "queue.html"):
-            pages[f"{path} {order}"] = shown(review, assessor, path, order=order)
+        pages[f" {order}"] = shown(review, assessor, "", order=order)
         for cell in review.material.cells:
             place = dict(zip("qdi", cell, strict=True))
             pages[f"check {order} {cell}"] = shown(review, assessor, "check", order=order, **place)
@@ -176,7 +171,7 @@ def test_an_extracted_answer_that_made_the_grade_is_shown_with_it(tmp_path: Path
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("item_id", ["q1/a", "q1/b"])
 def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path, place: int, item_id: str) -> None:
-    """Whatever a grade is, its row, its score and its part of a saved page are the same; other rows may tell of it."""
+    """Whatever a grade is, its row and its score are the same; other rows may tell of it."""
     cell, found = CellKey("q1", f"d{place + 1}", item_id), []
     for number in range(6):
         grades = [
@@ -184,34 +179,13 @@ def test_the_place_of_a_grade_by_influence_does_not_tell_it(tmp_path: Path, plac
         ]
         review = open_review(tmp_path / str(number), grades)
         entries = [entry for entry in by_influence(review.material) if entry.cell == cell]
-        page, saved = shown(review, "bob", "", order="influence"), shown(review, "bob", "queue.html", order="influence")
-        for text in (page, saved):
-            assert "For grades that are as blind as can be, take the random audit sample" in text
+        page = shown(review, "bob", "", order="influence")
+        assert "For grades that are as blind as can be, take the random audit sample" in page
         address = f"/check/q1/d{place + 1}/{item_id.replace('/', '%2F')}?"
         rows = [row for row in re.findall(r"<tr>.*?</tr>", page) if address in row]
-        data = re.search(r'data-queue="([^"]*)"', saved)
-        assert data is not None
-        cells = [
-            one for one in json.loads(html.unescape(data.group(1)))["cells"] if CellKey(*list(one.values())[:3]) == cell
-        ]
-        assert len(entries) == len(rows) == len(cells) == 1
-        found.append((entries, rows, cells))
+        assert len(entries) == len(rows) == 1
+        found.append((entries, rows))
     assert all(one == found[0] for one in found)
-
-
-@pytest.mark.parametrize("order", ["disagreement", "audit", "query"])
-def test_pages_without_a_server_are_the_same_whatever_the_grades_are(tmp_path: Path, order: str) -> None:
-    pages = []
-    for name, grades in (("one", ONE), ("two", SWAPPED)):
-        output = str(tmp_path / name / "queue.html")
-        command = ["review", *make_files(tmp_path / name, grades), "--export-queue", output]
-        command += ["--prompt-class", "QuestionSelfRatedUnanswerablePromptWithChoices"]
-        assert main([*command, "--order", order]) == 0
-        pages.append((tmp_path / name / "queue.html").read_text(encoding="utf-8"))
-        assert "as blind as can be" not in pages[-1]
-        assert main([*command, "--order", "influence"]) == 0
-        assert "as blind as can be" in (tmp_path / name / "queue.html").read_text(encoding="utf-8")
-    assert pages[0] == pages[1] and "Rating:" not in pages[0] and "differ by" not in pages[0]
 
 
 def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_blindly(tmp_path: Path) -> None:
@@ -239,8 +213,3 @@ def test_who_was_shown_the_graders_grade_of_other_gold_answers_grades_no_longer_
         ("ada", B): True,
         ("bob", B): False,
     }
-    line = {"time": "2026-01-01T00:00:00+00:00", "grade": 1, **A._asdict()}
-    lines = [{**line, "uid": name, "person": name} for name in ("ada", "bob")]
-    with closing(ReviewStore(tmp_path / "third.sqlite", material.bank)) as third:
-        import_grades(write_lines(tmp_path / "in.jsonl", lines), third, material)
-        assert {name: one.blind for name, one in third.snapshot().grades[A].items()} == {"ada": False, "bob": True}

@@ -1,4 +1,4 @@
-"""Queues, screens and saved pages follow edits of the bank: what left it is not asked for, and words are new."""
+"""Queues and screens follow edits of the bank: what left it is not asked for, and words are new."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
-from rubric_measures.cli import main
 from rubric_measures.review import _screens as screens
 from rubric_measures.review._events import CellKey
-from rubric_measures.review.export import export_review, import_grades
+from rubric_measures.review.export import export_review
 from rubric_measures.review.queues import ORDERS, QueueChoice, kept_cells, make_queue
 from rubric_measures.review.requests import Asked
 from rubric_measures.review.review_data import load_material
@@ -62,7 +61,7 @@ def listed(review: Review, order: Any, size: int = 100) -> list[str]:
 
 
 def shown(review: Review, path: str, **fields: str) -> str:
-    screen: Any = getattr(screens, {"": "queue", "queue.html": "queue_file"}.get(path, path))
+    screen: Any = getattr(screens, path or "queue")
     return str(screen(review, Asked(f"/{path}", fields, {}, "ada", "token")).content)
 
 
@@ -100,15 +99,12 @@ def test_an_audit_sample_is_filled_up_from_the_items_that_count(review: Review) 
     assert listed(review, "audit", 6) == ["q1/c"] * 3 + ["q1/d"] * 3
 
 
-def test_screens_and_saved_pages_have_the_words_of_now(review: Review, tmp_path: Path) -> None:
+def test_screens_have_the_words_of_now(review: Review) -> None:
     place = {"order": "query", "q": "q1", "d": "d1", "i": "q1/a"}
     edit = {"key": "q1/a", "text": "What is an A?", "same_meaning": True}
     review.store.edit_all("bob", [("item_edit", edit, {"q1/a": 0})])
-    command = ["review", review.material.path, "--bank", review.bank_path, "--order", "query"]
-    assert main([*command, "--export-queue", str(tmp_path / "queue.html")]) == 0
     pages = [shown(review, "", order="query"), shown(review, "check", **place)]
-    pages += [shown(review, "queue.html", order="query"), (tmp_path / "queue.html").read_text(encoding="utf-8")]
-    assert [("What is an A?" in page, "What is a?" in page) for page in pages] == [(True, False)] * 4
+    assert [("What is an A?" in page, "What is a?" in page) for page in pages] == [(True, False)] * 2
     # So have the lists of what assessors did.
     cell = CellKey("q1", "d1", "q1/a")
     review.store.grade("ada", cell, 2, 5)
@@ -123,23 +119,7 @@ def test_screens_and_saved_pages_have_the_words_of_now(review: Review, tmp_path:
     review.store.edit_all("bob", [("item_edit", {"key": "q1/a", "text": "What is not a?"}, {"q1/a": version})])
     page = shown(review, "check", **place)
     assert "This item was reworded since" in page and "What is a?" in page and "What is not a?" not in page
-    assert main([*command, "--export-queue", str(tmp_path / "queue.html")]) == 0
-    assert "q1/a" not in (tmp_path / "queue.html").read_text(encoding="utf-8")
-
-
-def test_an_import_says_how_many_grades_count_no_more(
-    review: Review, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    line = {"person": "zoe", "time": "2026-01-01T00:00:00+00:00", "query_id": "q1", "doc_id": "d1", "grade": 5}
-    items = ["q1/a", "q1/b", "q1/c"]
-    write_lines(tmp_path / "in.jsonl", [{**line, "item_id": item, "uid": item} for item in items])
-    review.store.edit_all("bob", [("item_retire", {"key": "q1/a"}, {"q1/a": 0})])
-    review.store.edit_all("bob", [("item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})])
-    assert import_grades(tmp_path / "in.jsonl", review.store, review.material) == (3, 3)
-    (note,) = (record.getMessage() for record in caplog.records)
-    assert note.startswith("2 grades of the file are of items that left the bank, or wait for grades anew")
-    # Kept all the same: they count again when the edits are taken back.
-    assert {cell.item_id for cell in review.store.snapshot().grades} == set(items)
+    assert "q1%2Fa" not in shown(review, "", order="query")
 
 
 def test_an_export_says_how_many_grades_count_no_more(review: Review, tmp_path: Path) -> None:

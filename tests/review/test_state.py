@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rubric_measures import NuggetW, RubricCover
 from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
-from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, read_nugget_banks
 from rubric_measures.formats.bank import bank_entries, load_bank, read_bank
@@ -27,7 +27,6 @@ from rubric_measures.review._agreement import agreement_rows, progress_rows
 from rubric_measures.review._bank_edits import edited_entries
 from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._events import CellKey, Event, ItemState, Snapshot
-from rubric_measures.review._export_rows import audit_lines
 from rubric_measures.review._highlights import mark_words
 from rubric_measures.review._impact import Scores, changed_cells, impact_of
 from rubric_measures.review._impact_items import ItemImpacts, ItemScores
@@ -36,7 +35,6 @@ from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.export import (
     corrected_groups,
     export_review,
-    import_grades,
     inside,
 )
 from rubric_measures.review.queues import (
@@ -639,171 +637,6 @@ def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
     assert bank_entries(bank)[0].items[0].given_id == "n1"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"grade": 6},
-        {"grade": True},
-        {"grade": "4"},
-        {"doc_id": "d9"},
-        {"person": " "},
-        {"uid": 3},
-        {"item_id": None},
-        {"time": "now"},
-        {"person": "\ud800"},
-        {"uid": "a\ud800"},
-    ],
-)
-def test_grades_of_a_page_are_checked_all_or_none(
-    folder: Path, material: Material, store: ReviewStore, change: dict[str, object]
-) -> None:
-    good = {"uid": "1", "person": "zoe", "time": "2026-01-01T00:00:00+00:00", **A._asdict(), "grade": 2}
-    write_lines(folder / "in.jsonl", [good, {**good, "uid": "2", **change}])
-    with pytest.raises(FormatError, match=r"in\.jsonl:2"):
-        import_grades(folder / "in.jsonl", store, material)
-    assert store.events() == []
-    write_lines(folder / "in.jsonl", [good, {**good, "uid": "2", "item_id": "q1/b", "grade": None}])
-    assert import_grades(folder / "in.jsonl", store, material) == (2, 2)
-    assert import_grades(folder / "in.jsonl", store, material) == (0, 2)
-
-
-def test_a_page_of_deep_json_is_refused(folder: Path, material: Material, store: ReviewStore) -> None:
-    (folder / "in.jsonl").write_text("[" * 100_000, encoding="utf-8")
-    with pytest.raises(FormatError, match=r"in\.jsonl:1: is not JSON"):
-        import_grades(folder / "in.jsonl", store, material)
-
-
-def test_grades_of_a_page_replace_nothing_that_was_done_later(
-    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    store.grade("zoe", B, 5, 1)
-    store.decide("zoe", B, "override", 5, "stated twice")
-    store.grade("zoe", A, 2, 4)
-    store.undo("zoe")
-    line = {"person": "zoe", "time": "2020-01-01T00:00:00+02:00", "grade": 0}
-    write_lines(folder / "in.jsonl", [{**line, **B._asdict(), "uid": "1"}, {**line, **A._asdict(), "uid": "2"}])
-    assert import_grades(folder / "in.jsonl", store, material) == (2, 2)
-    older, waiting = (record.getMessage() for record in caplog.records)
-    assert older.startswith("1 grade older than") and waiting.startswith("1 grade to decide (zoe: 1)")
-    said = store.snapshot().grades
-    assert (said[B]["zoe"].final, said[B]["zoe"].reason, said[B]["zoe"].first) == (5, "stated twice", 5)
-    # What was taken back is not in the way, but the assessor has seen the grader's grade.
-    assert (said[A]["zoe"].grade, said[A]["zoe"].blind) == (0, False)
-    assert [event.payload["blind"] for event in store.events()[-2:]] == [False, False]
-    assert fold(store.events(), material.bank).grades == said
-    # Later ones are the assessor's grade, also without a zone; the first one stays the first.
-    later = {**line, **B._asdict(), "uid": "3", "time": "2999-01-01T00:00:00"}
-    write_lines(folder / "in.jsonl", [later])
-    assert import_grades(folder / "in.jsonl", store, material) == (1, 1)
-    now = store.snapshot().grades[B]["zoe"]
-    assert (now.first, now.blind, now.grade, now.final) == (5, True, 0, None)
-    assert [record.getMessage()[:19] for record in caplog.records[2:]] == ["2 grades to decide "]
-
-
-def _saved(uid: str, cell: CellKey, grade: int, assessor: str = "zoe", **more: str) -> dict[str, object]:
-    time = "2026-01-01T00:00:00+00:00"
-    return {"uid": uid, "person": assessor, "time": time, **cell._asdict(), "grade": grade, **more}
-
-
-def test_a_grade_that_was_edited_in_a_saved_file_is_a_later_version(
-    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    first, second = [_saved("1", A, 4), _saved("2", B, 3)], [_saved("1", A, 4), _saved("2", B, 5, note="said twice")]
-    for number, lines in enumerate((first, second, second, first)):
-        write_lines(folder / f"{number}.jsonl", lines)
-    assert [import_grades(folder / f"{number}.jsonl", store, material) for number in range(4)] == [
-        *((2, 2), (1, 2), (0, 2), (0, 2))
-    ]
-    said = store.snapshot().grades
-    assert (said[A]["zoe"].final, said[B]["zoe"].final, said[B]["zoe"].reason) == (4, 5, "said twice")
-    # Both versions are in the audit trail, under uids of their own.
-    events = [event for event in store.events() if event.payload["item_id"] == "q1/b"]
-    assert [event.payload["grade"] for event in events] == [3, 5] and len({event.uid for event in events}) == 2
-    notes = [note for note in (record.getMessage() for record in caplog.records) if "to decide" not in note]
-    assert len(notes) == 1 and notes[0].startswith("1 grade another version of a grade that was there (same uid)")
-    # Two versions in one file: the later line counts. Taking it back leaves the earlier one.
-    write_lines(folder / "both.jsonl", [_saved("3", CellKey("q1", "d2", "q1/a"), grade) for grade in (1, 0)])
-    assert import_grades(folder / "both.jsonl", store, material) == (2, 2)
-    assert store.snapshot().grades[CellKey("q1", "d2", "q1/a")]["zoe"].grade == 0
-    store.undo("zoe")
-    assert store.snapshot().grades[CellKey("q1", "d2", "q1/a")]["zoe"].grade == 1
-
-
-def test_a_corrected_name_takes_the_grades_over(
-    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    write_lines(folder / "wrong.jsonl", [_saved("1", A, 4, "bob"), _saved("2", B, 3, "bob")])
-    write_lines(folder / "right.jsonl", [_saved("1", A, 4, "zoe"), _saved("2", B, 3, "zoe")])
-    store.grade("bob", CellKey("q2", "d3", "q2/a"), 5, 5)
-    assert import_grades(folder / "wrong.jsonl", store, material) == (2, 2)
-    # Bob decided about one of them on the server: that is work, and stays with his name.
-    store.decide("bob", B, "override", 3, "clear")
-    assert import_grades(folder / "right.jsonl", store, material) == (2, 2)
-    said = store.snapshot().grades
-    assert sorted(said[A]) == ["zoe"] and said[A]["zoe"].final == 4 and said[A]["zoe"].blind
-    assert {name: one.final for name, one in said[B].items()} == {"bob": 3, "zoe": None}
-    assert sorted(said[CellKey("q2", "d3", "q2/a")]) == ["bob"]
-    notes = [record.getMessage() for record in caplog.records]
-    assert any(note.startswith("2 grades under a corrected name, and counts for the new name") for note in notes)
-    assert [json.loads(line)["undone"] for line in audit_lines(store.events(), store.snapshot())] == [
-        *(False, True, True, False, False, False, False, False)
-    ]
-    # Files that came in before change nothing, also where their grades were taken back since.
-    for _ in range(2):
-        assert store.undo("zoe") is not None
-    for name in ("right", "wrong"):
-        assert import_grades(folder / f"{name}.jsonl", store, material) == (0, 2)
-    assert A not in store.snapshot().grades
-
-
-def test_a_note_of_a_page_overrides_and_open_grades_are_said(
-    folder: Path, material: Material, store: ReviewStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    line = {"person": "zoe", "time": "2026-01-01T00:00:00+00:00"}
-    cells = [A, B, CellKey("q1", "d2", "q1/b"), CellKey("q1", "d2", "q1/a"), CellKey("q1", "d1", "q1/c")]
-    # The grader says 4, 1, 5, 0, 0: an override, an open grade, agreement, undecided, and a note that is no reason.
-    grades: list[tuple[int | None, str]] = [(2, " only half "), (3, ""), (5, "sure"), (None, "unclear"), (1, "  ")]
-    lines = [
-        {**line, **cell._asdict(), "uid": str(number), "grade": grade, "note": note}
-        for number, (cell, (grade, note)) in enumerate(zip(cells, grades, strict=True))
-    ]
-    write_lines(folder / "in.jsonl", lines)
-    import_grades(folder / "in.jsonl", store, material)
-    said = [store.snapshot().grades[cell]["zoe"] for cell in cells]
-    assert [(one.decision, one.final) for one in said] == [
-        ("override", 2),
-        ("", None),
-        ("agree", 5),
-        ("", None),
-        ("", None),
-    ]
-    assert said[0].reason == "only half" and said[0].first == 2 and said[0].blind
-    store.grade("ada", A, 0, 4)
-    made = export_review(store, material, str(folder / "bank.jsonl"), folder / "out")
-    assert [note.split(":")[0] for note in made.notes] == ["3 grades to decide (ada"]
-    assert "(ada: 1, zoe: 2)" in made.notes[0]
-    assert [record.getMessage().split(")")[0] for record in caplog.records] == ["2 grades to decide (zoe: 2"]
-    assessors = [
-        (
-            one.llm,
-            one.prompt_info.prompt_class,
-            {grade.question_id: grade.self_rating for grade in one.self_ratings or ()},
-        )
-        for group in load_graded(made.paths[0])
-        for passage in group.passages
-        for one in passage.exam_grades or ()
-        if one.llm.startswith("human:") and one.prompt_info is not None
-    ]
-    # What waits for a decision is among the first, blind grades all the same.
-    assert assessors == [
-        ("human:ada", "HumanReviewBlind", {"q1/a": 0}),
-        ("human:zoe", "HumanReview", {"q1/a": 2}),
-        ("human:zoe", "HumanReviewBlind", {"q1/a": 2, "q1/b": 3, "q1/c": 1}),
-        ("human:zoe", "HumanReview", {"q1/b": 5}),
-        ("human:zoe", "HumanReviewBlind", {"q1/b": 5}),
-    ]
-
-
 def test_files_can_be_made_without_a_server(
     folder: Path, store: ReviewStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -812,7 +645,7 @@ def test_files_can_be_made_without_a_server(
     store.close()
     common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
     state = ["--state", str(folder / "state.sqlite")]
-    more = ["--export-queue", str(folder / "queue.html"), "--bank-format", "nuggets"]
+    more = ["--bank-format", "nuggets"]
     assert main([*common, *state, "--export", str(folder / "out"), *more]) == 0
     assert "bank.nuggets.jsonl cannot hold: ids of 6 items" in capsys.readouterr().err
     assert main([*common, *state, "--bank-format", "nuggets"]) == 2
@@ -820,8 +653,6 @@ def test_files_can_be_made_without_a_server(
     assert main([*common, *state, "--export", str(folder / "out"), "--bank-format", "nothing"]) == 2
     (line,) = (folder / "out" / "audit.jsonl").read_text().splitlines()
     assert json.loads(line)["person"] == "ada" and json.loads(line)["uid"] == made.uid
-    page = (folder / "queue.html").read_text(encoding="utf-8")
-    assert "http" not in page.replace("http-equiv", "") and "Text of d1." in page
     assert main(["review", "-", "--bank", "x"]) == 2
 
 
