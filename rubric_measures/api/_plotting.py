@@ -223,8 +223,7 @@ def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> lis
         if paths:
             with spool_runs(paths, cutoff) as spool:
                 return [
-                    item_grades(name, query, ranked_by(spool.rankings, query), cutoff)
-                    for name, query in known.queries.items()
+                    item_grades(name, query, ranked_by(spool, query), cutoff) for name, query in known.queries.items()
                 ]
         held = {run.run_id: rankings_for(run, known) for run in listed if not isinstance(run, str)}
     return [

@@ -23,7 +23,6 @@ from rubric_measures.leaderboards.board import (
     OVERALL,
     TURNING,
     Leaderboard,
-    tied_top,
     turning_neighbours,
     worst_failed,
 )
@@ -193,7 +192,7 @@ class Board(Leaderboard):
         return note_relatives(self, made_by)
 
     def log_notes(self) -> None:
-        """Logs what a table of means does not show: queries without grades, failed grades, coverage, ties of ranks."""
+        """Logs what a table of means does not show: queries without grades, failed grades, coverage."""
         log = logging.getLogger("rubric_measures")
         self.ranks.say()
         if self.unknown or self.missing:
@@ -210,13 +209,6 @@ class Board(Leaderboard):
                 "%d values are not scored: the grades of all their items failed, or no item has a positive weight",
                 unscored,
             )
-        for measure in self.measures if self.by_file_order else ():
-            tops = tied_top(self, measure)
-            if tops is not None:
-                log.warning(
-                    "%s: ties decide the first ranks: %s by document id, and %s in the order of the files",
-                    *(measure, *(", ".join(top) for top in tops)),
-                )
         shares = ((cell.coverage, run) for run, row in self.cells.items() for cell in row.values() if run != OVERALL)
         share, run = min(((share, run) for share, run in shares if share is not None), default=(1.0, ""))
         if share < 1:

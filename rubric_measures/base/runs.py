@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
-from operator import itemgetter
+from itertools import pairwise
 from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
@@ -59,16 +58,6 @@ class Ranking:
 
     def __len__(self) -> int:
         return len(self.doc_ids)
-
-    def in_file_order(self) -> Ranking:
-        """The same with ties in the order of the file, as several other tools have it, and scores that keep it so."""
-        if not self.as_given:
-            return self
-        place = {doc_id: at for at, doc_id in enumerate(self.as_given)}
-        order: list[str] = []
-        for _, tied in groupby(zip(self.scores, self.doc_ids, strict=True), key=itemgetter(0)):
-            order += sorted((doc_id for _, doc_id in tied), key=place.__getitem__)
-        return self if order == self.doc_ids else Ranking(order, [float(-at) for at in range(len(order))])
 
     def with_scores(self, doc_ids: Sequence[str]) -> ScoredIds:
         """The documents with their scores.

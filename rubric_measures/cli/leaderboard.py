@@ -191,7 +191,7 @@ def _full_report(board: Board, grades: Grades, options: argparse.Namespace, unit
         checks=api.check(board, grades, options.runs or None, **units) if options.checks else None,
         smallest=chosen_smallest(options),
     )
-    _say_report(more, board)
+    _say_report(more)
     return report_of(more, chosen_places(options))
 
 
@@ -242,14 +242,13 @@ def _report(board: Leaderboard, options: argparse.Namespace) -> Report:
     return board_report(board, chosen_places(options))
 
 
-def _say_report(report: LeaderboardReport, board: api.Board) -> None:
+def _say_report(report: LeaderboardReport) -> None:
     """Notes what ties and missing grades do to the order."""
     log = logging.getLogger("rubric_measures")
     if report.checks is None:
         return
     for top in report.checks.top:
-        # Of run files the board itself says it, of the first ranks.
-        if top.changed and not board.by_file_order:
+        if top.changed:
             log.warning(
                 "%s: ties decide the winner: %s by document id, %s in file order",
                 top.measure,

@@ -34,7 +34,6 @@ __all__ = [
     "failures_tables",
     "refuse_many_failed",
     "render",
-    "tied_top",
     "turning_neighbours",
     "worst_failed",
 ]
@@ -119,7 +118,6 @@ class Leaderboard:
         ranks: what is to be said of rankings inside records.
         without_items: queries without items, which have no score (left out).
         inputs: the content that was scored; its digests are part of the signature.
-        by_file_order: run_id -> measure -> mean with ties in the order of the run's file, where that is another order.
     """
 
     measures: Sequence[str]
@@ -131,7 +129,6 @@ class Leaderboard:
     ranks: RankNotes = field(default_factory=RankNotes)
     without_items: Sequence[str] = ()
     inputs: BoardInputs = field(default_factory=BoardInputs)
-    by_file_order: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the first measure, and by name where they are equal. The best possible score stands
@@ -192,21 +189,6 @@ def turning_neighbours(board: Leaderboard, measure: str) -> list[tuple[str, str]
     """
     runs = [run_id for run_id in board.ranking(measure) if run_id != OVERALL and run_id not in BELOW]
     return [pair for pair in pairwise(runs) if _could_turn(*(board.cells[run_id][measure] for run_id in pair))]
-
-
-# The ranks at the top of which it is said where ties decide them.
-_TOP = 3
-
-
-def tied_top(board: Leaderboard, measure: str) -> tuple[list[str], list[str]] | None:
-    """The first three runs by a measure with ties by document id, and in file order; None where they are the same."""
-    by_id = {run: row[measure].mean for run, row in board.cells.items() if run not in NO_RUNS}
-    by_file = {run: board.by_file_order.get(run, {}).get(measure, mean) for run, mean in by_id.items()}
-    # Sums of the same values in another order are no other means.
-    first, other = (
-        sorted(means, key=lambda run: (-round(means[run] or 0.0, 12), run))[:_TOP] for means in (by_id, by_file)
-    )
-    return None if first == other else (first, other)
 
 
 def _could_turn(upper: Cell, lower: Cell) -> bool:

@@ -113,20 +113,13 @@ def score_run_files(
         doc_ids = renamed(ranking.doc_ids, spaced_docs(name))
         return ranking.with_scores(doc_ids) if scoring.plan.reads_scores else doc_ids
 
-    def score_query(query_id: str, ranking: Ranking) -> tuple[dict[str, Scored], dict[str, Scored]]:
+    def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
         names = scoring.parts.get(spaced.get(query_id, query_id), ())
-        first = {name: scoring.score(name, known(ranking, name)) for name in names}
-        other = ranking.in_file_order()
-        if other.doc_ids[: scoring.depth] == ranking.doc_ids[: scoring.depth]:
-            return first, {}
-        return first, {name: scoring.score(name, known(other, name)) for name in names}
+        return {name: scoring.score(name, known(ranking, name)) for name in names}
 
     def score(path: str) -> tuple[str, RunRow]:
         run_id, found = map_run(path, score_query)
-        row = scoring.row({spaced.get(query_id, query_id): scored for query_id, (scored, _) in found.items()})
-        for _, other in found.values():
-            row.in_file_order.update((name, scored.values) for name, scored in other.items())
-        return run_id, row
+        return run_id, scoring.row({spaced.get(query_id, query_id): scored for query_id, scored in found.items()})
 
     scored = list(forked_map(score, paths, workers, watch))
     names = distinct_run_names([tag for tag, _ in scored], paths)
@@ -170,12 +163,7 @@ class RunSpool(_Spool):
 
     def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
         """run_id -> the doc_ids of a query, best first; runs that do not rank the query have none."""
-        return {run_id: text.partition("\0")[0].split("\n") for run_id, text in self.texts(query_id).items()}
-
-    def in_file_order(self, query_id: str) -> dict[str, Sequence[str]]:
-        """The same with ties in the order of the file, of the runs that then have another order."""
-        others = {run_id: text.partition("\0")[2] for run_id, text in self.texts(query_id).items()}
-        return {run_id: text.split("\n") for run_id, text in others.items() if text}
+        return {run_id: text.split("\n") for run_id, text in self.texts(query_id).items()}
 
 
 class RowSpool(_Spool):
@@ -244,11 +232,7 @@ def spool_runs(
 
 
 def _spool(path: str, stream: IO[bytes], depth: int | None) -> _SpooledRun:
-    def kept(_: str, ranking: Ranking) -> bytes:
-        orders = [list(one.doc_ids[:depth]) for one in (ranking, ranking.in_file_order())]
-        return "\0".join("\n".join(order) for order in orders[: 1 + (orders[0] != orders[1])]).encode("utf-8")
-
-    run_id, blocks = map_run(path, kept)
+    run_id, blocks = map_run(path, lambda _, ranking: "\n".join(ranking.doc_ids[:depth]).encode("utf-8"))
     return _SpooledRun(run_id, _written(stream, blocks))
 
 

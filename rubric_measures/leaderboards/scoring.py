@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
@@ -255,8 +255,7 @@ def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
 class RunRow:
     """What one run collects: for each measure query_id -> value and what failed grades leave open of it.
 
-    It counts the grades that were needed, see `Plan.needs`. `order` has the queries as the run has them;
-    `in_file_order` the values of those whose order is another one with ties in the order of the file.
+    It counts the grades that were needed, see `Plan.needs`. `order` has the queries as the run has them.
     """
 
     columns: list[dict[str, float | None]]
@@ -265,7 +264,6 @@ class RunRow:
     missing: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     order: Sequence[str] = ()
-    in_file_order: dict[str, Sequence[float | None]] = field(default_factory=dict)
     rankings: dict[str, str] = field(default_factory=dict)
     lost_penalties: int = 0
     dropped: int = 0
@@ -427,7 +425,6 @@ class Scoring:
             ranks=ranks or RankNotes(),
             without_items=sorted(self.without_items),
             inputs=inputs,
-            by_file_order={run_id: self._by_file_order(row) for run_id, row in rows.items() if row.in_file_order},
         )
 
     def _by_query(self, row: RunRow) -> dict[str, dict[str, float | None]]:
@@ -451,14 +448,6 @@ class Scoring:
                 self.names, columns, row.failures, self.plan.needs, self.plan.measures, strict=True
             )
         }
-
-    def _by_file_order(self, row: RunRow) -> dict[str, float | None]:
-        """The means of a run with ties in the order of the file."""
-        means = {}
-        for at, (name, column, measure) in enumerate(zip(self.names, row.columns, self.plan.measures, strict=True)):
-            other = {query_id: values[at] for query_id, values in row.in_file_order.items()}
-            means[name] = make_cell({**column, **other}.values(), Tally(), measure).mean
-        return means
 
     def _with_known_best(self, rows: Mapping[str, RunRow]) -> Mapping[str, RunRow]:
         """The rows, with the best possible score by each measure whose best score is known for every query."""
@@ -487,12 +476,12 @@ def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, obje
     return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **more}
 
 
-def ranked_by(read: Callable[[str], Mapping[str, Sequence[str]]], query: QueryGrades) -> dict[str, Sequence[str]]:
-    """run -> the doc_ids of a query, best first, under the ids of its grades; `read` is a function of a `RunSpool`."""
-    rankings = read(query.query_id)
+def ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
+    """run -> the doc_ids of a query, best first, under the ids of its grades."""
+    rankings = runs.rankings(query.query_id)
     written = written_id(query.query_id)
     if written != query.query_id:
-        rankings = {**read(written), **rankings}
+        rankings = {**runs.rankings(written), **rankings}
     forms = spaced_ids(query.levels) if rankings else {}
     return {run_id: renamed(doc_ids, forms) for run_id, doc_ids in rankings.items()}
 
@@ -541,7 +530,7 @@ def score_records(
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
-        rankings = query.rankings if runs is None else ranked_by(runs.rankings, query.grades)
+        rankings = query.rankings if runs is None else ranked_by(runs, query.grades)
         # The facets of a query have the same rankings.
         if runs is None and query.query_id not in scoring.parts:
             for run_id, ranking in rankings.items():
@@ -554,9 +543,6 @@ def score_records(
             continue
         for run_id, ranking in rankings.items():
             rows[run_id].add(name, scorer.score(ranking, failures=True))
-        if runs is not None:
-            for run_id, ranking in ranked_by(runs.in_file_order, query.grades).items():
-                rows[run_id].in_file_order[name] = scorer.score(ranking).values
         # For the runs that do not rank the query, some of which may be known later only.
         scoring.scorers[name] = scorer.without_passages()
     if not rows:

@@ -601,24 +601,24 @@ def test_leaderboard_json_and_reading_it_back(scored, tmp_path, capsys) -> None:
     assert read_leaderboard(table).measures == ("RubricCover(rel=4)@1",)
 
 
-def test_first_ranks_that_the_tie_rule_decides_are_said(scored, tmp_path, capsys, monkeypatch) -> None:
+def test_a_winner_that_the_tie_rule_decides_is_said_by_checks(scored, tmp_path, capsys, monkeypatch) -> None:
     qrels, runs = scored
     more = "q3 Q0 d1 1 1 tied\nq3 Q0 d3 2 1 tied\n"
     measure = ("-m", "RubricCover(rel=4)@1")
-    assert "ties decide" not in call(capsys, "leaderboard", qrels, *runs[:2], *measure)[2]
+    checks = ("--checks", "--rounds", 9)
+    assert "ties decide the winner" not in call(capsys, "leaderboard", qrels, *runs[:2], *measure, *checks)[2]
     runs[2].write_text(runs[2].read_text() + more)
-    said = "RubricCover(rel=4)@1: ties decide the first ranks: mixed, tied by document id, and tied, mixed in the order"
-    for checks in ((), ("--checks", "--rounds", 9)):
-        _, _, err = call(capsys, "leaderboard", qrels, *runs[1:], *measure, *checks)
-        assert err.count(said) == 1 and "ties decide the winner" not in err
+    said = "RubricCover(rel=4)@1: ties decide the winner: mixed and tied by document id, tied in file order"
+    assert "ties decide" not in call(capsys, "leaderboard", qrels, *runs[1:], *measure)[2]
+    assert call(capsys, "leaderboard", qrels, *runs[1:], *measure, *checks)[2].count(said) == 1
     # Standard measures that another program computes, which sorts by itself.
     judged = tmp_path / "judged.txt"
     judged.write_text("q1 0 a 1\nq1 0 b 0\nq2 0 a 1\n")
     one, two = tmp_path / "one.run", tmp_path / "two.run"
     one.write_text("".join(f"q{query} Q0 {doc} 1 1.0 one\n" for query in (1, 2) for doc in "ab"))
     two.write_text("q1 Q0 a 1 2.0 two\nq1 Q0 c 2 1.0 two\nq2 Q0 c 1 3.0 two\nq2 Q0 b 2 1.0 two\n")
-    _, _, err = call(capsys, "leaderboard", judged, one, two, "-m", "P@1", "Rprec", "nDCG@1")
-    assert [line.partition(": ")[2].split(":")[:2] for line in err.splitlines() if "ties decide" in line] == [
+    _, _, err = call(capsys, "leaderboard", judged, one, two, "-m", "P@1", "Rprec", "nDCG@1", *checks)
+    assert [line.partition(": ")[2].split(":")[:2] for line in err.splitlines() if "ties decide the" in line] == [
         ["warning", f" {name}"] for name in ("P@1", "Rprec", "nDCG@1")
     ]
     # Of records that are read as a stream, too.
@@ -629,9 +629,10 @@ def test_first_ranks_that_the_tie_rule_decides_are_said(scored, tmp_path, capsys
     notes = set()
     for large in (0, 1 << 30):
         monkeypatch.setattr("rubric_measures.api._loading.LARGE", large)
-        err = call(capsys, "leaderboard", records, one, two, "-m", "RubricCover(rel=4)@1", "--prompt-class", "A")[2]
-        notes.add(tuple(line for line in err.splitlines() if "ties decide" in line))
-    assert len(notes) == 1 and "zed, two by document id, and two, zed in the order of the files" in str(notes)
+        chosen = ("-m", "RubricCover(rel=4)@1", "--prompt-class", "A", *checks)
+        err = call(capsys, "leaderboard", records, one, two, *chosen)[2]
+        notes.add(tuple(line for line in err.splitlines() if "ties decide the winner" in line))
+    assert len(notes) == 1 and "zed by document id, two and zed in file order" in str(notes)
 
 
 def test_leaderboard_checks_of_records_and_refusals(tmp_path, scored, capsys) -> None:
