@@ -39,8 +39,6 @@ def bundle(
     """Collects an evaluation in a new folder, after it was recomputed from what goes in.
 
     The manifest that `grade` wrote beside the records (prompts as sent, settings, calls, costs) goes in by itself.
-    Beside each run stands its ir_metadata (Breuer et al., SIGIR 2022), a YAML file: what its comments say, and the
-    measures.
 
     Args:
         folder: the folder to make.
@@ -84,10 +82,7 @@ def bundle(
             "bank": None if bank is None else _put(made, bank, f"bank{''.join(Path(bank).suffixes)}"),
             "qrels": None if qrels is None else _put(made, qrels, f"qrels{''.join(Path(qrels).suffixes)}"),
             "runs": [_put(made, run, f"runs/{Path(run).name}") for run in runs],
-            "also": [
-                *(_put(made, one, f"also/{Path(one).name}") for one in also),
-                *(_describe(made, run, kept_board, qrels) for run in runs),
-            ],
+            "also": [_put(made, one, f"also/{Path(one).name}") for one in also],
         }
         names = [_BOARD, *_names(kept)]
         manifest = {
@@ -130,34 +125,6 @@ def _put(made: Path, source: str | os.PathLike[str], name: str, texts: bool = Tr
     except FileNotFoundError:
         raise InputError(f"{path_name(source)}: no such file") from None
     return name
-
-
-def _describe(made: Path, run: str | os.PathLike[str], board: KeptBoard, qrels: str | os.PathLike[str] | None) -> str:
-    """Writes the ir_metadata of a run beside it: what its own comments say, and what it was scored by.
-
-    Not into the run, as not every program takes comments there.
-    """
-    from rubric_measures.formats.ir_metadata import has_metadata, read_metadata, write_metadata
-    from rubric_measures.formats.trec import read_run
-
-    own = dict(read_metadata(run)) if has_metadata(run) else {}
-    evaluation = {"reported measures": list(board.measures)}
-    ours: dict[str, Any] = {"tag": read_run(run).run_id, "research goal": {"evaluation": evaluation}}
-    if qrels is not None:
-        ours["data"] = {"test collection": {"qrels": Path(qrels).name}}
-    name = f"runs/{Path(run).name}.ir_metadata.yml"
-    write_metadata(made / name, _merged(ours, own))
-    return name
-
-
-def _merged(ours: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of both; where both have one, those inside it, and else what the run itself says."""
-    both = {
-        name: _merged(ours[name], own[name])
-        for name in ours.keys() & own.keys()
-        if isinstance(ours[name], Mapping) and isinstance(own[name], Mapping)
-    }
-    return {**ours, **own, **both}
 
 
 def _digest(path: Path) -> str:

@@ -18,7 +18,6 @@ from rubric_measures.api._loading import (
     grade_filter,
     refuse_filters,
 )
-from rubric_measures.api._run_groups import MadeBy, families_of, groups_of, runs_where
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.grades.compiled import OnFailed
@@ -218,9 +217,6 @@ def correlate(
     level: float = 0.95,
     bank: Bank | None = None,
     on_failed: OnFailed | None = None,
-    groups: File | Mapping[str, str] | None = None,
-    made_by: MadeBy | None = None,
-    where: Sequence[str] = (),
     **chosen: Any,
 ) -> Correlations:
     """Rank correlation of leaderboards with the official one, joined on their runs.
@@ -251,11 +247,6 @@ def correlate(
         level: nominal coverage of intervals, in (0, 1).
         bank: the test bank of a grid.
         on_failed: see `load`.
-        groups: run -> group (team, family of models), or a file of lines `run group`: how far each is moved, where both
-            sides have scores of the same queries.
-        made_by: run -> model, or files that say it (see `MadeBy`): groups by the models' families (`gpt`, …), to see
-            whether a judge favours its own.
-        where: conditions on the runs: `group=NAME` or `group!=NAME`.
         chosen: which grades make a grid, see `load`.
 
     Raises:
@@ -275,15 +266,6 @@ def correlate(
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
     wanted = [measures] if isinstance(measures, str) else measures
     side = _official_side(official, official_form, official_ranks)
-    if groups is not None and made_by is not None:
-        raise InputError("groups are named, or those of the models' families; choose", settings=("groups", "made_by"))
-    of_runs = groups_of(groups) if made_by is None else families_of(made_by)
-    if where and of_runs is None:
-        raise InputError("a condition needs the groups of the runs; name them", settings=("where", "groups"))
-
-    def kept(scores: RunScores) -> RunScores:
-        return scores if of_runs is None or not where else runs_where(scores, of_runs, where)
-
     asked = wanted
     if not others:
         side, wanted = _alone(official, side, wanted)
@@ -294,7 +276,6 @@ def correlate(
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
     is_paired = official_measure is None and not any(records) and side.choice(None, asked) is None
     column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))
-    column = kept(column)
     draws = Draws(rounds, seed, level)
     results: list[tuple[str, LeaderboardCorrelation]] = []
     columns: list[RunScores] = []
@@ -317,14 +298,13 @@ def correlate(
                     draws=draws,
                 )
             continue
-        for every, spread in _columns(other, wanted, form, column):
-            scores = kept(every)
+        for scores, spread in _columns(other, wanted, form, column):
             label = scores.name if len(others) == 1 else f"{_name(other)}: {scores.name}"
             columns.append(scores)
             spreads[label] = {**standard_errors(scores), **spread}
-            own = kept(side.take(side.own(scores.name))[0]) if is_paired else column
+            own = side.take(side.own(scores.name))[0] if is_paired else column
             with naming(_name(other)):
-                found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None, groups=of_runs)
+                found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
             results.append((_name(other), found))
     together = None if is_paired else equal_boards(column, columns, names[0], draws)
     return Correlations(

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from rubric_measures.api._comparing import Comparisons
     from rubric_measures.api._plotting import BoardPlot
-    from rubric_measures.api._run_groups import MadeBy
     from rubric_measures.grades.loading import RecordQuery
     from rubric_measures.leaderboards.runs import RunSpool
     from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
@@ -173,23 +172,6 @@ class Board(Leaderboard):
             seed=seed,
             smallest=smallest,
         )
-
-    def relatives(self, made_by: MadeBy) -> dict[str, list[str]]:
-        """Warns where a run was made by a model of the grader's family, which may favour it.
-
-        Args:
-            made_by: run -> model; or files: lines `run model`, ir_metadata (.yml), or runs that begin with ir_metadata.
-
-        Returns:
-            family (`gpt`, …) -> such runs; empty where there are none. Models that are not known claim nothing.
-
-        Raises:
-            UnknownNameError: a run is not on the board.
-            FormatError: a file does not say it.
-        """
-        from rubric_measures.api._run_groups import note_relatives
-
-        return note_relatives(self, made_by)
 
     def log_notes(self) -> None:
         """Logs what a table of means does not show: queries without grades, failed grades, coverage."""

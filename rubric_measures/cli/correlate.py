@@ -24,7 +24,7 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEF
 
 _PASSED = (
     *("measures", "official_measure", "coefficients", "form", "official_form", "official_ranks", "rel", "compat"),
-    *("rounds", "seed", "level", "bank", "on_failed", "groups", "made_by", "where"),
+    *("rounds", "seed", "level", "bank", "on_failed"),
 )
 _LOG = logging.getLogger("rubric_measures")
 
@@ -64,19 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plot_option(
         parser, "ranks, scores by run and query, or scores against length (which OFFICIAL holds)", kinds
     )  # fmt: skip
-    parser.add_argument(
-        "--groups", metavar="FILE", help="lines `run group` (teams, families of models): how far each group is moved"
-    )
-    parser.add_argument(
-        "--made-by",
-        metavar="FILE",
-        nargs="+",
-        help="lines `run model`, or ir_metadata of runs: --groups by the family of the model that made a run",
-    )
-    parser.add_argument(
-        "--where", metavar="group=NAME", nargs="+", action="extend", default=[],
-        help="with --groups: only runs of a group; group!=NAME: only others",
-    )  # fmt: skip
     add_bootstrap_options(parser)
     add_output_options(parser)
     add_places_option(parser)
@@ -97,7 +84,7 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    keep_inputs_of(options, options.official, *options.others, options.bank, options.groups, *options.made_by or ())
+    keep_inputs_of(options, options.official, *options.others, options.bank)
     found = api.correlate(options.official, *options.others, **passed(options, *_PASSED), **grade_choices(options))
     report = found.report(options.best_by, options.places)
     if options.plot is not None:

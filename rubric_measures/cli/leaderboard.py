@@ -71,12 +71,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a page: scores, what to look at, and why each item is covered or not",
     )
     add_review_option(parser)
-    parser.add_argument(
-        "--made-by",
-        metavar="FILE",
-        nargs="+",
-        help="lines `run model`, or ir_metadata of runs: warn where a run's model is of the grader's family",
-    )
     add_places_option(parser, None)
     parser.add_argument("--no-overall", action="store_true", help="leave out the row of the best score")
     parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
@@ -129,15 +123,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--weights and --scores are of judged reports; add --argue, or leave them out")
     gates = gates_of(options)
     review = None if options.report is None else _check_report(options)
-    keep_inputs_of(
-        options,
-        options.graded,
-        options.bank,
-        options.assessor_scores,
-        options.qrels,
-        *options.made_by or (),
-        *options.runs,
-    )
+    keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
     grades = loaded_grades(options.graded, options)
     measures = options.measures or [
         *api.default_measures(grades, options.compat),
@@ -173,8 +159,6 @@ def run(options: argparse.Namespace) -> int:
     report = _report(board, options) if not is_asked_for(options) else _full_report(board, grades, options, units)
     write_output(options, report)
     board.log_notes()
-    if options.made_by is not None:
-        board.relatives(options.made_by)
     note_labels(one for one in parse_measures(measures) if str(one) not in board.measures)
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return gated(gates, board, 0 if board.is_complete else 1)
@@ -215,7 +199,7 @@ def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
 
 # What scores of grades can be told, and scores of judged reports cannot.
 _OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat",
-            "fail_under", "fail_if_worse_than", "report", "made_by")  # fmt: skip
+            "fail_under", "fail_if_worse_than", "report")  # fmt: skip
 
 
 def _argue(options: argparse.Namespace) -> int:

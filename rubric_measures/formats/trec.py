@@ -19,6 +19,7 @@ from rubric_measures.base.files import atomic_writer, decode_text, iter_lines, o
 from rubric_measures.base.runs import Qrel, Ranking, Run, make_run
 from rubric_measures.base.scales import as_number
 from rubric_measures.formats._trec_checked import (
+    START,
     checked_qrels,
     checked_rankings,
     columns_of,
@@ -27,7 +28,6 @@ from rubric_measures.formats._trec_checked import (
 )
 from rubric_measures.formats._trec_regular import QueryQrels, regular_qrels, regular_rankings
 from rubric_measures.formats.base import Format, Head, PathName
-from rubric_measures.formats.ir_metadata import START
 from rubric_measures.formats.trec_ids import IdCleaner
 
 __all__ = [

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from rubric_measures.base.errors import UnknownNameError
 from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain
-from rubric_measures.meta_evaluation.group_bias import GroupShift
 from rubric_measures.meta_evaluation.intervals import CoefficientInterval, QueryTau
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     GridCell,
@@ -115,9 +114,6 @@ def correlation_report(
         if pairs and not is_data:
             rows = [[measure, *_pair_cells(one)] for measure, one in pairs]
             yield shape.table(["significantly different pairs"], _PAIRS, rows)
-        groups = [(result.name, one) for _, result in results for one in result.groups]
-        if groups and not is_data:
-            yield _groups(groups, shape)
         if grid:
             yield _grid(grid, shape, best, name, pick)
 
@@ -134,19 +130,6 @@ def correlation_report(
         "pick": None if pick is None else {**plain(pick), "flattery": pick.flattery},
     }
     return Report(tables(False), tables(True), lambda: plain(content))
-
-
-def _groups(groups: Sequence[tuple[str, GroupShift]], shape: _Shape) -> Table:
-    rows: list[list[Cell]] = [
-        [measure, one.group, one.runs, one.others, shape.between(one.shift.estimate, one.shift.low, one.shift.high)]
-        for measure, one in groups
-    ]
-    table = shape.table(["how far groups are moved"], ["group", "runs", "others", "shift"], rows)
-    note = (
-        "shift: against the others, in standard deviations of the runs' means; above 0 the group stands higher than in "
-        "the official leaderboard. Intervals are over queries, each by itself"
-    )
-    return replace(table, notes=[note])
 
 
 def _boards(
@@ -248,7 +231,6 @@ def _json(result: LeaderboardCorrelation) -> dict[str, object]:
         "significant_pairs": result.pairs,
         "notes": result.notes,
         "noise_free": result.noise_free,
-        "groups": result.groups,
     }
 
 

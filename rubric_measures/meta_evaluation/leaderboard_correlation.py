@@ -16,7 +16,6 @@ from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray, score_table
 from rubric_measures.meta_evaluation._significance import ROUNDING, adjust, complete_table, exact_shift_p
 from rubric_measures.meta_evaluation.correlation import parse_coefficient, ranks, undefined_reason
-from rubric_measures.meta_evaluation.group_bias import GroupShift, group_shifts
 from rubric_measures.meta_evaluation.intervals import (
     CoefficientInterval,
     QueryTau,
@@ -173,7 +172,6 @@ class LeaderboardCorrelation:
         pairs: agreement on the significantly different pairs; None unless both have complete per-query scores.
         notes: how the numbers were computed, where that is not as usual.
         noise_free: τ without the noise of the queries; None as `pairs`.
-        groups: how far groups of runs are moved; empty where no groups were named, or as `query_kendall`.
     """
 
     official: str
@@ -189,7 +187,6 @@ class LeaderboardCorrelation:
     pairs: PairAgreement | None = None
     notes: tuple[str, ...] = ()
     noise_free: NoiseFreeTau | None = None
-    groups: tuple[GroupShift, ...] = ()
 
     def value(self, name: str) -> float | None:
         """The value of one coefficient by its name; None where it is undefined or was not asked for."""
@@ -294,7 +291,6 @@ def correlate_leaderboards(
     *,
     strict: bool = False,
     details: bool = True,
-    groups: Mapping[str, str] | None = None,
 ) -> LeaderboardCorrelation:
     """Joins two leaderboards on their runs and correlates them.
 
@@ -307,7 +303,6 @@ def correlate_leaderboards(
         coefficients: names, `@k` for the official top k.
         draws: rounds (0 for no intervals), seed and level.
         strict: a run of the official leaderboard that the other lacks is an error (the Rubric workbench's rule).
-        groups: run -> group, for how far groups are moved; with the details.
         details: also compute τ per query, τ over all pairs and the significantly different pairs.
 
     Raises:
@@ -348,13 +343,10 @@ def correlate_leaderboards(
         else:
             results.append(correlate_over_runs(x, y, name, draws))
     drop, worst = _worst_drop(x, y, runs)
-    shifts: list[GroupShift] = []
     by_query = pooled = pairs = noise_free = None
     if details and both and scored is not None and reference is not None:
         by_query = query_tau(reference[0], scored[0], draws)
         pooled = pooled_tau(reference[0], scored[0], draws)
-        if groups:
-            shifts = group_shifts(reference[0], scored[0], [groups.get(run) for run in runs], draws)
         complete = np.isfinite(reference[0]).all() and np.isfinite(scored[0]).all()
         if complete and len(runs) > 1 and len(scored[1]) > 1:
             pairs = significant_pair_agreement(reference[0], scored[0])
@@ -373,7 +365,6 @@ def correlate_leaderboards(
         pairs,
         tuple(notes),
         noise_free,
-        tuple(shifts),
     )
 
 

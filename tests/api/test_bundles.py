@@ -33,7 +33,7 @@ def made(folder: Path, capsys: Captured) -> Path:  # noqa: F811
     (folder / "notes.txt").write_text("made by hand\n")
     more = ("--board", folder / "board.json", "--also", folder / "notes.txt")
     status, out, err = call(capsys, "bundle", folder / "made", *inputs(folder), *more)
-    assert (status, out) == (0, f"{folder / 'made'}: checked, 9 files\n"), err
+    assert (status, out) == (0, f"{folder / 'made'}: checked, 7 files\n"), err
     return folder / "made"
 
 
@@ -45,11 +45,7 @@ def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captur
     assert call(capsys, "check", elsewhere)[:2] == (0, "the same: every file and number\n")
     manifest = json.loads((elsewhere / "bundle.json").read_text())
     assert (manifest["graded"], manifest["bank"]) == ("graded.jsonl", "bank.jsonl")
-    assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == [
-        "also/notes.txt",
-        "runs/bm25.run.ir_metadata.yml",
-        "runs/fusion.run.ir_metadata.yml",
-    ]
+    assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == ["also/notes.txt"]
 
 
 def test_what_made_the_grades_goes_in(made: Path, capsys: Captured) -> None:

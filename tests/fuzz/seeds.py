@@ -324,7 +324,6 @@ def make_seeds(folder: Path) -> None:
     write("argue.jsonl", _lines([_argue("a", True), _argue("b", False)]))
     write("rubrics.jsonl", _lines(_RUBRICS))
     write("requests.jsonl", _lines(_REQUESTS))
-    write("ir-metadata.yml", _METADATA.format(run="bm25"))
     header = "".join(f"# {line}\n" for line in _METADATA.format(run="tfidf").splitlines())
     write("annotated.run", f"# ir_metadata.start\n{header}# ir_metadata.end\n{Path('tfidf.run').read_text()}")
     write("topics.jsonl", _lines(_TOPICS))
