@@ -53,17 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     server.add_argument("--host-name", metavar="NAME", action="append", default=[], help="a name of this machine")
     files = parser.add_argument_group("files, without a server")
     files.add_argument("--export", metavar="FOLDER", help="write records with corrections, bank and audit trail")
-    files.add_argument(
-        "--bank-format",
-        metavar="FORMAT",
-        action="append",
-        default=[],
-        help="with --export: the bank also as nuggets, nugget-bank, nugget-lists or rubrics; may be repeated",
-    )
     parser.epilog = """examples:
   rubric_measures review graded.jsonl.gz --bank questions.jsonl --assessor ada
   rubric_measures review passages.jsonl.gz --bank draft.csv --assessor ada
-  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/ --bank-format nuggets"""
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/"""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -77,8 +70,6 @@ def run(options: argparse.Namespace) -> int:
 
     if options.audit < 1:
         raise InputError(f"--audit {options.audit}: a sample has 1 grade or more")
-    if options.bank_format and not options.export:
-        raise InputError("--bank-format names formats of the exported bank; add --export")
     hosts = check_bind(options.bind, options.allow_remote, options.host_name)
     with paused_collector():
         review = open_review(
@@ -110,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 def _export(review: Review, options: argparse.Namespace) -> None:
     from rubric_measures.review.export import export_review
 
-    made = export_review(review.store, review.material, options.bank, options.export, options.bank_format)
+    made = export_review(review.store, review.material, options.bank, options.export)
     for path in made.paths:
         _LOG.info("wrote %s", path)
     for note in made.notes:

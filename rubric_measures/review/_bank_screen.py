@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.errors import InputError
 from rubric_measures.review._actions import about, is_done
 from rubric_measures.review._bank_edits import state_of
 from rubric_measures.review._bank_table import bank_table, blind_cells
@@ -114,20 +114,15 @@ def _typed(asked: Asked) -> dict[str, Any]:
     return {**fields, "gold_answers": asked.get("gold_answers").splitlines()}
 
 
-def _saved(review: Review, asked: Asked) -> tuple[str, str, str] | None:
-    """What the assessor's edit with the number in the address was, as (kind, what it was about, its table)."""
+def _saved(review: Review, asked: Asked) -> tuple[str, str] | None:
+    """What the assessor's edit with the number in the address was, as (kind, what it was about)."""
     number = asked.get("saved")
     if not number:
         return None
-    undone = review.store.snapshot().undone
-    events = review.store.events()
-    event = next((one for one in reversed(events) if str(one.event_id) == number), None)
-    if event is None or event.assessor != asked.assessor or event.kind not in EDITS or event.event_id in undone:
+    event = next((one for one in reversed(review.store.events()) if str(one.event_id) == number), None)
+    if event is None or event.assessor != asked.assessor or event.kind not in EDITS:
         return None
-    if table := event.payload.get("table"):
-        count = sum(one.payload.get("table") == table and one.event_id not in undone for one in events)
-        return "taken in", counted(count, "change") + " of a table", str(table)
-    return _SAVED[event.kind], about(review, event), ""
+    return None if event.event_id in review.store.snapshot().undone else (_SAVED[event.kind], about(review, event))
 
 
 _SAVED = {

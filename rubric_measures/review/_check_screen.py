@@ -23,7 +23,6 @@ from rubric_measures.review._queue_screen import (
     progress_of,
     queue_choice,
 )
-from rubric_measures.review._replay import last_action
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.queues import CellQueue, QueueChoice, waits_for
 from rubric_measures.review.requests import Asked, ScreenAnswer, error_page, page
@@ -252,19 +251,9 @@ def post_note(review: Review, asked: Asked) -> ScreenAnswer:
     return ScreenAnswer(redirect=check_url(review, choice, cell))
 
 
-def _is_of_table(review: Review, asked: Asked) -> bool:
-    """Whether the newest action of an assessor is of the table that the form names."""
-    found = last_action(review.store.events(), review.store.snapshot(), asked.assessor)
-    return found is not None and found[0].payload.get("table") == asked.get("table")
-
-
 def post_undo(review: Review, asked: Asked) -> ScreenAnswer:
     """Takes back the assessor's last action, and shows what it was about."""
     done = review.store.undo(asked.assessor)
-    # What came in as one table goes as one.
-    table = done and asked.get("table") and done.event.payload.get("table") == asked.get("table")
-    while table and done is not None and _is_of_table(review, asked):
-        done = review.store.undo(asked.assessor)
     if done is None:
         return error_page(review, asked, "You have done nothing that could be taken back.", 400)
     payload, undone = done.event.payload, {"undone": str(done.undo.event_id)}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.review._actions import about, kind_of
 from rubric_measures.review._agreement import FEW, AssessorRow, progress_rows
-from rubric_measures.review._bank_csv import bank_csv, post_table, table
-from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._bank_screen import bank, impact, post_bank, post_impact
 from rubric_measures.review._check_screen import check, post_decide, post_grade, post_note, post_undo
 from rubric_measures.review._events import Snapshot
@@ -79,12 +77,7 @@ def export(review: Review, asked: Asked) -> ScreenAnswer:
 
 
 def _export_page(
-    review: Review,
-    asked: Asked,
-    folder: str,
-    made: Exported | None = None,
-    problem: str = "",
-    chosen: Sequence[str] = (),
+    review: Review, asked: Asked, folder: str, made: Exported | None = None, problem: str = ""
 ) -> ScreenAnswer:
     return page(
         "export.html",
@@ -95,8 +88,6 @@ def _export_page(
         folder=folder,
         made=made,
         problem=problem,
-        formats=bank_formats(),
-        chosen=chosen,
         command=_next_command(review, made) if made else "",
     )
 
@@ -111,13 +102,12 @@ def _next_command(review: Review, made: Exported) -> str:
 
 def post_export(review: Review, asked: Asked) -> ScreenAnswer:
     """Writes the records with corrections, the bank and the audit trail into a folder of the project."""
-    name, formats = asked.get("folder").strip(), asked.all("format")
+    name = asked.get("folder").strip()
     try:
-        target = inside(review.project, name)
-        made = export_review(review.store, review.material, review.bank_path, target, formats)
+        made = export_review(review.store, review.material, review.bank_path, inside(review.project, name))
     except InputError as error:
-        return _export_page(review, asked, name, problem=str(error), chosen=formats)
-    return _export_page(review, asked, name, made, chosen=formats)
+        return _export_page(review, asked, name, problem=str(error))
+    return _export_page(review, asked, name, made)
 
 
 def assessor(review: Review, asked: Asked) -> ScreenAnswer:
@@ -142,8 +132,6 @@ GETS: dict[str, Screen] = {
     "/guidelines": guidelines,
     "/as": work_as,
     "/bank": bank,
-    "/bank.csv": bank_csv,
-    "/table": table,
     "/impact": impact,
     "/progress": progress,
     "/export": export,
@@ -155,7 +143,6 @@ POSTS: dict[str, Screen] = {
     "/note": post_note,
     "/impact": post_impact,
     "/bank": post_bank,
-    "/table": post_table,
     "/undo": post_undo,
     "/export": post_export,
     "/person": post_assessor,

@@ -20,8 +20,8 @@ from rubric_measures.review.store import StateError
 
 __all__ = ["make_app"]
 
-# Bytes of a form; of one with a table of the bank.
-_LIMIT, _LIMIT_OF_TABLE = 1 << 20, 1 << 25
+# Bytes of a form.
+_LIMIT = 1 << 20
 # Seconds between an answer and what is computed after it.
 _PAUSE = 0.2
 # What a cell's address begins with: /check/QUERY/PASSAGE/ITEM.
@@ -114,11 +114,10 @@ def _visit(request: Any, access: Access, default_assessor: str) -> _Visit | tupl
 
 async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
     """The fields of a form; None where it is too large."""
-    limit = _LIMIT_OF_TABLE if request.url.path == "/table" else _LIMIT
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > limit:
+        if len(body) > _LIMIT:
             return None
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
 
@@ -198,12 +197,8 @@ def _answered(handler: Screen, review: Review, asked: Asked) -> ScreenAnswer:
 
 
 def _finish(answer: ScreenAnswer, visit: _Visit, access: Access) -> Any:
-    headers: dict[str, str] = {}
-    if answer.redirect:
-        headers["location"] = answer.redirect
-    if answer.file_name:
-        headers["content-disposition"] = f'attachment; filename="{answer.file_name}"'
-    response = _response(answer.content, 303 if answer.redirect else answer.status, answer.kind, **headers)
+    headers = {"location": answer.redirect} if answer.redirect else {}
+    response = _response(answer.content, 303 if answer.redirect else answer.status, **headers)
     # Not strict: whoever follows a link in a mail or in a report is who they are. Forms carry a token of their own.
     if visit.is_new:
         response.set_cookie(_SESSION, visit.session, httponly=True, samesite="lax", path="/")

@@ -32,11 +32,10 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.review._agreement import open_note
 from rubric_measures.review._bank_edits import edited_entries
-from rubric_measures.review._bank_formats import made_banks, read_entries, write_banks
 from rubric_measures.review._events import ADJUDICATE, Snapshot
 from rubric_measures.review._export_rows import GRADE_COLUMNS, audit_lines, grade_rows
 from rubric_measures.review._stale_items import left_note
-from rubric_measures.review.review_data import Material
+from rubric_measures.review.review_data import Material, read_entries
 from rubric_measures.review.store import ReviewStore
 
 __all__ = [
@@ -68,8 +67,7 @@ class Exported(NamedTuple):
 
     Attributes:
         paths: the files.
-        notes: what a format of the bank cannot hold, a line a format; how many grades count no more because of edits of
-            the bank; how many wait for a decision.
+        notes: how many grades count no more because of edits of the bank; how many wait for a decision.
         waiting: items in the bank that need grades.
     """
 
@@ -78,13 +76,7 @@ class Exported(NamedTuple):
     waiting: int
 
 
-def export_review(
-    store: ReviewStore,
-    material: Material,
-    bank_path: str,
-    folder: str | os.PathLike[str],
-    formats: Sequence[str] = (),
-) -> Exported:
+def export_review(store: ReviewStore, material: Material, bank_path: str, folder: str | os.PathLike[str]) -> Exported:
     """Writes `graded.jsonl.gz`, `bank.jsonl`, `grades.csv` (a row a grade) and `audit.jsonl` into a folder, which is
     made when it is not there; of the draft of a bank the two files without grades.
 
@@ -93,21 +85,18 @@ def export_review(
         material: what they reviewed.
         bank_path: the bank's file.
         folder: where the files go.
-        formats: further formats of the bank (see `bank_formats`), each into `bank.FORMAT.jsonl`.
 
     Raises:
-        InputError: the folder cannot be written, a file would replace what was read, or a format cannot hold the bank.
-            Nothing is written then.
+        InputError: the folder cannot be written, or a file would replace what was read. Nothing is written then.
     """
     target = Path(folder)
     events, snapshot = store.events(), store.snapshot()
     entries = edited_entries(read_entries(bank_path), material.bank, snapshot, material.stale)
-    banks = made_banks(entries, formats)
     # A draft of a bank has no grades.
     names = ["bank.jsonl", "audit.jsonl"]
     if not material.is_draft:
         names = ["graded.jsonl.gz", *names, "grades.csv"]
-    paths = [target / name for name in (*names, *(bank.file_name for bank in banks))]
+    paths = [target / name for name in names]
     read = {Path(material.path).resolve(), Path(bank_path).resolve()}
     if read & {path.resolve() for path in paths}:
         raise InputError(f"{path_name(folder)}: holds what is reviewed; export into another folder")
@@ -131,10 +120,7 @@ def export_review(
             rows.writerows(grade_rows(material, snapshot))
         write_graded(target / "graded.jsonl.gz", corrected_groups(material, snapshot))
     write_bank(target / "bank.jsonl", entries)
-    write_banks(target, banks)
-    notes = [f"{bank.file_name} cannot hold: {bank.note}" for bank in banks if bank.note]
-    left = left_note(snapshot, material.graded_by)
-    notes += [note for note in (left, open_note(snapshot)) if note]
+    notes = [note for note in (left_note(snapshot, material.graded_by), open_note(snapshot)) if note]
     waiting = sum(state.waits for state in snapshot.items.values())
     return Exported([str(path) for path in paths], notes, waiting)
 

@@ -68,17 +68,13 @@ class ScreenAnswer:
         content: the page.
         status: the HTTP status.
         redirect: where to go instead.
-        file_name: set where the content is a download.
         assessor: set where the browser shall remember who works there.
-        kind: the media type of the content.
     """
 
     content: str = ""
     status: int = 200
     redirect: str = ""
-    file_name: str = ""
     assessor: str = ""
-    kind: str = "text/html; charset=utf-8"
 
 
 def page(template: str, review: Review, asked: Asked, *, status: int = 200, **values: Any) -> ScreenAnswer:

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, naming
+from rubric_measures.base.files import path_name
 from rubric_measures.base.scales import HELD, SELF_RATING, Scale, known_scale
+from rubric_measures.formats.bank import BankEntry, bank_of_entries, is_bank, load_bank, read_bank
 from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors, is_blind_set
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, scale_of_set
@@ -29,13 +31,12 @@ from rubric_measures.records.models import (
     grade_set_key,
     made_by_set,
 )
-from rubric_measures.review._bank_formats import read_test_bank
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.verification.anchored import machine_graded
 
-__all__ = ["Material", "QueryMaterial", "grader_name", "load_material"]
+__all__ = ["Material", "QueryMaterial", "grader_name", "load_material", "read_entries"]
 
 # What the grades of a scale without names are called on the page.
 _NAMES = {
@@ -232,6 +233,33 @@ class Material:
         return passage.grades[cell.item_id]
 
 
+def read_entries(path: str | os.PathLike[str]) -> list[BankEntry]:
+    """The entries of a bank in any format that holds one, as a CSV table.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it holds no bank.
+    """
+    if path_name(path) == "-" or is_bank(path):
+        return read_bank(path)
+    from rubric_measures.conversion import Options
+    from rubric_measures.conversion.bridges import bridged, targets_of
+    from rubric_measures.formats import FORMATS, detect_format
+
+    one = FORMATS[detect_format(path)]
+    if one.read is None or not targets_of(one.kind, ["bank"]):
+        return read_bank(path)
+    return list(bridged(one.read(path), one.kind, "bank", Options()))
+
+
+def _test_bank(path: str | os.PathLike[str]) -> TestBank:
+    """The bank that `read_entries` reads; errors of the workbench's own format name the line."""
+    if path_name(path) == "-" or is_bank(path):
+        return load_bank(path)
+    with naming(path):
+        return bank_of_entries(read_entries(path))
+
+
 def load_material(
     graded: str | os.PathLike[str], bank: str | os.PathLike[str], wanted: GradeFilter | None = None
 ) -> Material:
@@ -249,7 +277,7 @@ def load_material(
         FormatError: a file cannot be read.
     """
     name = os.fspath(graded)
-    the_bank = read_test_bank(bank)
+    the_bank = _test_bank(bank)
     groups = load_graded(name)
     # What a review looks at: grades by assessors are what it makes.
     machine = [

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.errors import RubricMeasuresError
 from rubric_measures.review._agreement import AgreementRow, agreement_rows
-from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._events import Snapshot
 from rubric_measures.review._impact import Impact, Scores, impact_of
 from rubric_measures.review._impact_items import ItemImpacts, ItemScores
@@ -96,7 +95,6 @@ class Review:
         self.item_impact(self.store.snapshot())
         # Loads what the other screens compute with, and the templates.
         len(self.material.digests)
-        bank_formats()
         self.agreements(self.store.snapshot())
         load_templates()
 

@@ -213,7 +213,7 @@ verify {{graded.jsonl}} -o out/v.html
 verify {{drawn.jsonl}} --verify-grading --order uncertainty
 verify {{graded.jsonl}} --bank {{questions.jsonl}} --canary --model lexical --dry-run
 review {{graded.jsonl}} --bank {{questions.jsonl}} --state {{+review.sqlite}} --export out/e
-review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state out/s --export out/e --bank-format nuggets
+review {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} --state out/s --export out/e
 """
 _PLOTS = f"""
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --plot out/p.svg

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import time
 from pathlib import Path
@@ -137,69 +136,3 @@ def test_records_without_the_grader_that_was_asked_for_are_no_draft(tmp_path: Pa
     bank = write_lines(tmp_path / "bank.jsonl", BANK)
     with pytest.raises(InputError, match="holds no grades"):
         load_material(graded, bank, GradeFilter("model"))
-
-
-def table_of(review: Review, text: str, **form: str) -> screens.ScreenAnswer:
-    fields = {name: [value] for name, value in {"table": text, **form}.items()}
-    return screens.post_table(review, Asked("/table", {}, fields, "ada", "token"))
-
-
-def test_a_table_shows_its_differences_before_they_are_taken(tmp_path: Path) -> None:
-    review = open_review(tmp_path / "one", ONE)
-    saved = screens.bank_csv(review, Asked("/bank.csv", {}, {}, "ada", "token"))
-    assert saved.file_name == "bank.csv" and saved.kind.startswith("text/csv")
-    before = [state.item for state in review.store.snapshot().items.values()]
-    # As it went out, also with the line ends of a form, it changes nothing.
-    assert "there is nothing to take" in table_of(review, saved.content.replace("\n", "\r\n")).content
-    header, *rows = saved.content.splitlines()
-    assert rows[0].startswith("q1,q1/a,What is a?,question")
-    # Reworded, made vital, one gone, one new; q2 is not in the table, and stays.
-    edited = [header, *(row for row in rows if row.startswith("q1,"))]
-    edited[1] = edited[1].replace("What is a?", "What is <b>alpha</b>?")
-    edited[2:] = [*edited[2:-1], "q1,,What is new?,question,vital,2,,x | y,"]
-    text = "\n".join(edited)
-    seen = table_of(review, text).content
-    assert "1 added" in seen and "1 changed" in seen and "1 retired" in seen
-    assert "text: <del" in seen and "What is &lt;b&gt;alpha" in seen and "<b>alpha" not in seen
-    assert [state.item for state in review.store.snapshot().items.values()] == before
-    digest = re.search(r'name="seen" value="(\w+)"', seen)
-    assert digest is not None
-    # Somebody edits what it changes: nothing is taken, and the differences are shown as they are now.
-    review.store.edit_all("bob", [("item_edit", {"key": "q1/a", "weight": 3}, {"q1/a": 0})])
-    again = table_of(review, text, seen=digest.group(1)).content
-    assert "Nothing was taken" in again and review.store.snapshot().last_id == 1
-    digest = re.search(r'name="seen" value="(\w+)"', again)
-    assert digest is not None
-    done = table_of(review, text, seen=digest.group(1))
-    assert done.redirect == "/bank?query=q1&saved=4#items"
-    live = [state.item for state in review.store.snapshot().items.values() if not state.retired]
-    of_q1 = {item.text: item for item in live if item.query_id == "q1"}
-    assert list(of_q1) == ["What is <b>alpha</b>?", *(item.text for item in before[1:3]), "What is new?"]
-    assert (of_q1["What is new?"].gold_answers, of_q1["What is new?"].weight) == (("x", "y"), 2.0)
-    assert [item for item in live if item.query_id != "q1"] == [item for item in before if item.query_id != "q1"]
-    # One undo takes back all of the table, and nothing else.
-    page = shown(review, "ada", "bank", query="q1", saved="4")
-    assert "3 changes of a table" in page
-    name = re.search(r'name="table" value="(\w+)"', page)
-    assert name is not None
-    screens.post_undo(review, Asked("/undo", {}, {"table": [name.group(1)]}, "ada", "token"))
-    now = [state.item for state in review.store.snapshot().items.values() if not state.retired]
-    assert [item.text for item in now] == [item.text for item in before] and now[0].weight == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("query_id,text\nq9,What?\n", "the bank has no query 'q9'"),
-        ("query_id,text,importance\nq1,What?,much\n", "the table:2: importance: 'much' is not vital or okay"),
-        ("query_id,item_id,text,kind\nq1,q1/a,What is a?,nugget\n", "its kind cannot be changed"),
-        ("query_id,item_id,text\nq1,q1/a,What is a?\nq1,,What is a?\n", "two rows are of item 'q1/a'"),
-        ("what\n", "the table:1: the header lacks query_id, text and has what"),
-    ],
-)
-def test_what_is_wrong_with_a_table_is_said_at_it(tmp_path: Path, text: str, problem: str) -> None:
-    review = open_review(tmp_path / "one", ONE)
-    answer = table_of(review, text)
-    assert answer.status == 400 and html.escape(problem) in answer.content.replace("&#39;", "&#x27;")
-    assert 'aria-invalid="true"' in answer.content and text in answer.content
-    assert not review.store.events()

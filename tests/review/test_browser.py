@@ -22,7 +22,6 @@ pytest.importorskip("jinja2")
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from rubric_measures.review.review_data import load_material
 from tests.browser import Browser, check_page, needs_browser, violations
@@ -40,7 +39,6 @@ SCREENS = (
     "guidelines",
     "bank?query=q1",
     "bank?item=q1%2Fb",
-    "table",
     "impact",
     "impact?query=q1",
     "progress",
@@ -191,10 +189,9 @@ def test_edits_merge_conflict_impact_and_export(
     bob.find("form[action='/undo'] button").click()
     bob.wait_for("need regrading: 1")
     bob.open("export")
-    bob.find("input[value=nugget-bank]").click()
     bob.press("Write the files")
     bob.wait_for("1 item in the bank needs grades")
-    assert "bank.nugget-bank.jsonl" in bob.find(".good").text and "--only-changed" in bob.find(".good").text
+    assert "--only-changed" in bob.find(".good").text
     kinds = [json.loads(line) for line in (tmp_path / "project/review-export/audit.jsonl").read_text().splitlines()]
     assert [(line["kind"], line["person"], line["undone"]) for line in kinds] == [
         ("item_edit", "ada", False),
@@ -202,21 +199,6 @@ def test_edits_merge_conflict_impact_and_export(
         ("undo", "bob", False),
     ]
     assert len(load_graded(tmp_path / "project/review-export/graded.jsonl.gz")) == 2
-    # The bank goes out as a table, and comes in from a file: its differences are shown, taken, and taken back.
-    answer = Assessor(server, "bob").client.get("/bank.csv")
-    assert answer.headers["content-type"].startswith("text/csv") and "bank.csv" in answer.headers["content-disposition"]
-    (tmp_path / "edited.csv").write_text(answer.text.replace("What is b?", "What is beta?"), encoding="utf-8")
-    bob.open("table")
-    bob.find("#table-file").send_keys(str(tmp_path / "edited.csv"))
-    WebDriverWait(bob.driver, 60).until(lambda _: "beta" in bob.find("#table").get_attribute("value"))
-    bob.press("Show the differences")
-    bob.wait_for("1 changed")
-    assert "What is b? → What is beta?" in bob.find("#differences").text and violations(bob) == []
-    bob.press("Take them")
-    bob.wait_for("need regrading: 2")
-    assert "Saved: taken in – 1 change of a table" in bob.find("#saved").text
-    bob.find("#saved button").click()
-    bob.wait_for("need regrading: 1")
 
 
 def test_links_of_their_own_and_the_adjudicators_queue(tmp_path: Path) -> None:

@@ -19,13 +19,11 @@ from rubric_measures import NuggetW, RubricCover
 from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.cli import main
-from rubric_measures.formats.autojudge import bank_of_nugget_banks, read_nugget_banks
 from rubric_measures.formats.bank import bank_entries, load_bank, read_bank
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.records.files import load_graded
 from rubric_measures.review._agreement import agreement_rows, progress_rows
 from rubric_measures.review._bank_edits import edited_entries
-from rubric_measures.review._bank_formats import bank_formats
 from rubric_measures.review._events import CellKey, Event, ItemState, Snapshot
 from rubric_measures.review._highlights import mark_words
 from rubric_measures.review._impact import Scores, changed_cells, impact_of
@@ -579,40 +577,6 @@ def test_export_appends_and_a_second_export_repeats_nothing(
         export_review(store, material, str(folder / "out" / "bank.jsonl"), folder / "out")
 
 
-def test_the_bank_leaves_in_every_format_that_can_hold_it(folder: Path, material: Material, store: ReviewStore) -> None:
-    assert set(bank_formats()) == {"nuggets", "nugget-bank", "nugget-lists", "rubrics", "ragdoll:rubric"}
-    store.edit_all(
-        "ada", [("item_edit", {"key": "q1/a", "text": "What is alpha?", "gold_answers": ["x"]}, {"q1/a": 0})]
-    )
-    store.edit_all("ada", [("item_retire", {"key": "q1/d"}, {"q1/d": 0})])
-    bank = str(folder / "bank.jsonl")
-    # Criteria need weights: nothing at all is written.
-    with pytest.raises(InputError, match=r"rubrics: item .* has no weight"):
-        export_review(store, material, bank, folder / "out", ["nuggets", "rubrics"])
-    with pytest.raises(UnknownNameError, match="format of banks 'nugget'"):
-        export_review(store, material, bank, folder / "out", ["nugget"])
-    assert not (folder / "out").exists()
-    made = export_review(store, material, bank, folder / "out", ["nuggets", "nugget-bank", "nugget-lists", "nuggets"])
-    names = ["bank.nuggets.jsonl", "bank.nugget-bank.jsonl", "bank.nugget-lists.jsonl"]
-    assert [Path(path).name for path in made.paths[4:]] == names
-    # Of five items all are questions, one has a gold answer, and the reworded one has the id that its text makes.
-    assert made.notes == ["bank.nuggets.jsonl cannot hold: ids of 4 items, kinds of 5 items, gold answers of 1 items"]
-    lines = [json.loads(line) for line in (folder / "out" / names[0]).read_text().splitlines()]
-    assert lines[0] == {
-        "qid": "q1",
-        "query": "Query q1?",
-        "nuggets": [
-            {"text": "What is alpha?", "importance": "vital"},
-            {"text": "What is b?", "importance": "okay"},
-            {"text": "What is c?", "importance": "okay"},
-        ],
-    }
-    for name in names[1:]:
-        back = bank_of_nugget_banks(read_nugget_banks(folder / "out" / name))
-        assert back.items == load_bank(made.paths[1]).items
-    assert made.waiting == 1
-
-
 def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
     item = {"query_id": "q", "nugget_id": "n1", "nugget_text": "Old.", "info": {"by": "x"}, "colour": "red"}
     other = {"query_id": "q", "nugget_id": "n2", "nugget_text": "Other.", "colour": "blue"}
@@ -645,12 +609,7 @@ def test_files_can_be_made_without_a_server(
     store.close()
     common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
     state = ["--state", str(folder / "state.sqlite")]
-    more = ["--bank-format", "nuggets"]
-    assert main([*common, *state, "--export", str(folder / "out"), *more]) == 0
-    assert "bank.nuggets.jsonl cannot hold: ids of 6 items" in capsys.readouterr().err
-    assert main([*common, *state, "--bank-format", "nuggets"]) == 2
-    assert "add --export" in capsys.readouterr().err
-    assert main([*common, *state, "--export", str(folder / "out"), "--bank-format", "nothing"]) == 2
+    assert main([*common, *state, "--export", str(folder / "out")]) == 0
     (line,) = (folder / "out" / "audit.jsonl").read_text().splitlines()
     assert json.loads(line)["person"] == "ada" and json.loads(line)["uid"] == made.uid
     assert main(["review", "-", "--bank", "x"]) == 2
@@ -909,7 +868,7 @@ def test_an_export_replaces_an_export_and_nothing_else(folder: Path, material: M
     assert load_bank(target / "bank.jsonl") == material.bank
 
 
-@pytest.mark.parametrize("writer", ["write_graded", "write_bank", "write_banks"])
+@pytest.mark.parametrize("writer", ["write_graded", "write_bank"])
 def test_an_export_that_was_killed_can_be_repeated(
     folder: Path, material: Material, store: ReviewStore, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:
@@ -924,8 +883,8 @@ def test_an_export_that_was_killed_can_be_repeated(
     with monkeypatch.context() as patch:
         patch.setattr(f"rubric_measures.review.export.{writer}", killed)
         with pytest.raises(Killed):
-            export_review(store, material, bank, target, ["nuggets"])
-    made = export_review(store, material, bank, target, ["nuggets"])
+            export_review(store, material, bank, target)
+    made = export_review(store, material, bank, target)
     assert sorted(path.name for path in target.iterdir()) == sorted(Path(path).name for path in made.paths)
 
 

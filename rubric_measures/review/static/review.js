@@ -96,12 +96,6 @@
   }
 
   document.addEventListener("change", function (event) {
-    const file = event.target.dataset.into && event.target.files[0];
-    if (file) {
-      file.text().then(function (text) {
-        document.getElementById(event.target.dataset.into).value = text;
-      });
-    }
     if (event.target.id === "keys") localStorage.setItem(stored, event.target.checked ? "on" : "off");
   });
   document.addEventListener("click", function (event) {
