@@ -54,7 +54,6 @@ FORMATS: Registry[Format] = Registry(
         "answers": f"{_HERE}.reports:ANSWERS",
         "bank": f"{_HERE}.bank:BANK",
         "bank:csv": f"{_HERE}.bank_csv:BANK_CSV",
-        "preload": f"{_HERE}.nugget_sets:PRELOAD",
         "nugget-bank": f"{_HERE}.autojudge:NUGGET_BANK",
         "nugget-lists": f"{_HERE}.autojudge:NUGGET_LISTS",
         "rubrics": f"{_HERE}.nugget_sets:RUBRICS",

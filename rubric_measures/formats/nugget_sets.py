@@ -1,9 +1,8 @@
-"""Other sets of nuggets and criteria: ResearchRubrics (weighted criteria), the nugget preload of TREC RAGTIME."""
+"""Weighted criteria of ResearchRubrics, and what banks that are made of such files have in common."""
 
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
@@ -11,30 +10,24 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
-from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_files import JsonLines, TextId, check_keys, validate_line
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.base.models import Record
-from rubric_measures.formats.bank import bank_entries
-from rubric_measures.formats.base import Format, Head
+from rubric_measures.formats.base import Format
 
 __all__ = [
-    "PRELOAD",
     "RUBRICS",
     "Criterion",
-    "Preload",
     "RubricLine",
     "bank_of_items",
     "bank_of_rubrics",
     "facet_ids",
-    "read_preload",
     "read_rubrics",
     "rubric_lines",
     "write_rubrics",
 ]
 
 _LOG = logging.getLogger("rubric_measures")
-_PRELOAD_NAME = re.compile(r"_([^_/]+)\.preload\.json(?:\.gz)?$")
 
 
 def facet_ids(texts: Iterable[str | None]) -> dict[str, str]:
@@ -114,21 +107,8 @@ class RubricLine(Record):
     rubrics: list[Criterion]
 
 
-class Preload(Record):
-    """The nuggets that assessors of TREC RAGTIME start from.
-
-    Attributes:
-        nugget_dict: question -> answer -> ids of the documents that give it.
-        group_assignment: question -> the group (facet) it belongs to; questions may have none.
-    """
-
-    nugget_dict: dict[str, dict[str, list[Any]]]
-    group_assignment: dict[str, str] = Field(default_factory=dict)
-
-
 _RUBRICS = JsonLines(TypeAdapter(RubricLine), "weighted criteria", by_hand=True)
 read_rubrics, write_rubrics = _RUBRICS.read, _RUBRICS.write
-_PRELOAD: TypeAdapter[Preload] = TypeAdapter(Preload)
 
 
 def bank_of_rubrics(lines: Iterable[RubricLine]) -> TestBank:
@@ -181,49 +161,10 @@ def rubric_lines(bank: TestBank) -> list[RubricLine]:
     return lines
 
 
-def read_preload(path: str | os.PathLike[str]) -> TestBank:
-    """The bank of a preload file (one JSON object, one query): questions with gold answers, groups as facets.
-
-    Raises:
-        InputError: the file cannot be opened, or its name does not say the query (`…_300.preload.json`).
-        FormatError: naming file and field.
-    """
-    name = path_name(path)
-    text = read_text(path)
-    preload = validate_line(_PRELOAD, text, path=name, line=0)
-    check_keys(text, path=name)
-    for question in preload.group_assignment:
-        if question not in preload.nugget_dict:
-            problem = f"{question!r} is no question of nugget_dict"
-            raise FormatError(problem, path=name, field="group_assignment")
-    match = _PRELOAD_NAME.search(name)
-    if not match:
-        raise InputError(f"{name}: the name does not say which query it is; expected FILE_QUERY.preload.json")
-    query_id = match[1]
-    facets = facet_ids(preload.group_assignment.values())
-    items = []
-    for question, answers in preload.nugget_dict.items():
-        facet_id = facets.get(preload.group_assignment.get(question, "").strip())
-        item_id = make_item_id(query_id, question, facet_id)
-        items.append(RubricItem(item_id, query_id, question.strip(), "question", facet_id, tuple(answers)))
-    texts = {(query_id, facet_id): text for text, facet_id in facets.items()}
-    return bank_of_items({query_id: items}, None, texts)
-
-
-def _is_preload(head: Head) -> bool:
-    return "nugget_dict" in head.object or (head.goes_on and '"nugget_dict"' in head.line + head.rest)
-
-
 RUBRICS = Format(
     "rubrics",
     "weighted criteria of ResearchRubrics",
     read_rubrics,
     write_rubrics,
     lambda head: "rubrics" in head.object,
-)
-PRELOAD = Format(
-    "bank",
-    "nuggets preloaded in TREC RAGTIME, FILE_<topic>.preload.json",
-    lambda path: bank_entries(read_preload(path)),
-    recognise=_is_preload,
 )

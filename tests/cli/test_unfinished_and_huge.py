@@ -67,7 +67,7 @@ def test_a_last_line_without_its_end_is_said_once(
 
 @pytest.mark.parametrize("name", [name for name, one in FORMATS.items() if one.read])
 def test_no_reader_unpacks_more_than_the_limit(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "FILE_q1.preload.json"
+    path = tmp_path / "FILE.json"
     path.write_bytes(gzip.compress(b" " * 3_000_000))
     with reading_at_most(1_000_000), pytest.raises(InputError, match="unpacks to more than 1,000,000 bytes") as found:
         FORMATS[name].read(path)  # type: ignore[misc]
@@ -99,17 +99,12 @@ def test_max_size_is_an_option_of_every_command(tmp_path: Path, capsys: pytest.C
         ("nuggets", '{"qid": "q", "nuggets": [{"text": "a", "importance": "okay", "importance": "vital"}]}\n', 1),
         ("rubrics", '\n{"qid": "q", "rubrics": [{"criterion": "a", "weight": 1, "weight": 2}]}\n', 2),
         ("topics", '{"qid": "1", "title": "t", "title": "u"}\n', 1),
-        (
-            "preload",
-            '{"nugget_dict": {\n"a": {"x": []},\n"b": {"x": []},\n"a": {"y": []}}, "group_assignment": {}}\n',
-            4,
-        ),
         ("leaderboard", '{"a": 0.5,\n"b": 0.25,\n"c": {"d": [1, {"a": 0}]},\n"a": 0.75}\n', 4),
         ("queries", '{"a": "x",\n"b": "a",\n"a": "z"}\n', 3),
     ],
 )
 def test_a_key_that_comes_twice_is_refused_with_its_line(name: str, content: str, line: int, tmp_path: Path) -> None:
-    path = tmp_path / "FILE_q1.preload.json"
+    path = tmp_path / "FILE.json"
     path.write_text(content)
     with pytest.raises(FormatError, match="comes twice in one object") as found:
         FORMATS[name].read(path)  # type: ignore[misc]

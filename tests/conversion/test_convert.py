@@ -570,7 +570,6 @@ REAL = {
     "kiddie/kiddie.qrels.txt": "qrels",
     "dl19/dl19.BM25.run.gz": "run",
     "dl19/qrels.dl19-passage.txt.gz": "qrels",
-    "ragtime/ragtime-nuggets_300.preload.json": "preload",
 }
 
 
@@ -580,7 +579,7 @@ def test_real_files_are_told_and_read(tmp_path: Path, name: str) -> None:
     if not path.exists():
         pytest.skip("the shared data folder is absent")
     assert detect_format(path) == REAL[name]
-    target = "bank" if REAL[name] in ("nuggets", "rubrics", "nugget-bank", "preload") else None
+    target = "bank" if REAL[name] in ("nuggets", "rubrics", "nugget-bank") else None
     convert([path], tmp_path / "out.jsonl", to=target)
     assert detect_format(tmp_path / "out.jsonl") == (target or REAL[name])
 

@@ -1,4 +1,4 @@
-"""Tests of weighted criteria and preloads: banks of them, identity after writing, real files."""
+"""Tests of weighted criteria: banks of them, identity after writing, real files."""
 
 import gzip
 import json
@@ -14,7 +14,6 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.nugget_sets import (
     bank_of_rubrics,
     facet_ids,
-    read_preload,
     read_rubrics,
     rubric_lines,
     write_rubrics,
@@ -61,30 +60,8 @@ def test_criteria_are_the_same_after_writing(tmp_path: Path) -> None:
         rubric_lines(TestBank.from_items([RubricItem("q/a", "q", "a")]))
 
 
-def test_a_preload_is_a_bank(tmp_path: Path) -> None:
-    content = {
-        "nugget_dict": {"Who?": {"Ada": ["d1"], "Lovelace": []}, "When?": {}},
-        "group_assignment": {"Who?": "UK"},
-    }
-    path = tmp_path / "nuggets_300.preload.json"
-    path.write_text(json.dumps(content))
-    bank = read_preload(path)
-    assert [(item.query_id, item.text, item.facet_id, item.gold_answers) for item in bank] == [
-        ("300", "Who?", "uk", ("Ada", "Lovelace")),
-        ("300", "When?", None, ()),
-    ]
-    with pytest.raises(InputError, match="does not say which query it is"):
-        read_preload(path.rename(tmp_path / "nuggets.json"))
-
-
 def test_bad_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
-    path.write_text('{"nugget_dict": {"Who?": {}}, "group_assignment": {"When?": "UK"}}')
-    with pytest.raises(FormatError, match=r"bad.json: group_assignment: 'When\?' is no question"):
-        read_preload(path)
-    path.write_text('{"nugget_dict": []}')
-    with pytest.raises(FormatError, match=r"bad.json: nugget_dict: "):
-        read_preload(path)
     path.write_text('{"qid": "1", "rubrics": [{"criterion": "x", "weight": "5"}]}')
     with pytest.raises(FormatError, match=r"bad.json:1: rubrics\[0\].weight: "):
         read_rubrics(path)
@@ -102,5 +79,3 @@ def test_real_files() -> None:
     assert (len(bank.items), len(bank)) == (30, 755)
     # Penalties: 34 of −3, 25 of −5, 19 of −4, 16 of −2, 3 of −1.
     assert sum((item.weight or 0) < 0 for item in bank) == 97
-    preload = SHARED / "ragtime" / "ragtime-nuggets_300.preload.json"
-    assert len(read_preload(preload).for_query("300")) == 6

@@ -50,7 +50,6 @@ _CONVERT = {
     "reports.jsonl": "reports answers reports:rag reports:rag24 reports:ids",
     "questions.jsonl": "bank nugget-bank queries",
     "nuggetbank.jsonl": "bank nuggets",
-    "nuggets_300.preload.json": "bank",
     "autojudge.jsonl": "nugget-bank bank",
     "rubrics.jsonl": "rubrics bank",
     "argue.jsonl": "argue",
@@ -84,7 +83,7 @@ _CONVERT = {
     "ragelo-games.csv": "games",
     "ragelo-ranking.csv": "leaderboard:json ragelo:ranking",
 }
-_READ_ONLY = ("nuggets_300.preload.json", "tqa.json")
+_READ_ONLY = ("tqa.json",)
 # The files that are no kind of their own by content, or of two: the command says which.
 _FROM = {
     f"board-{form}.{suffix}": f"leaderboard:{form}"

@@ -172,10 +172,6 @@ _TQA = [
         },
     }
 ]
-_PRELOAD = {
-    "nugget_dict": {"Where?": {"Here": [], "There": ["d1"]}, "When?": {"1843": []}},
-    "group_assignment": {"Where?": "Japan"},
-}
 _GAMES = [
     {"query_id": query, "agent_a": one, "agent_b": other, "verdict": verdict, "answer": "so", "grader": "openai:judge"}
     for query, verdicts in (("q1", ("a", "tie", "b")), ("q2", ("a", "a", None)))
@@ -341,7 +337,6 @@ def make_seeds(folder: Path) -> None:
     write(
         "prices.json", json.dumps({"lexical": {"input": 2.5, "output": 10}, "*": {"input": 1, "output": 1}}, indent=1)
     )
-    write("nuggets_300.preload.json", json.dumps(_PRELOAD))
 
     runs = ["bm25.run", "fusion.run", "tfidf.run"]
     _call("pool", *runs, "-c", "collection", "-k", str(DEPTH), "-o", "passages.jsonl")
