@@ -22,7 +22,6 @@ __all__ = [
     "ReplyStatus",
     "Request",
     "llm_name",
-    "present_name",
 ]
 
 # Further draws of a replicate whose reply cannot be read are numbered apart, so that none reads that reply.
@@ -80,12 +79,6 @@ class Request:
         request = cls(model, messages, options, labels, replicate, group)
         object.__setattr__(request, "_options_json", options_json)
         return request
-
-    def of_model(self, model: str) -> Request:
-        """The same request to a model of another name."""
-        return Request.of_parts(
-            self.options_json, model, self.messages, self.options, self.labels, self.replicate, self.group
-        )
 
     @property
     def query(self) -> str:
@@ -187,16 +180,7 @@ def llm_name(model: str) -> str:
     """
     kind, _, name = model.partition(":")
     if kind in ("openai", "litellm"):
-        return name.split("@http")[0].split(ENDPOINT_MARK)[0]
+        return name.split(ENDPOINT_MARK)[0]
     if kind == "hf":
         return name.rpartition("@")[0] or name
     return model.split("#", maxsplit=1)[0]
-
-
-def present_name(model: str) -> str:
-    """The name of a model today: caches and records of before have the endpoint's URL behind it.
-
-    >>> present_name("openai:gpt-4o@https://host/v1"), present_name("openai:m@endpoint:lab"), present_name("hf:a@b")
-    ('openai:gpt-4o', 'openai:m@endpoint:lab', 'hf:a@b')
-    """
-    return model.split("@http", maxsplit=1)[0] if model.startswith("openai:") else model

@@ -42,7 +42,7 @@ def distribution_of_reply(
 
 
 def _whole_labels(said: object, labels: Sequence[str]) -> dict[str, float] | None:
-    """The probabilities of all labels; older replies in a cache have only those that it took to choose one."""
+    """The probabilities of all labels; None where some are not said."""
     if not isinstance(said, Mapping) or not set(labels) <= said.keys():
         return None
     shares = {label: float(said[label]) for label in labels}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rubric_measures.backends.base import Backend, llm_name, present_name
+from rubric_measures.backends.base import Backend, llm_name
 from rubric_measures.base.entities import ItemKind, RubricItem, Signature
 from rubric_measures.grading._combining import Outcome
 from rubric_measures.grading._styles import Style
@@ -126,18 +125,7 @@ class GradeSetMaker:
         """Whether a grade set was made by exactly this style, model and bank."""
         made = provenance_of(entry)
         # A set of another program that was amended is nobody's.
-        return made.get("signature") == self._as_named(made).signature.short and not made.get("mixed")
-
-    def _as_named(self, made: Mapping[str, Any]) -> GradeSetMaker:
-        """This maker with the name that a grade set has for the model, where that is one of its former names."""
-        name = made.get("model")
-        if name == self.model or not isinstance(name, str) or present_name(name) != self.model:
-            return self
-        return self._named(name)
-
-    @functools.cached_property
-    def _named(self) -> Callable[[str], GradeSetMaker]:
-        return functools.cache(lambda name: dataclasses.replace(self, model=name))
+        return made.get("signature") == self.signature.short and not made.get("mixed")
 
     def present(self, passage: GradedPassage, kind: ItemKind) -> ItemGradeSet | None:
         """The grade set of this style that the passage has already, for one kind of items."""

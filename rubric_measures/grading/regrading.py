@@ -155,7 +155,7 @@ class AmendingMaker(GradeSetMaker):
         if not self.named_alike(entry, kind):
             return False
         made = provenance_of(entry)
-        mine = self._as_named(made).provenance
+        mine = self.provenance
         if "grader" in made:
             return bool(made["grader"] == mine["grader"])
         return all(made.get(name, mine[name]) == mine[name] for name in ("model", "prompt"))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rubric_measures.backends.base import Reply, Request, present_name
+from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.replies.cache import LedgerRow, Spent, new_owner
 from rubric_measures.runners._stats import RunStats
 
@@ -81,7 +81,7 @@ class Account:
         self._others_calls = sum(row.calls for row in rows) - self._written[0]
         if self._runner.price is not None:
             self._others_cost = max(0.0, sum(map(self._cost_of, rows)) - self._written[1])
-            mine = [row for row in rows if present_name(row.model) == self._runner.backend.model]
+            mine = [row for row in rows if row.model == self._runner.backend.model]
             self._mean = sum(map(self._cost_of, mine)) / max(1, sum(row.calls for row in mine))
         if self._runner.max_cost_per_query is not None:
             found: dict[str, float] = {}
@@ -96,7 +96,7 @@ class Account:
         if row.cost is not None:
             return row.cost
         price, model = self._runner.price, self._runner.backend.model
-        if price is not None and present_name(row.model) == model:
+        if price is not None and row.model == model:
             if row.calls > row.failed and not row.prompt_tokens:
                 self._stats.limit = self._stats.limit or UNKNOWN_COST
             return price.of_reply(Reply("", prompt_tokens=row.prompt_tokens, completion_tokens=row.completion_tokens))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from rubric_measures.backends.base import Reply, Request, present_name
+from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import RejectedError
 from rubric_measures.runners._account import UNKNOWN_COST, Account
 from rubric_measures.runners._stats import RunStats
@@ -49,25 +49,6 @@ def _never() -> bool:
     return False
 
 
-def _former_name(runner: LocalRunner) -> str:
-    """The name under which the cache has replies from before names went without the endpoint; empty where it has none.
-
-    Where it has replies of several endpoints, nobody can say that they had the same weights: only those of the endpoint
-    in use are taken.
-    """
-    own: str | None = getattr(runner.backend, "former_model", None)
-    if own is None or runner.cache is None:
-        return ""
-    model = runner.backend.model
-    names = [name for name in runner.cache.models() if name != model and present_name(name) == model]
-    if len(names) > 1:
-        kept = f"those of {own.split('@', 1)[1]} are used" if own in names else "none of them is used"
-        text = "%s has replies of %s from %d endpoints, made when the endpoint was part of a name: %s"
-        _LOG.warning(text, runner.cache.path, model, len(names), kept)
-        return own if own in names else ""
-    return names[0] if names else ""
-
-
 class RunState(Generic[K, T]):
     """The state of one run, for runners. A backend may pull requests from a thread of its own, hence the lock."""
 
@@ -97,7 +78,6 @@ class RunState(Generic[K, T]):
         self.reserved = 0.0  # the most that these can cost, where there is a limit on the cost
         self.done: deque[tuple[K, T]] = deque()
         self.stopped = False
-        self.former = _former_name(runner)
         self.fault: Exception | None = None  # of the jobs, not of the model
         self.rejection: RejectedError | None = None
 
@@ -352,10 +332,6 @@ class RunState(Generic[K, T]):
         if cache is not None and self.account.leases:
             self.version = cache.version()
         stored = cache.get_many([request.key for job in block for request in job.requests]) if cache is not None else {}
-        if cache is not None and self.former:
-            open_ = (request for job in block for request in job.requests if request.key not in stored)
-            keys = {request.of_model(self.former).key: request.key for request in open_}
-            stored |= {keys[key]: reply for key, reply in cache.get_many(list(keys)).items()}
         for job in block:
             # Inlined for what is in the cache: a re-run consists of it.
             replies = [stored.get(request.key) for request in job.requests]

@@ -137,7 +137,7 @@ def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
     assert [reply for _, reply in replay.complete([request(text) for text in "abc"])] == [cut, nothing_yet, Reply("4")]
 
 
-def test_replies_of_caches_made_before_cut_ones_were_kept_are_whole(tmp_path: Path) -> None:
+def test_a_whole_reply_is_stored_without_a_status(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     with ReplyCache(path) as cache:
         cache.put(request("a"), Reply("4", prompt_tokens=7))

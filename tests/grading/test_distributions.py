@@ -55,7 +55,7 @@ def test_first_tokens_become_labels() -> None:
     assert read([["The", 0.6], ["3", 0.4]], RATINGS) is None
     assert read([["Not", 0.9], ["Very", 0.1]], ("Not relevant", "Not very relevant", "Very relevant")) is None
     assert read([["Very", 0.9], ["Not", 0.1]], ("Not relevant", "Very relevant")) == pytest.approx({0: 0.1, 1: 0.9})
-    # What an older cache has: the probabilities that it took to choose one label.
+    # Not of all labels.
     assert distribution_of_reply({"label_probabilities": {"3": 0.6}}, RATINGS, int) is None
     assert mean_distribution([(1, {0: 0.5, 1: 0.5}), (3, None)]) == {0: 0.25, 1: 0.25, 3: 0.5}
 

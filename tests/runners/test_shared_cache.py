@@ -18,8 +18,8 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import bank_entries, write_bank
 from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages, provenance_of
-from rubric_measures.runners import Job, LocalRunner, RunStats
+from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.runners import Job, LocalRunner
 from tests.fault_server import running
 from tests.function_backend import FunctionBackend
 
@@ -218,66 +218,6 @@ def test_a_server_that_moved_is_asked_nothing_again(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("OPENAI_BASE_URL", "EMPTY")
     assert main(command) == 0
     assert main([*command, "--cache", str(tmp_path / "other.sqlite")]) == 2
-
-
-def test_replies_are_found_under_the_keys_of_before(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    old, others = "openai:m@http://old:1/v1", "openai:m@http://older:1/v1"
-
-    class Named(FunctionBackend):
-        former_model = "openai:m@http://new:1/v1"
-
-    def runner(cache: ReplyCache, own: str) -> tuple[LocalRunner, Named]:
-        backend = Named(lambda request: "new", "openai:m")
-        backend.former_model = own
-        return LocalRunner(backend, cache), backend
-
-    def job(text: str) -> Job[str | None]:
-        [reply] = yield [Request("openai:m", (Message("user", text),), {"top_p": 1}, replicate=2)]
-        return reply.text
-
-    def before(text: str, name: str) -> Request:
-        return Request(name, (Message("user", text),), {"top_p": 1}, replicate=2)
-
-    with ReplyCache(tmp_path / "c.sqlite") as cache:
-        cache.put(before("a", old), Reply("old"))
-        asking, backend = runner(cache, "openai:m@http://new:1/v1")
-        stats = RunStats()
-        assert dict(asking.run(((text, job(text)) for text in "ab"), stats)) == {"a": "old", "b": "new"}
-        assert (len(backend.seen), stats.cached, stats.calls) == (1, 1, 1)
-        # Of two endpoints, only those of the one in use are surely this model's.
-        cache.put(before("c", others), Reply("other"))
-        asking, backend = runner(cache, old)
-        assert dict(asking.run((text, job(text)) for text in "abc")) == {"a": "old", "b": "new", "c": "new"}
-    assert "has replies of openai:m from 2 endpoints" in caplog.text
-
-
-def test_a_grade_set_of_before_is_gone_on_with(tmp_path: Path) -> None:
-    """The signature of a grade set named the endpoint, too: a second set beside it would be the same grader twice."""
-    command, out = inputs(tmp_path, 2), tmp_path / "o.jsonl"
-    with running(replies=tmp_path / "replies.jsonl") as server:
-        from rubric_measures.backends.openai._backend import OpenAICompatible
-        from rubric_measures.grading import GradingSettings
-        from rubric_measures.grading._recording import GradeSetMaker
-        from rubric_measures.grading._styles import make_style
-
-        assert main([*command, "--base-url", server.url, "-o", str(out)]) == 0
-        backend = OpenAICompatible("m", server.url)
-        [entry] = next(iter(load_graded(out))).passages[0].exam_grades or ()
-        style = make_style(backend, "QuestionSelfRatedUnanswerablePromptWithChoices", GradingSettings())
-        now = GradeSetMaker(style, backend.model, _bank_of(tmp_path))
-        before = GradeSetMaker(style, backend.former_model, _bank_of(tmp_path))
-    old = entry.model_copy(update={"provenance": {**before.provenance}})
-    assert provenance_of(entry)["signature"] == now.signature.short != before.signature.short
-    assert now.is_mine(entry) and now.is_mine(old)
-    stranger = entry.model_copy(update={"provenance": {**before.provenance, "model": "openai:n@http://x"}})
-    assert not now.is_mine(stranger)
-
-
-def _bank_of(folder: Path) -> str:
-    from rubric_measures.base.entities import bank_content
-    from rubric_measures.formats.bank import load_bank
-
-    return bank_content(load_bank(folder / "bank.jsonl"))
 
 
 def test_a_cache_that_is_deleted_in_mid_run_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -126,14 +126,6 @@ class OpenAICompatible:
         return self._batch is not None
 
     @property
-    def former_model(self) -> str:
-        """`openai:NAME@URL`, under which caches of before have its replies; empty without a URL that makes sense."""
-        try:
-            return f"openai:{self._name}@{shown_url(self._urls[0])}"
-        except InputError:
-            return ""
-
-    @property
     def settings_here(self) -> Mapping[str, object]:
         """What this process's environment says, for processes that make the same backend elsewhere."""
         found = os.environ.get("OPENAI_BASE_URL")

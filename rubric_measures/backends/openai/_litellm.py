@@ -45,11 +45,6 @@ class LiteLLM(OpenAICompatible):
         """`litellm:PROVIDER/NAME`, or `litellm:PROVIDER/NAME@endpoint:ENDPOINT_NAME`."""
         return f"litellm:{super().model.removeprefix('openai:')}"
 
-    @property
-    def former_model(self) -> str:
-        """Empty: this kind of model never had another name."""
-        return ""
-
     def _clients(self) -> list[tuple[str, Any]]:
         return [(shown_url(self._urls[0]), _Client(self._base_url, self._policy.timeout + 5))]
 

@@ -15,16 +15,15 @@ from typing import NamedTuple
 __all__ = ["TABLES", "LedgerRow", "Spent", "add_spent", "ledger_rows", "live_leases", "new_owner", "take_leases"]
 
 _KEY_BYTES = 32
-# Made with the first call, so that caches from before get them too; older programs read the replies all the same.
 # `priced` tells calls whose cost is known from those made without a price: their tokens can still be priced.
 TABLES = (
-    """CREATE TABLE IF NOT EXISTS ledger (
+    """CREATE TABLE ledger (
     day TEXT NOT NULL, model TEXT NOT NULL, query TEXT NOT NULL, priced INTEGER NOT NULL,
     calls INTEGER NOT NULL, failed INTEGER NOT NULL,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost REAL NOT NULL,
     PRIMARY KEY (day, model, query, priced)
 ) WITHOUT ROWID""",
-    "CREATE TABLE IF NOT EXISTS leases (owner TEXT PRIMARY KEY, until REAL NOT NULL, keys BLOB NOT NULL)",
+    "CREATE TABLE leases (owner TEXT PRIMARY KEY, until REAL NOT NULL, keys BLOB NOT NULL)",
 )
 
 
@@ -68,9 +67,6 @@ def add_spent(connection: sqlite3.Connection, spent: Iterable[Spent]) -> None:
 
 def ledger_rows(connection: sqlite3.Connection, by_query: bool = False) -> list[LedgerRow]:
     """The ledger by day (or query) and model; calls with a price and without are rows of their own."""
-    # A cache from before that is only read has none.
-    if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'ledger'").fetchone()[0]:
-        return []
     columns, by = ("'', query", "query") if by_query else ("day, ''", "day")
     rows = connection.execute(
         f"SELECT {columns}, model, sum(calls), sum(failed), sum(prompt_tokens), sum(completion_tokens), "

@@ -110,7 +110,7 @@ def row_of(request: Request, reply: Reply) -> Row:
 
 
 def _cut_fields(reply: Reply) -> dict[str, object]:
-    """What says that a reply was cut. Whole replies go without, as in the files made before cut ones were kept."""
+    """What says that a reply was cut."""
     return {} if reply.status == "ok" else {"status": reply.status, "error": reply.error}
 
 

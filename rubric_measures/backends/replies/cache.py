@@ -188,8 +188,6 @@ class ReplyCache:
         else:
             execute("PRAGMA journal_mode = WAL")
             execute("PRAGMA synchronous = NORMAL")
-            for table in TABLES:
-                execute(table)
 
     def _create_or_refuse(self, connection: sqlite3.Connection) -> None:
         # Inside a write transaction: a second process that opens the new file at the same moment waits here.
@@ -198,7 +196,8 @@ class ReplyCache:
             return
         if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise InputError(f"{self.path}: is an SQLite file of something else, not a reply cache; name another file")
-        execute(_SCHEMA)
+        for table in (_SCHEMA, *TABLES):
+            execute(table)
         execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
