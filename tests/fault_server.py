@@ -44,7 +44,6 @@ class FaultServer:
         self.times: list[float] = []
         self.tokens, self.refilled = float(settings.burst), time.monotonic()
         self.down = False
-        self.windows: Counter[int] = Counter()
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.rules: list[dict[str, Any]] = []
@@ -104,7 +103,6 @@ class FaultServer:
             self.fields.append({**fields, "authorization": headers.get("authorization", "")})
             self.times.append(time.time())
         self.attempts[text] += 1 if settings.remember else 0
-        self.down = self.down or self.calls == settings.works_for
         if self.down:
             writer.transport.abort()
             return False
@@ -133,8 +131,6 @@ class FaultServer:
             )
             self.send(writer, 400, error_body(message, "context_length_exceeded"))
             return True
-        if settings.calls_a_window:
-            self.limits(True)
         if self.turned_away():
             self.rejected += 1
             wait = f"Retry-After: {settings.retry_after}\r\n" if settings.retry_after else ""
@@ -154,7 +150,7 @@ class FaultServer:
             self.count(text, reply)
         if settings.thoughts:
             self.think(body, reply)
-        self.send(writer, 200, reply, self.limits(False) if settings.calls_a_window else "")
+        self.send(writer, 200, reply)
         return True
 
     def not_taken(self, body: dict[str, Any]) -> dict[str, Any] | None:
@@ -203,18 +199,6 @@ class FaultServer:
         usage["completion_tokens_details"] = {"reasoning_tokens": thought}
         usage["prompt_tokens_details"] = {"cached_tokens": 8}
 
-    def limits(self, count: bool) -> str:
-        """The headers that say what is left of the window, as the official endpoint has them."""
-        now, most = time.monotonic(), self.settings.calls_a_window
-        window = int(now / self.settings.window)
-        self.windows[window] += count
-        left = max(0, most - self.windows[window])
-        reset = (window + 1) * self.settings.window - now
-        return (
-            f"x-ratelimit-limit-requests: {most}\r\nx-ratelimit-remaining-requests: {left}\r\n"
-            f"x-ratelimit-reset-requests: {reset * 1000 + 1:.0f}ms\r\n"
-        )
-
     def said(self, text: str, call: int) -> str | None:
         """What the rules reply to a prompt at its n-th call; None without rules."""
         for rule in self.rules:
@@ -226,9 +210,6 @@ class FaultServer:
 
     def turned_away(self) -> bool:
         settings = self.settings
-        window = int(time.monotonic() / settings.window)
-        if settings.calls_a_window and self.windows[window] > settings.calls_a_window:
-            return True
         if settings.random_429 and self.random.random() < settings.random_429:
             return True
         if not settings.rate:
@@ -451,15 +432,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--retry-after", default="", help="the header of those 429")
     parser.add_argument("--batch-polls", type=int, default=1, help="looks until a batch is done")
     parser.add_argument("--replies", default="", help="a file of rules: what the model says")
-    parser.add_argument("--works-for", type=int, default=0, help="calls before it goes down (until GET /down/0)")
     parser.add_argument("--accepts-for", type=int, default=-1, help="calls before every further one gets 403")
     parser.add_argument("--most-tokens", type=int, default=0, help="the longest reply that may be asked for")
     parser.add_argument("--renamed", type=int, default=0, help="1: max_tokens is refused for its newer name")
     parser.add_argument("--thoughts", type=int, default=0, help="tokens that the model thinks before it replies")
     parser.add_argument("--shows-thoughts", default="", help="where: reasoning_content, reasoning, or think (tags)")
     parser.add_argument("--context", type=int, default=0, help="tokens of prompt (11) and reply together")
-    parser.add_argument("--calls-a-window", type=int, default=0, help="calls in --window seconds, said in headers")
-    parser.add_argument("--window", type=float, default=1.0, help="seconds; see --calls-a-window")
     parser.add_argument("--counts-tokens", type=int, default=0, help="1: the usage is counted")
     parser.add_argument("--prefix-block", type=int, default=0, help="tokens of a block in the server's prefix cache")
     parser.add_argument("--remember", type=int, default=1, help="0: keep no texts (for long runs)")

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ class Second:
         then: str | None,
         when: str | None,
         calls: RunnerOptions,
-        base_url: str | Sequence[str] | None,
+        base_url: str | None,
         model_option: Mapping[str, Any] | None,
         only_changed: bool,
     ) -> Second | None:

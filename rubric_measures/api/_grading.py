@@ -51,7 +51,7 @@ def grade(
     model: str | Backend,
     then: str | None = None,
     when: str | None = None,
-    then_base_url: str | Sequence[str] | None = None,
+    then_base_url: str | None = None,
     then_model_option: Mapping[str, Any] | None = None,
     query_texts: File | Mapping[str, str] | None = None,
     support: bool = False,
@@ -101,7 +101,7 @@ def grade(
             (`panel:cascade`); they are held in memory.
         when: `between=LOW:HIGH`: the first grade is one of these; `uncertain=P`: its most probable grade has a lower
             probability, or was drawn less often (`replicates`).
-        then_base_url: the endpoint of the second model; several are replicas.
+        then_base_url: the endpoint of the second model.
         then_model_option: settings of its backend.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
         support: the passages are generated answers (`Answer`s, files of reports or support labels, one or several, or

@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cascade("--then", metavar="MODEL", help="the second model; records get the grades of both, and of panel:cascade")
     conditions = "between=LOW:HIGH (grades of the first), or uncertain=P (its most probable grade has less)"
     cascade("--if", dest="when", metavar="CONDITION", help=f"when it is asked: {conditions}")
-    cascade("--then-base-url", metavar="URL", action="append", help="openai: its endpoint; may be repeated")
+    cascade("--then-base-url", metavar="URL", help="openai: its endpoint")
     cascade("--then-model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of its backend")
 
     edits = parser.add_argument_group("after edits of the bank").add_argument

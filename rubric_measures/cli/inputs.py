@@ -94,7 +94,7 @@ def add_label_option(parser: argparse.ArgumentParser) -> None:
 
 def add_endpoint_options(add: Callable[..., object]) -> None:
     """Adds the options that say where a model is asked, to a parser or group whose `add_argument` this is."""
-    add("--base-url", metavar="URL", action="append", help="openai: the endpoint; may be repeated for replicas")
+    add("--base-url", metavar="URL", help="openai: the endpoint")
     add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
     add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
 

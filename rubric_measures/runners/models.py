@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -26,8 +26,8 @@ class CallOptions(TypedDict, total=False):
     """How a model is asked and what its calls may take, as functions that ask one take it.
 
     Attributes:
-        base_url: the endpoint of an `openai:` model; several are replicas.
-        endpoint_name: part of the model's name, and so of the replies' keys, where two endpoints have different
+        base_url: the endpoint of an `openai:` model.
+        endpoint_name: part of the model's name, and so of the replies' keys, where two servers have different
             weights under one name.
         model_option: settings of the model's backend.
         cache: the file of the reply cache; without one, replies are held in memory, as long as the run takes.
@@ -38,7 +38,7 @@ class CallOptions(TypedDict, total=False):
         max_cost: make no call that costs more in all runs over the cache; needs `prices`.
     """
 
-    base_url: str | Sequence[str] | None
+    base_url: str | None
     endpoint_name: str | None
     model_option: Mapping[str, Any] | None
     cache: str | os.PathLike[str] | None
@@ -79,7 +79,7 @@ class CallSettings:
 
     model: str | Backend
     model_option: Mapping[str, Any] | None = None
-    base_url: str | Sequence[str] | None = None
+    base_url: str | None = None
     cache: str | os.PathLike[str] | None = None
     cache_only: bool = False
     prices: str | os.PathLike[str] | None = None
@@ -115,9 +115,8 @@ class CallSettings:
 
     def _options(self) -> dict[str, Any]:
         options = dict(self.model_option or {})
-        urls = [self.base_url] if isinstance(self.base_url, str) else list(self.base_url or ())
-        if urls:
-            options["base_url"] = urls if len(urls) > 1 else urls[0]
+        if self.base_url:
+            options["base_url"] = self.base_url
         if self.endpoint_name:
             options["endpoint_name"] = self.endpoint_name
         return options

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,52 +84,6 @@ def grades(path: Path | str) -> dict[str, dict[str, int]]:
 
 def prompts_of(server: Running) -> list[str]:
     return list(server.stats()["order"])
-
-
-@contextlib.contextmanager
-def works_again_when_left_alone(server: Running) -> Iterator[None]:
-    """Mends a server that is down as soon as the notes say that it is out of use."""
-
-    class Mends(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if "left alone" in record.getMessage():
-                server.get("/down/0")
-
-    log, mends = logging.getLogger("rubric_measures"), Mends()
-    log.addHandler(mends)
-    try:
-        yield
-    finally:
-        log.removeHandler(mends)
-
-
-def test_two_endpoints_share_passages_and_one_of_them_fails_for_a_while(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    passages = write_passages(tmp_path, **{f"p{number}": f"passage {number}." for number in range(300)})
-    bank = write_items(tmp_path, "How long?", "Who rules?", "Since when?", "How high?")
-    out = tmp_path / "out.jsonl.gz"
-    rules = [says("5", "How long?"), says("1", "Question:")]
-    with (
-        model(tmp_path, *rules, delay=0.005) as one,
-        model(tmp_path, *rules, delay=0.005, works_for=40) as two,
-        works_again_when_left_alone(two),
-    ):
-        command = ["grade", passages, "--bank", bank, "--prompt", RATING, "-o", str(out), "--base-url", two.url]
-        assert main([*command, *endpoint(one, concurrency=4, cooldown=0.02, backoff=0.01, attempts=20)]) == 0
-        answers = [server.stats()["answers"] for server in (one, two)]
-    errors = capsys.readouterr().err
-    assert f"{two.url} keeps failing and is left alone" in errors
-    assert f"{one.url} keeps failing" not in errors
-    expected = {"How long?": 5, "Who rules?": 1, "Since when?": 1, "How high?": 1}
-    assert grades(out) == {f"p{number}": expected for number in range(300)}
-    # Every call is answered once; the one that was down has worked again.
-    asked = [{re.search(r"passage \d+\.", text)[0]: 0 for text in found} for found in answers]  # type: ignore[index]
-    assert sum(sum(found.values()) for found in answers) == 1200
-    assert sum(answers[1].values()) > 40
-    # A passage's four calls are made at one of them, but for those on their way when it was left alone.
-    both = asked[0].keys() & asked[1].keys()
-    assert len(both) <= 4 and len(asked[0].keys() | asked[1].keys()) == 300
 
 
 def test_from_queries_to_a_leaderboard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,5 +120,5 @@ def test_names_and_settings() -> None:
     made = make_backend("litellm:anthropic/claude", concurrency=3)
     assert made.model == "litellm:anthropic/claude" and llm_name(made.model) == "anthropic/claude"
     assert llm_name(make_backend("litellm:openai/m", base_url="http://a/v1").model) == "openai/m"
-    with pytest.raises(InputError, match="one base URL at most"):
-        make_backend("litellm:openai/m", base_url=["http://a/v1", "http://b/v1"])
+    with pytest.raises(InputError, match="has no Batch API"):
+        make_backend("litellm:openai/m", batch="b.json")

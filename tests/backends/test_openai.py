@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +13,6 @@ import pytest
 
 from rubric_measures.backends import Backend, Message, Reply, Request, make_backend
 from rubric_measures.backends.openai._backend import OpenAICompatible
-from rubric_measures.backends.openai._endpoints import Call, Endpoint, Sharing
 from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import BackendError, InputError, RejectedError
 from rubric_measures.grading import Grader
@@ -39,8 +36,8 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def backend(*urls: str, model: str = "m", **options: Any) -> OpenAICompatible:
-    return OpenAICompatible(model, urls, **{"backoff": 0.02, "timeout": 20, **options})
+def backend(url: str, model: str = "m", **options: Any) -> OpenAICompatible:
+    return OpenAICompatible(model, url, **{"backoff": 0.02, "timeout": 20, **options})
 
 
 def request(text: str, made_by: Backend, group: str = "", labels: tuple[str, ...] = (), **options: Any) -> Request:
@@ -72,7 +69,7 @@ def test_no_requests_start_nothing() -> None:
 
 
 def test_named_as_on_the_command_line(server: Running) -> None:
-    made = make_backend("openai:m", base_url=[server.url + "/"], concurrency=3)
+    made = make_backend("openai:m", base_url=server.url + "/", concurrency=3)
     assert isinstance(made, Backend)
     assert made.model == "openai:m"
     assert make_backend("openai:m", endpoint_name="lab").model == "openai:m@endpoint:lab"
@@ -85,7 +82,6 @@ def test_named_as_on_the_command_line(server: Running) -> None:
     ("options", "words"),
     [
         ({"base_url": "localhost:8000"}, "expected http://HOST"),
-        ({"base_url": ["http://a/v1", "http://a/v1/"]}, "given twice"),
         ({"structured": "maybe"}, "expected one of off"),
         ({"concurrency": 0}, "more than 0"),
         ({"endpoint_name": "a b"}, "expected letters"),
@@ -198,14 +194,6 @@ def test_random_rejections_do_not_close_the_gate() -> None:
         assert len(times) / (times[-1] - times[0]) * 0.2 > 2
 
 
-def test_limits_that_are_announced_are_not_hit() -> None:
-    """Ten calls in each two seconds, as the headers say: none is turned away, and all are used."""
-    with running(calls_a_window=10, window=2) as limited:
-        replies = ask(backend(limited.url, concurrency=8), *(f"id={number}" for number in range(24)))
-        assert {reply.status for reply in replies.values()} == {"ok"}
-        assert limited.stats()["rejected"] == 0
-
-
 # ---- what ends a run
 def test_a_wrong_key_ends_the_run_at_once_and_is_not_repeated(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "wrong-key")
@@ -262,17 +250,6 @@ def test_an_option_that_an_endpoint_does_not_take_ends_the_run() -> None:
         assert ask(made, "id=1", max_tokens=100)["id=1"].status == "ok"
 
 
-def test_an_endpoint_that_accepts_no_call_is_left_out_where_there_are_others(
-    server: Running, caplog: pytest.LogCaptureFixture
-) -> None:
-    with running(accepts_for=0) as closed:
-        texts = [f"id={number} beside a closed one" for number in range(400)]
-        found = ask(backend(server.url, closed.url, concurrency=4), *texts)
-        calls = closed.stats()["calls"]
-    assert sum(reply.status == "failed" for reply in found.values()) == calls <= 100 + 3
-    assert f"{closed.url} is not used any more: HTTP 403: Forbidden" in caplog.text
-
-
 def test_a_wait_beyond_patience_ends_the_run(server: Running) -> None:
     with pytest.raises(BackendError, match="asks to wait"):
         ask(backend(server.url), "faults=429:86400 quota")
@@ -316,20 +293,6 @@ def test_concurrency_is_bounded() -> None:
     with running(delay=0.02) as slow:
         ask(backend(slow.url, concurrency=5), *(f"id={number}" for number in range(60)))
         assert slow.stats()["most_in_flight"] == 5
-
-
-def test_groups_are_started_together() -> None:
-    made = backend("http://127.0.0.1:9/v1")
-
-    async def order() -> list[str]:
-        endpoint = Endpoint("one", None, 8, 1.0)
-        sharing = Sharing([endpoint])
-        # Groups come interleaved, four at a time.
-        sharing.add(Call(request(f"{item}", made, group=member)) for item in range(3) for member in "abcd")
-        return [call.request.group for call in iter(lambda: sharing.take(endpoint), None)]
-
-    # As they came there would be 12 runs; what is pulled together starts together.
-    assert [name for name, _ in itertools.groupby(asyncio.run(order()))] == list("abcd")
 
 
 def test_grading_asks_a_server_passage_by_passage(tmp_path: Path) -> None:
@@ -380,58 +343,3 @@ def test_off_asks_nothing(server: Running) -> None:
     before = server.stats()["calls"]
     assert backend(server.url).options == {"api": "chat", "structured": "off"}
     assert server.stats()["calls"] == before
-
-
-# ---- several endpoints
-def test_groups_stay_on_one_of_several_endpoints() -> None:
-    with running(delay=0.01) as one, running(delay=0.01) as two:
-        made = backend(one.url, two.url, concurrency=4)
-        asked = [request(f"g{group} i{item}", made, group=f"g{group}") for group in range(60) for item in range(4)]
-        replies = {request.key: reply for request, reply in made.complete(asked)}
-        assert {reply.status for reply in replies.values()} == {"ok"} and len(replies) == 240
-        assert {reply.raw["endpoint"] for reply in replies.values()} == {one.url, two.url}
-        groups = [{text.split()[0] for text in endpoint.stats()["order"]} for endpoint in (one, two)]
-        assert not groups[0] & groups[1] and len(groups[0] | groups[1]) == 60
-        assert min(len(part) for part in groups) >= 20
-        assert made.model == "openai:m"
-
-
-def test_an_endpoint_that_fails_for_a_while_is_dropped_and_taken_back(caplog: pytest.LogCaptureFixture) -> None:
-    with running(delay=0.005) as one, running(delay=0.005) as two:
-        made = backend(one.url, two.url, concurrency=4, cooldown=0.3)
-        replies: list[Reply] = []
-        where: list[object] = []
-        with caplog.at_level(logging.INFO, "rubric_measures"):
-            for _, reply in made.complete(request(f"id={number}", made) for number in range(1600)):
-                replies.append(reply)
-                where.append(reply.raw["endpoint"])
-                if len(replies) == 200:
-                    two.get("/down/1")
-                if len(replies) == 600:
-                    two.get("/down/0")
-        assert len(replies) == 1600 and {reply.status for reply in replies} == {"ok"}
-        assert "left alone" in caplog.text
-        assert two.url not in where[350:550]
-        assert two.url in where[1000:]
-
-
-def test_an_endpoint_that_asks_for_a_day_is_left_alone_while_another_works(caplog: pytest.LogCaptureFixture) -> None:
-    with running(delay=0.005) as one, running(rate=0.001, burst=0.5, retry_after=86400) as spent:
-        replies = ask(backend(one.url, spent.url, concurrency=4), *(f"id={number}" for number in range(100)))
-        assert {reply.status for reply in replies.values()} == {"ok"}
-        assert {reply.raw["endpoint"] for reply in replies.values()} == {one.url}
-        # Only the calls that were on their way went there.
-        assert 1 <= spent.stats()["calls"] <= 4
-        assert caplog.text.count("; until then the others do its work") == 1
-        # A second one that asks for it, or that is unusable, leaves none.
-        with pytest.raises(BackendError, match=r"asks to wait \d+ s .* run again to continue"):
-            ask(backend(spent.url, one.url, concurrency=4), *(f"faults=429:86400,always id={n}" for n in range(20)))
-        with pytest.raises(BackendError, match=r"HTTP 404|asks to wait"):
-            ask(backend(spent.url, one.root + "/nowhere"), *(f"id={number}" for number in range(20)))
-
-
-def test_an_endpoint_without_the_model_is_left_out(server: Running, caplog: pytest.LogCaptureFixture) -> None:
-    replies = ask(backend(server.url, server.root + "/nowhere"), *(f"id={number}" for number in range(50)))
-    assert {reply.status for reply in replies.values()} == {"ok"}
-    assert {reply.raw["endpoint"] for reply in replies.values()} == {server.url}
-    assert f"{server.root}/nowhere is not used any more: HTTP 404" in caplog.text

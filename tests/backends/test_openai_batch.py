@@ -12,7 +12,7 @@ import pytest
 from rubric_measures.backends import Message, Reply, Request
 from rubric_measures.backends.openai._backend import OpenAICompatible
 from rubric_measures.backends.openai._wire import request_body
-from rubric_measures.base.errors import BackendError, FormatError, InputError
+from rubric_measures.base.errors import BackendError, FormatError
 from rubric_measures.runners import Job, LocalRunner, RunStats
 from rubric_measures.runners.prices import Price
 from tests.fault_server import Running, running
@@ -183,8 +183,3 @@ def test_an_endpoint_without_batches(server: Running, tmp_path: Path) -> None:
     made = OpenAICompatible("m", server.root + "/v1/none", batch=tmp_path / "b")
     with pytest.raises(BackendError, match="HTTP 404"):
         list(made.complete(requests(["id=1"])))
-
-
-def test_one_endpoint_only(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="one base URL"):
-        OpenAICompatible("m", ["http://a/v1", "http://b/v1"], batch=tmp_path / "b")

@@ -135,9 +135,7 @@ def test_first_token_scores_of_a_server(tmp_path: Path) -> None:
     bank, groups = make_bank(queries=1, items=1), make_groups(queries=1, passages=2)
     options = {"structured": "choice+logprobs"}
     with running(replies=replies) as started:
-        graded = grade(
-            groups, bank, model="openai:obedient", base_url=[started.url], prompt=PROMPT, model_option=options
-        )
+        graded = grade(groups, bank, model="openai:obedient", base_url=started.url, prompt=PROMPT, model_option=options)
     # It scores 4 by -0.1 and 5 by -2.5.
     four, five = math.exp(-0.1), math.exp(-2.5)
     for entry in _sets(list(graded)):
@@ -158,7 +156,7 @@ def _replicated(tmp_path: Path, drawn: Sequence[str]) -> tuple[Bank, list[QueryP
             make_groups(queries=1, passages=1),
             bank,
             model="openai:m",
-            base_url=[started.url],
+            base_url=started.url,
             prompt=PROMPT,
             replicates=len(drawn),
             temperature=1.0,

@@ -198,7 +198,7 @@ def over_http(folder: Path, *rules: dict[str, object]) -> tuple[Any, list[str]]:
     ]
 
 
-def test_answers_are_checked_by_a_model_behind_two_endpoints_as_locally(
+def test_answers_are_checked_by_a_model_behind_an_endpoint_as_locally(
     cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Checks follow answers, and both may be drawn again; the second check of an item stays unreadable."""
@@ -206,8 +206,8 @@ def test_answers_are_checked_by_a_model_behind_two_endpoints_as_locally(
     answers = [{"contains": f" {place}.", "reply": f"words {'abc'[place]}"} for place in range(3)]
     checks = [{"contains": text, "reply": reply} for text, reply in ((" 1?", "hm"), (" 2?", "no"), ("", "yes"))]
     serving, command = over_http(tmp_path, *answers, *checks)
-    with serving() as one, serving() as two:
-        command += ["--prompt", CHECKED, "--retries", "2", "--base-url", one.url, "--base-url", two.url]
+    with serving() as server:
+        command += ["--prompt", CHECKED, "--retries", "2", "--base-url", server.url]
         code, said, _ = both(tmp_path, capsys, command, "--batch-size", "1")
     assert code == 1
     assert "3 of 9 are not graded: 3 unparsed" in said

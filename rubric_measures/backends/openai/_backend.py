@@ -1,4 +1,4 @@
-"""The backend `openai:NAME`: one or several OpenAI-compatible endpoints (vLLM, Ollama, TGI, the official one, …)."""
+"""The backend `openai:NAME`: an OpenAI-compatible endpoint (vLLM, Ollama, TGI, the official one, …)."""
 
 from __future__ import annotations
 
@@ -35,28 +35,25 @@ _PROBE_LABELS = ("zebu-3", "alpaca-7")
 
 
 class OpenAICompatible:
-    """A model behind one or more endpoints that speak the OpenAI API.
+    """A model behind an endpoint that speaks the OpenAI API.
 
-    Where it is served is no part of the cache key: a server may move, and a full cache needs none. Several base URLs
-    are replicas. The key is taken from `OPENAI_API_KEY` and goes nowhere but to the endpoints; servers that need none
-    get a placeholder.
+    Where it is served is no part of the cache key: a server may move, and a full cache needs none. The key is taken
+    from `OPENAI_API_KEY` and goes nowhere but to the endpoint; servers that need none get a placeholder.
 
     Args:
         name: the model as the endpoint knows it.
-        base_url: the endpoint, or several; without one `OPENAI_BASE_URL` (read with the first call), else the official
-            endpoint.
+        base_url: the endpoint; without one `OPENAI_BASE_URL` (read with the first call), else the official endpoint.
         endpoint_name: part of the cache key where two servers have different weights under one name.
         api: `chat` or `completions` (the messages' texts as one prompt, for models without a chat template).
         structured: how replies to prompts with a closed list of replies are constrained: `off`, `choice` (vLLM),
             `guided_choice` (older vLLM), `json_schema`, each perhaps with `+logprobs` (scores of the first token in
             `Reply.raw`); `auto` asks the endpoint which of these it obeys, before the first call that is made to it
             with a closed list. What is answered from the cache asks nothing: the key says `auto`.
-        concurrency: the most calls in flight at one endpoint.
+        concurrency: the most calls in flight.
         timeout: seconds until a call counts as failed.
         attempts: how often a failing call is tried.
         patience: seconds for which a call lets itself be turned away by a rate limit.
         backoff: seconds before the second attempt.
-        cooldown: seconds for which one of several endpoints is left alone when it keeps failing.
         context_tokens: how many tokens prompt and reply may have together, when known.
         thinking_tokens: the tokens that a model which thinks before it replies gets for that, beside `max_tokens`;
             None goes by `max_tokens`: 64 times as many, at least 4,096 and at most 16,384.
@@ -74,7 +71,7 @@ class OpenAICompatible:
     def __init__(
         self,
         name: str,
-        base_url: str | Sequence[str] | None = None,
+        base_url: str | None = None,
         *,
         endpoint_name: str = "",
         api: Literal["chat", "completions"] = "chat",
@@ -84,7 +81,6 @@ class OpenAICompatible:
         attempts: int = 6,
         patience: float = 600.0,
         backoff: float = 0.5,
-        cooldown: float = 15.0,
         context_tokens: int | None = None,
         thinking_tokens: int | None = None,
         batch: str | os.PathLike[str] | None = None,
@@ -93,7 +89,7 @@ class OpenAICompatible:
         require("openai", self._extra)
         require("aiohttp", self._extra)
         self._name = name
-        self._given = _endpoints(base_url) if base_url else ()
+        self._given = _endpoint(base_url) if base_url else ""
         if endpoint_name and not re.fullmatch(r"[\w.-]+", endpoint_name):
             raise InputError(
                 f"endpoint name {endpoint_name!r}: expected letters, digits, '.', '_' and '-'",
@@ -106,13 +102,11 @@ class OpenAICompatible:
         for setting, value in (("concurrency", concurrency), ("attempts", attempts), ("timeout", timeout)):
             if value <= 0:
                 raise InputError(f"{setting} is {value}; expected more than 0")
-        self._policy = CallPolicy(concurrency, timeout, attempts, patience, backoff, cooldown)
+        self._policy = CallPolicy(concurrency, timeout, attempts, patience, backoff)
         self._context_tokens = context_tokens
         if thinking_tokens is not None and thinking_tokens < 0:
             raise InputError(f"thinking_tokens is {thinking_tokens}; expected 0 or more")
-        self._thinking_tokens = thinking_tokens
-        if batch is not None and len(self._given) > 1:
-            raise InputError("the Batch API takes one base URL, not several")
+        self._known = Known(thinking_tokens)
         self._batch, self._poll = batch, poll
 
     @property
@@ -132,13 +126,9 @@ class OpenAICompatible:
         return {"base_url": found} if found and not self._given else {}
 
     @functools.cached_property
-    def _known(self) -> dict[str, Known]:
-        return {shown_url(url): Known(self._thinking_tokens) for url in self._urls}
-
-    @functools.cached_property
-    def _urls(self) -> tuple[str, ...]:
+    def _url(self) -> str:
         try:
-            return self._given or _endpoints(os.environ.get("OPENAI_BASE_URL") or _OFFICIAL_URL)
+            return self._given or _endpoint(os.environ.get("OPENAI_BASE_URL") or _OFFICIAL_URL)
         except InputError as error:
             # It is looked at with the first call that the cache cannot answer.
             raise InputError(
@@ -225,7 +215,7 @@ class OpenAICompatible:
     ) -> Iterator[tuple[Request, Reply]]:
         import openai
 
-        url = self._urls[0]
+        url = self._url
         with openai.OpenAI(api_key=api_key(url), base_url=url, max_retries=5, timeout=self._policy.timeout) as client:
             run = BatchRun(
                 self._name,
@@ -235,13 +225,14 @@ class OpenAICompatible:
                 poll=self._poll,
                 secrets=self._secrets(),
                 on_wire=self._on_wire,
-                known=self._known[shown_url(url)],
+                known=self._known,
             )
             yield from run.complete(requests)
 
     def _one_by_one(self, first: Request, iterator: Iterator[Request]) -> Iterator[tuple[Request, Reply]]:
-        window = _LOOK_AHEAD * self._policy.concurrency * len(self._urls)
-        engine = Engine(self._name, self._clients, self._policy, self._secrets(), self._on_wire, self._known)
+        window = _LOOK_AHEAD * self._policy.concurrency
+        url = shown_url(self._url)
+        engine = Engine(self._name, url, self._client, self._policy, self._secrets(), self._on_wire, self._known)
         try:
             engine.submit([first])
             outstanding, exhausted = 1, False
@@ -259,7 +250,7 @@ class OpenAICompatible:
         finally:
             engine.close()
 
-    def _clients(self) -> list[tuple[str, Any]]:
+    def _client(self) -> Any:
         import openai
 
         policy = self._policy
@@ -267,20 +258,14 @@ class OpenAICompatible:
         limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
             max_connections=None, max_keepalive_connections=policy.concurrency
         )
-        return [
-            (
-                shown_url(url),
-                openai.AsyncOpenAI(
-                    api_key=api_key(url),
-                    base_url=url,
-                    http_client=openai.DefaultAioHttpClient(limits=limits, timeout=seconds),
-                    # The engine tries again itself: the client's retries know nothing of each other.
-                    max_retries=0,
-                    timeout=seconds,
-                ),
-            )
-            for url in self._urls
-        ]
+        return openai.AsyncOpenAI(
+            api_key=api_key(self._url),
+            base_url=self._url,
+            http_client=openai.DefaultAioHttpClient(limits=limits, timeout=seconds),
+            # The engine tries again itself: the client's retries know nothing of each other.
+            max_retries=0,
+            timeout=seconds,
+        )
 
     def _secrets(self) -> tuple[str, ...]:
         return tuple(os.environ.get(name, "") for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"))
@@ -308,16 +293,12 @@ class OpenAICompatible:
         return next((mode for mode in modes if mode in obeyed), "off")
 
 
-def _endpoints(base_url: str | Sequence[str]) -> tuple[str, ...]:
-    urls = (base_url,) if isinstance(base_url, str) else tuple(base_url)
-    cleaned = tuple(url.strip().rstrip("/") for url in urls)
-    for url in cleaned:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(f"base URL {shown_url(url)!r}: expected http://HOST:PORT/v1 or https://…")
-    if len(set(cleaned)) < len(cleaned):
-        raise InputError("a base URL is given twice; each one is an endpoint of its own")
-    return cleaned
+def _endpoint(base_url: str) -> str:
+    url = base_url.strip().rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"base URL {shown_url(url)!r}: expected http://HOST:PORT/v1 or https://…")
+    return url
 
 
 def shown_url(url: str) -> str:

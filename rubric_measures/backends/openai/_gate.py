@@ -29,8 +29,6 @@ class Gate:
     - s > 0.7: everyone pauses for as long as the endpoint asked; where it did not say, each further pause without an
       answer in between is twice as long, up to 64 times.
 
-    Where an endpoint says how many calls are left until when, no more begin until then.
-
     A rejected call waits by itself, and is no reason for the others to wait. Used from one event loop only.
     """
 
@@ -42,35 +40,20 @@ class Gate:
         self._free = asyncio.Event()
         self._last_start = -inf
         self._window = self._pauses = 0
-        self._left, self._left_until = inf, 0.0  # calls that may begin until then, as the endpoint said
-        self._start_over(ceiling)
-
-    def _start_over(self, limit: float) -> None:
-        self.limit = float(limit)
+        self.limit = float(ceiling)
         self.pace = inf
         self._pause_until = 0.0
         self._few = _FEW
         self._share_before, self._alike = 0.0, 0  # rejections at the last cut; cuts in a row that changed nothing
         self._begin_window()
 
-    def restart(self) -> None:
-        """Begins anew with one call in flight, for an endpoint that has to prove itself; each answer adds one."""
-        self._start_over(1)
-
     def open(self) -> None:
-        """Ends a trial: as many calls may be in flight as the ceiling says."""
+        """Ends a trial with a lower `limit`: as many calls may be in flight as the ceiling says."""
         self.limit = float(self.ceiling)
         self._free.set()
 
-    def told(self, left: float, seconds: float) -> None:
-        """Hears in an answer how many calls may still begin within some seconds; before `leave` of its call.
-
-        Calls in flight may not be counted in it yet, so they are taken off.
-        """
-        self._left, self._left_until = left - (self.in_flight - 1), self._clock() + seconds
-
     async def enter(self) -> int:
-        """Waits, first come first served, for a slot and a turn; the caller gives them back by `leave` or `abandon`.
+        """Waits, first come first served, for a slot and a turn; the caller gives them back by `leave`.
 
         Returns:
             the number of the window in which the call begins, for `leave`.
@@ -83,12 +66,6 @@ class Gate:
                     self._begin_window()
                 next_start = self._last_start + 1 / self.pace
                 left = max(self._pause_until, next_start) - now
-                if now >= self._left_until:
-                    self._left = inf
-                elif self._left < 1:
-                    # An answer to a call in flight may say that there are some.
-                    await asyncio.sleep(min(self._left_until - now, _LOOK_AGAIN))
-                    continue
                 if self.in_flight >= int(self.limit):
                     self._free.clear()
                     await self._free.wait()
@@ -101,17 +78,8 @@ class Gate:
             # Late sleepers may catch up a little, so that a high pace is kept.
             self._last_start = max(next_start, now - _LOOK_AGAIN / 10)
             self.in_flight += 1
-            self._left -= 1
             self._started += 1
             return self._window
-
-    def abandon(self, window: int) -> None:
-        """Gives a slot and a turn back that were not used; `window` is what `enter` returned."""
-        self._last_start -= 1 / self.pace
-        self._left += 1
-        if window == self._window:
-            self._started -= 1
-        self._leave()
 
     def leave(self, window: int, rejected: bool, pause: float = 0.0, *, asked: bool = False) -> None:
         """Gives a slot back after an answer; `window` is what `enter` returned.
@@ -129,9 +97,6 @@ class Gate:
             if self._is_enough():
                 self._judge(pause, asked)
                 self._begin_window()
-        self._leave()
-
-    def _leave(self) -> None:
         self.in_flight -= 1
         self._free.set()
 

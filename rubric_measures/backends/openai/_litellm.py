@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from rubric_measures.backends.base import Backend
-from rubric_measures.backends.openai._backend import OpenAICompatible, shown_url
+from rubric_measures.backends.openai._backend import OpenAICompatible
 from rubric_measures.backends.options import check_options
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
@@ -19,7 +18,7 @@ class LiteLLM(OpenAICompatible):
     """A model of a provider that LiteLLM knows (`anthropic/…`, `gemini/…`, `bedrock/…`, `azure/…`, `openrouter/…`).
 
     Keys are read from the variables that the library names (`ANTHROPIC_API_KEY`, `GEMINI_API_KEY`, …). The settings are
-    those of `OpenAICompatible`, without the Batch API and with one URL at most.
+    those of `OpenAICompatible`, without the Batch API.
 
     Args:
         name: provider and model, as the library writes them.
@@ -34,8 +33,8 @@ class LiteLLM(OpenAICompatible):
     _extra = "litellm"
 
     def __init__(self, name: str, base_url: str | None = None, **settings: Any) -> None:
-        if not (base_url is None or isinstance(base_url, str)) or settings.get("batch") is not None:
-            raise InputError("litellm takes one base URL at most, and no Batch API", settings=("base_url",))
+        if settings.get("batch") is not None:
+            raise InputError("litellm has no Batch API", settings=("model_option",))
         require("litellm", "litellm")
         super().__init__(name, base_url or _NOWHERE, **settings)
         self._base_url = base_url
@@ -45,18 +44,11 @@ class LiteLLM(OpenAICompatible):
         """`litellm:PROVIDER/NAME`, or `litellm:PROVIDER/NAME@endpoint:ENDPOINT_NAME`."""
         return f"litellm:{super().model.removeprefix('openai:')}"
 
-    def _clients(self) -> list[tuple[str, Any]]:
-        return [(shown_url(self._urls[0]), _Client(self._base_url, self._policy.timeout + 5))]
+    def _client(self) -> _Client:
+        return _Client(self._base_url, self._policy.timeout + 5)
 
     def _secrets(self) -> tuple[str, ...]:
         return tuple(value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN")))
-
-
-class _HttpAnswer(NamedTuple):
-    """An answer as the engine reads it."""
-
-    content: bytes
-    headers: Mapping[str, str]
 
 
 class _Client:
@@ -71,7 +63,7 @@ class _Client:
         litellm.suppress_debug_info = True
         self._library, self._url, self._timeout = litellm, url, timeout
 
-    async def post(self, path: str, *, body: dict[str, Any], **_: Any) -> _HttpAnswer:
+    async def post(self, path: str, *, body: dict[str, Any], **_: Any) -> bytes:
         """Makes a call with the fields of a body of the OpenAI API."""
         import openai
 
@@ -89,9 +81,7 @@ class _Client:
             # What the library refuses itself has no body.
             error.body = getattr(error, "body", None) or {"message": str(error)}
             raise
-        said = getattr(found, "_hidden_params", {}).get("additional_headers") or {}
-        headers = {name.removeprefix("llm_provider-"): str(value) for name, value in said.items()}
-        return _HttpAnswer(found.model_dump_json().encode(), headers)
+        return bytes(found.model_dump_json().encode())
 
     async def close(self) -> None:
         """Nothing is held open."""
