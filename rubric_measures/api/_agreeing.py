@@ -53,7 +53,7 @@ class LabelAgreement(SourceAgreement):
         - `confusion`: how many documents have which two labels.
 
         Args:
-            path: the figure to write: .pdf, .svg, .png or .html.
+            path: the figure to write: .pdf, .svg or .png.
             kind: what is drawn.
 
         Raises:

@@ -110,7 +110,7 @@ class Comparisons(Mapping[str, "Comparison"]):
         """Draws the ranking of the runs with the groups that cannot be told apart, or the differences to the baseline.
 
         Args:
-            path: the figure to write: .pdf, .svg, .png or .html; further measures are `NAME-2.svg` and so on.
+            path: the figure to write: .pdf, .svg or .png; further measures are `NAME-2.svg` and so on.
 
         Raises:
             InputError: another ending, or the file cannot be written.

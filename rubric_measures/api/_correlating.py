@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
 Scores: TypeAlias = File | Leaderboard | RecordGrades | Mapping[str, float]
 """Scores of runs: a leaderboard file, a board, or run -> score; graded records (every grade set and measure)."""
-PlotKind = Literal["ranks", "scatter", "length"]
+PlotKind = Literal["ranks", "scatter"]
 
 
 @dataclass(frozen=True)
@@ -151,10 +151,9 @@ class Correlations:
         - `ranks`: a panel a leaderboard, with τ and the names of the runs that move most.
         - `scatter`: one column against the official one, a named point a run; with scores by query on both sides also a
           small point a query and run.
-        - `length`: one column against lengths, which the official column holds, with the Pareto front.
 
         Args:
-            path: the figure to write: .pdf, .svg, .png or .html.
+            path: the figure to write: .pdf, .svg or .png.
             kind: what is drawn.
 
         Raises:
@@ -162,7 +161,7 @@ class Correlations:
             MissingExtraError: matplotlib is not installed.
         """
         from rubric_measures.plots.files import save_figures
-        from rubric_measures.plots.scores import plot_length, plot_ranks, plot_scatter
+        from rubric_measures.plots.scores import plot_ranks, plot_scatter
 
         official = self.official
         if len({result.official for _, result in self.results}) > 1:
@@ -184,9 +183,6 @@ class Correlations:
         name, column = next(iter(named.items()))
         runs = sorted(official.means.keys() & column.means.keys())
         sides = [[one.means[run] for run in runs] for one in (official, column)]
-        if kind == "length":
-            save_figures([plot_length(runs, sides[0], sides[1], (official.name, name))], path)
-            return
         tables = [self._table(one, runs) for one in (official, column)]
         x, y = tables if all(tables) else sides
         errors = (self.errors[first], next(found for label, found in self.errors.items() if label != first))

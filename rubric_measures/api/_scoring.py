@@ -242,7 +242,7 @@ class Board(Leaderboard):
         - `heat`: queries by runs by the first measure; with grades also items by runs, a page a query.
 
         Args:
-            path: the figure to write: .pdf, .svg, .png or .html; of .svg and .png further pages are `NAME-2.svg` etc.
+            path: the figure to write: .pdf, .svg or .png; of .svg and .png further pages are `NAME-2.svg` etc.
             kind: what is drawn.
             grades: as for `score`; for the items of `heat`.
             runs: likewise.

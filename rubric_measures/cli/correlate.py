@@ -60,10 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rel", type=int, nargs="+", help="levels of a grid (default: those of the scale)")
     parser.add_argument("--best-by", metavar="NAME", help="mark the best of this coefficient (default: the first)")
     parser.add_argument("--compat", choices=["workbench"], help="a missing run stops; a grid scores as the program")
-    kinds = ("ranks", "scatter", "length")
-    add_plot_option(
-        parser, "ranks, scores by run and query, or scores against length (which OFFICIAL holds)", kinds
-    )  # fmt: skip
+    add_plot_option(parser, "ranks, or scores by run and query", ("ranks", "scatter"))
     add_bootstrap_options(parser)
     add_output_options(parser)
     add_places_option(parser)

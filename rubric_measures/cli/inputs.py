@@ -278,7 +278,7 @@ def review_over(options: argparse.Namespace, files: Sequence[str]) -> ReviewAddr
 
 def add_plot_option(parser: argparse._ActionsContainer, what: str, kinds: Sequence[str] = ()) -> None:
     """Adds --plot, and --plot-kind where there are several pictures; the first kind is the default."""
-    parser.add_argument("--plot", metavar="FILE", help=f"also draw {what}: .pdf, .svg, .png or .html")
+    parser.add_argument("--plot", metavar="FILE", help=f"also draw {what}: .pdf, .svg or .png")
     if kinds:
         parser.add_argument(
             "--plot-kind", choices=kinds, default=kinds[0], help=f"what --plot draws (default {kinds[0]})"

@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--suggest", action="store_true", help="bank report: also list what to split, merge, reword and retire"
     )
-    add_plot_option(parser, "bank size against stability (--item-statistics), or the calibration")
+    add_plot_option(parser, "bank size against stability (--item-statistics)")
     parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
     parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
     parser.add_argument("--min-rating", type=int, help="the least grade that covers an item (default: the scale's)")

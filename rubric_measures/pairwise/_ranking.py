@@ -171,7 +171,7 @@ class Tournament:
         """Draws the ratings with their intervals and groups beside the win matrix.
 
         Args:
-            path: the figure to write: .pdf, .svg, .png or .html.
+            path: the figure to write: .pdf, .svg or .png.
 
         Raises:
             InputError: another ending, or a folder that does not exist.

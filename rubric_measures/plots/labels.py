@@ -1,9 +1,8 @@
-"""Labels of graders against each other: confusion, Bland–Altman, calibration."""
+"""Labels of graders against each other: confusion, Bland–Altman."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +14,7 @@ from rubric_measures.plots.style import BLUE, ORANGE, figure_of, legend_below, n
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CalibrationPoint", "plot_bland_altman", "plot_calibration", "plot_confusion"]
+__all__ = ["plot_bland_altman", "plot_confusion"]
 
 
 def plot_confusion(found: Agreement, names: tuple[str, str] = ("first", "second")) -> Figure:
@@ -76,46 +75,5 @@ def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("fir
     name_axes(axes, f"mean of {names[0]} and {names[1]}", f"{names[0]} − {names[1]}")
     axes.margins(0.1)
     titled(figure, f"Differences of the labels of {result.pairs} documents against their means")
-    legend_below(figure)
-    return figure
-
-
-class CalibrationPoint(NamedTuple):
-    """The grades of one range of confidence.
-
-    Attributes:
-        confidence: their mean confidence.
-        agreement: the share of them that assessors give, too.
-        least: the lower end of its interval.
-        most: the upper end.
-        grades: how many there are.
-    """
-
-    confidence: float
-    agreement: float
-    least: float
-    most: float
-    grades: int
-
-
-def plot_calibration(points: Sequence[CalibrationPoint]) -> Figure:
-    """Agreement with assessors over confidence, with 95 % intervals; on the diagonal the grader is calibrated.
-
-    Args:
-        points: a range of confidence each; beside each stands how many grades it has.
-    """
-    figure, (axes,) = figure_of(4.8, 4.0)
-    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="calibrated")
-    spans = [[one.agreement - one.least for one in points], [one.most - one.agreement for one in points]]
-    axes.errorbar(
-        [one.confidence for one in points], [one.agreement for one in points], yerr=spans, color=BLUE, marker="o",
-        markersize=4, capsize=2, linewidth=1, label="grades, with 95 % interval and their number",
-    )  # fmt: skip
-    for one in points:
-        axes.annotate(str(one.grades), (one.confidence, one.agreement), (4, 4), textcoords="offset points", fontsize=7)
-    axes.set_xlim(0, 1.02)
-    axes.set_ylim(-0.02, 1.02)
-    name_axes(axes, "confidence (probability of the most probable grade)", "share on which assessors agree")
-    titled(figure, f"Calibration: how often assessors agree with {sum(one.grades for one in points)} grades")
     legend_below(figure)
     return figure

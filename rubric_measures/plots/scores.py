@@ -1,4 +1,4 @@
-"""Scores of runs against other scores of the same runs: ranks, points by run and query, length, smaller banks."""
+"""Scores of runs against other scores of the same runs: ranks, points by run and query, smaller banks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rubric_measures.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["pareto_front", "plot_length", "plot_ranks", "plot_scatter", "plot_stability"]
+__all__ = ["plot_ranks", "plot_scatter", "plot_stability"]
 
 FloatArray = NDArray[np.float64]
 # Beyond this many runs, names of all would cover the points.
@@ -167,52 +167,6 @@ def _worth_naming(x: FloatArray, y: FloatArray) -> list[int]:
         return list(range(len(x)))
     moved = np.abs(rankdata(x) - rankdata(y))
     return [int(place) for place in np.argsort(-moved, kind="stable")[:10]]
-
-
-def pareto_front(lengths: ArrayLike, scores: ArrayLike) -> list[int]:
-    """The indices of the runs that no other run beats in both: shorter and better; by length, ascending.
-
-    A run is on the front unless another is at most as long and at least as good, and differs in one of them.
-
-    >>> pareto_front([100, 200, 150, 300], [0.3, 0.6, 0.2, 0.6])
-    [0, 1]
-    """
-    x, y = np.asarray(lengths, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    front = []
-    for index in np.lexsort((-y, x)):
-        better = (x <= x[index]) & (y >= y[index]) & ((x < x[index]) | (y > y[index]))
-        if not better.any():
-            front.append(int(index))
-    return front
-
-
-def plot_length(
-    runs: Sequence[str], lengths: ArrayLike, scores: ArrayLike, names: tuple[str, str] = ("words", "score")
-) -> Figure:
-    """Score against answer length, a point a run, with the Pareto front drawn and its runs named.
-
-    Raises:
-        InputError: lengths differ.
-
-    Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 7.
-    """
-    x, y = np.asarray(lengths, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape or len(runs) != len(x) or not len(x):
-        raise InputError("every run needs one length and one score")
-    figure, (axes,) = figure_of(5.2, 3.6)
-    front = pareto_front(x, y)
-    axes.scatter(x, y, s=20, color=BLUE, alpha=0.75, linewidths=0, label="run", gid="runs")
-    axes.plot(
-        x[front], y[front], color=ORANGE, marker="D", markersize=5, linewidth=1.0, drawstyle="steps-post",
-        label="Pareto front", gid="front",
-    )  # fmt: skip
-    axes.margins(0.08)
-    name_points(axes, list(x[front]), list(y[front]), [runs[index] for index in front])
-    name_axes(axes, *names)
-    axes.grid(color="0.92", linewidth=0.6)
-    titled(figure, f"Score against length of {len(runs)} runs; named: those that no run beats in both")
-    legend_below(figure)
-    return figure
 
 
 def plot_stability(sizes: Sequence[int], taus: Sequence[tuple[float, float, float]], of: str = "") -> Figure:

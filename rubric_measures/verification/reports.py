@@ -62,7 +62,7 @@ class ReportSettings:
         wanted: the grades.
         queries: only these; None takes all.
         run: runs that make the leaderboard of item statistics and bank report; none takes the rankings in the records.
-        plot: the file of a figure: of the item statistics bank size against stability, or the calibration.
+        plot: the file of a figure: of the item statistics, bank size against stability.
         seed: of random samples and shuffles.
         min_judgment: the least judgment that is relevant.
         min_rating: the least grade that covers an item; None takes the scale's.
@@ -87,10 +87,9 @@ class ReportSettings:
     suggest: bool = False
 
     def __post_init__(self) -> None:
-        figures = {"item_statistics", CALIBRATION} & set(self.reports)
-        if self.plot and len(figures) != 1:
-            text = "the figure is of the item statistics or of the calibration; ask for one of them"
-            raise InputError(text, settings=("plot", "item_statistics", CALIBRATION))
+        if self.plot and "item_statistics" not in self.reports:
+            text = "the figure is of the item statistics; ask for them"
+            raise InputError(text, settings=("plot", "item_statistics"))
         if BANK not in self.reports and (self.groups is not None or self.suggest):
             raise InputError("groups and suggestions are of the bank report; ask for it", settings=("groups", BANK))
         if self.run and not {"item_statistics", BANK} & set(self.reports):
@@ -228,15 +227,7 @@ def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSett
     # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
     selector = GradeSetSelector(replace(settings.wanted, assessors=None), source.name)
     groups = chosen_queries(source, settings, source.name)
-    found = calibration_bins(checked_pairs(groups, selector, bank))
-    section = calibration_section(found)
-    if settings.plot:
-        from rubric_measures.plots.files import save_figures
-        from rubric_measures.plots.labels import CalibrationPoint, plot_calibration
-
-        points = [CalibrationPoint(one.confidence, one.agreement, one.least, one.most, one.grades) for one in found]
-        save_figures([plot_calibration(points)], settings.plot)
-    return section
+    return calibration_section(calibration_bins(checked_pairs(groups, selector, bank)))
 
 
 def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:

@@ -514,7 +514,7 @@ def test_figures_are_written(boards, tmp_path, capsys) -> None:
         capsys, "correlate", scores, scores, "--official-measure", "cover", "-m", "nugget", "--plot-kind", "scatter",
         "--plot", tmp_path / "2.svg", "--rounds", 0,
     )  # fmt: skip
-    call(capsys, "correlate", wide, wide, "--plot-kind", "length", "--plot", tmp_path / "3.pdf", "--rounds", 0)
+    call(capsys, "correlate", wide, wide, "--plot", tmp_path / "3.pdf", "--rounds", 0)
     call(capsys, "compare", scores, "-m", "cover", "--plot", tmp_path / "4.png")
     records = tmp_path / "graded.jsonl"
     write_records(records)

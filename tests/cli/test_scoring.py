@@ -320,7 +320,7 @@ def test_a_large_run_lies_on_disk_and_scores_the_same(
         assert printed[0] == printed[1] and printed[0][0]
 
 
-@pytest.mark.parametrize("again", [["--checks"], ["--report", "r.html"], ["--plot", "p.html", "--plot-kind", "heat"]])
+@pytest.mark.parametrize("again", [["--checks"], ["--report", "r.html"], ["--plot", "p.pdf", "--plot-kind", "heat"]])
 def test_a_run_that_is_read_twice_comes_through_no_pipe(
     again: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,29 +18,22 @@ PANEL = dots.DotPanel("m", {"a": 1.0, "b": 0.5})
 
 
 def test_all_forms_and_equal_bytes(tmp_path: Path) -> None:
-    for suffix in ("png", "svg", "pdf", "html"):
+    for suffix in ("png", "svg", "pdf"):
         paths = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]
         for path in paths:
             save_figures([dots.plot_dots(["a", "b"], [PANEL], "title")], path)
         assert paths[0].read_bytes() == paths[1].read_bytes()
         assert paths[0].stat().st_size > 1000
-    assert len(list(tmp_path.iterdir())) == 8
+    assert len(list(tmp_path.iterdir())) == 6
     # Fonts are in the PDF as such, and text is text in SVG.
     assert b"/Type3" not in (tmp_path / "first.pdf").read_bytes()
     assert ">title</text>" in (tmp_path / "first.svg").read_text()
 
 
-def test_all_pages_are_in_pdf_and_html(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_all_pages_are_in_pdf(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pages = [dots.plot_dots(["a", "b"], [PANEL], f"page <{number}>") for number in (1, 2)]
     save_figures(pages, tmp_path / "two.pdf")
     assert (tmp_path / "two.pdf").read_bytes().count(b"/Type /Page ") == 2
-    save_figures(pages, tmp_path / "two.html")
-    page = (tmp_path / "two.html").read_text()
-    assert "<h1>page &lt;1&gt;</h1>" in page and "<h2>page &lt;2&gt;</h2>" in page
-    # Nothing is loaded, and no id comes twice.
-    assert "<script" not in page and "<!DOCTYPE svg" not in page
-    ids = [part.partition('"')[0] for part in page.split(' id="')[1:]]
-    assert len(ids) == len(set(ids)) > 20
     assert caplog.messages == []
     assert pages[0].get_suptitle() == "page <1>"
 
@@ -55,7 +48,7 @@ def test_further_pages_are_files_beside_the_first(
     save_figures(pages, path)
     names = sorted(one.name for one in tmp_path.iterdir())
     assert names == [f"all-2.{suffix}", f"all-3.{suffix}", f"all.{suffix}"]
-    assert caplog.messages == [f"3 pages: {path} to all-3.{suffix}; .pdf and .html hold all in one file"]
+    assert caplog.messages == [f"3 pages: {path} to all-3.{suffix}; .pdf holds all in one file"]
     if suffix == "svg":
         assert [f"page {number}" in (tmp_path / name).read_text() for number, name in ((2, names[0]), (1, names[2]))]
     # Where one of them cannot be written, none is.
@@ -66,11 +59,11 @@ def test_further_pages_are_files_beside_the_first(
         save_figures(pages, path)
     assert [one.name for one in tmp_path.iterdir()] == [f"all-3.{suffix}"]
     monkeypatch.setattr("rubric_measures.plots.files._MOST_FILES", 2)
-    with pytest.raises(InputError, match=r"more than 2 pages, and as many files; give \.pdf or \.html"):
+    with pytest.raises(InputError, match=r"more than 2 pages, and as many files; give \.pdf"):
         save_figures(iter(pages), tmp_path / f"more.{suffix}")
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "html"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_what_cannot_be_written_is_one_line_and_leaves_nothing(suffix: str, tmp_path: Path) -> None:
     figure = dots.plot_dots(["a", "b"], [PANEL], "title")
     full = tmp_path / f"full.{suffix}"
@@ -90,7 +83,7 @@ def test_what_cannot_be_written_is_one_line_and_leaves_nothing(suffix: str, tmp_
 
 def test_other_names_are_refused(tmp_path: Path) -> None:
     figure = dots.plot_dots(["a", "b"], [PANEL], "title")
-    with pytest.raises(InputError, match=r"\.pdf, \.svg, \.png, \.html"):
+    with pytest.raises(InputError, match=r"\.pdf, \.svg, \.png$"):
         save_figures([figure], tmp_path / "x.jpg")
     with pytest.raises(InputError, match="does not exist"):
         save_figures([figure], tmp_path / "no" / "x.png")
@@ -111,7 +104,6 @@ def test_long_names_stay_inside_the_figure() -> None:
     figures = [
         labels.plot_bland_altman([2, 1, 1, 3], [1, 2, 1, 1], names),
         scores.plot_scatter(runs, table, table, names),
-        scores.plot_length(runs, [1, 2, 3], [0.1, 0.2, 0.3], names),
         scores.plot_ranks(means, {long: means}, long),
         comparisons.plot_critical_difference(compare_runs(compared, long, rounds=9)),
         dots.plot_dots(runs, [dots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
@@ -129,17 +121,3 @@ def test_long_names_stay_inside_the_figure() -> None:
             assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, text.get_text()
     # Nothing of a name is lost to the line breaks.
     assert "".join(figures[0].axes[0].get_ylabel().split()) == f"{names[0]}−{names[1]}"
-
-
-def test_a_page_is_readable_in_a_browser(tmp_path: Path) -> None:
-    browser = pytest.importorskip("tests.browser")
-    if browser.CHROMIUM is None or browser.DRIVER is None:
-        pytest.skip("needs chromium and chromedriver")
-    path = tmp_path / "page.html"
-    pages = [dots.plot_dots(["a", "b"], [PANEL], "title"), cells.plot_items(["one"], {"a": [1]}, "q1", (0, 5), 4)]
-    save_figures(pages, path)
-    page = browser.Browser(tmp_path / "profile", path.as_uri())
-    try:
-        browser.check_page(page, [""])
-    finally:
-        page.driver.quit()

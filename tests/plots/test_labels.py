@@ -52,13 +52,3 @@ def test_what_agreement_found_draws_itself(tmp_path: Path) -> None:
     for kind, said in (("bland-altman", "bias 0.67"), ("confusion", "Labels of 3 documents")):
         found.plot(tmp_path / "x.svg", kind)
         assert said in (tmp_path / "x.svg").read_text(encoding="utf-8").replace("−0.67", "0.67"), kind
-
-
-def test_calibration_draws_every_range_with_its_interval() -> None:
-    points = [labels.CalibrationPoint(0.45, 0.5, 0.2, 0.8, 10), labels.CalibrationPoint(0.9, 0.7, 0.6, 0.75, 90)]
-    figure = labels.plot_calibration(points)
-    (drawn,) = figure.axes[0].containers
-    assert drawn.lines[0].get_xydata().tolist() == [[0.45, 0.5], [0.9, 0.7]]
-    assert drawn.lines[2][0].get_segments()[1][:, 1] == pytest.approx([0.6, 0.75])
-    assert [text.get_text() for text in figure.axes[0].texts] == ["10", "90"]
-    assert "100 grades" in figure.get_suptitle()

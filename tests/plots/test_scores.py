@@ -84,14 +84,3 @@ def test_stability_is_mean_and_range() -> None:
     assert {tuple(point) for point in band.get_paths()[0].vertices.tolist()} >= {(1, 0.2), (1, 0.8), (5, 1.0)}
     with pytest.raises(InputError, match="undefined at every size"):
         scores.plot_stability([], [])
-
-
-def test_pareto_front_by_hand() -> None:
-    # (1, .2) shortest; (2, .5) better; (2, .4) beaten by it; (3, .5) as good but longer; (4, .9) best.
-    assert scores.pareto_front([1, 2, 2, 3, 4], [0.2, 0.5, 0.4, 0.5, 0.9]) == [0, 1, 4]
-    # Two equal points beat neither each other.
-    assert scores.pareto_front([1, 1], [0.5, 0.5]) == [0, 1]
-    figure = scores.plot_length(RUNS, [10, 20, 30], [0.1, 0.2, 0.1])
-    assert [text.get_text() for text in figure.axes[0].texts] == ["a", "b"]
-    with pytest.raises(InputError, match="one length"):
-        scores.plot_length(RUNS, [1], [1])

@@ -1,4 +1,4 @@
-"""Tests of what verify and reviews make of distributions: calibration by hand, its figure, orders by uncertainty."""
+"""Tests of what verify and reviews make of distributions: calibration by hand, orders by uncertainty."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ def test_ranges_by_hand() -> None:
     assert (last.least, last.most) == pytest.approx((0.20766, 0.93851), abs=1e-5)
 
 
-def test_confidence_against_assessors(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    figure = tmp_path / "calibration.svg"
+def test_confidence_against_assessors(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["verify", str(path), "--calibration", "--format", "jsonl"]
     assert main(argv) == 0
     low, high = map(json.loads, capsys.readouterr().out.splitlines())
@@ -58,12 +57,6 @@ def test_confidence_against_assessors(path: Path, tmp_path: Path, capsys: pytest
     assert (high["grades"], high["confidence"], high["agreement"]) == (2, 0.95, 0.5)
     # (|1 − .55| + 2 |.5 − .95|) / 3 = .45
     assert "3 grades with assessors', agreement 0.667, expected calibration error 0.450" in low["title"]
-    pytest.importorskip("matplotlib")
-    assert main([*argv, "--plot", str(figure)]) == 0
-    assert "share on which assessors agree" in figure.read_text()
-    # It is another figure than that of the item statistics.
-    assert main([*argv, "--item-statistics", "--plot", str(figure)]) == 2
-    assert "ask for one of them" in capsys.readouterr().err
 
 
 def test_calibration_of_grades_without_distributions_is_refused(

@@ -204,7 +204,7 @@ def test_limits_stop_the_run_and_keep_what_is_done(
         ("--verify-grading", "holds no grades that pass the filter"),
         ("--item-statistics", "holds no grades that pass the filter"),
         ("--grader-statistics", "holds no grades that pass the filter"),
-        ("--plot=x.svg", "(--plot, --item-statistics, --calibration)"),
+        ("--plot=x.svg", "(--plot, --item-statistics)"),
     ],
 )
 def test_reports_that_cannot_be_made_stop_the_suite_before_a_call(

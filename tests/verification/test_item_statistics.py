@@ -173,7 +173,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (items["q1/d"]["covered"], items["q2/a"]["covered"]) == ("not graded", "always")
     assert {row["report"] for row in rows} == {"items", "bank-stability"}
     assert main(["verify", str(graded), "--plot", "x.png"]) == 2
-    assert "(--plot, --item-statistics, --calibration)" in capsys.readouterr().err
+    assert "(--plot, --item-statistics)" in capsys.readouterr().err
 
 
 def test_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,7 +243,7 @@ def test_queries_of_the_bank_without_passages_are_counted(tmp_path: Path, capsys
 def test_a_figure_that_cannot_be_drawn_is_refused_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
-    for name, why in (("size.bmp", "written as .pdf, .svg, .png, .html"), ("no/size.png", "the folder does not exist")):
+    for name, why in (("size.bmp", "written as .pdf, .svg, .png"), ("no/size.png", "the folder does not exist")):
         assert main([*command, "--plot", str(tmp_path / name)]) == 2
         assert why in capsys.readouterr().err
 
