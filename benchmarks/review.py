@@ -86,7 +86,7 @@ def _seconds(pid: int) -> float:
 
 
 def _wait_until_idle(pid: int) -> None:
-    """Returns when the process used no processor time for 0.3 s: it begins to catch up 0.2 s after an answer."""
+    """Returns when the process used no processor time for 0.3 s."""
     used = -1.0
     while (now := _seconds(pid)) != used:
         used = now
@@ -129,7 +129,7 @@ class _Visitor:
         return self.client.post(path, data={**self.form, **fields})
 
     def timed(self, ask: Callable[[], httpx.Response], status: int = 200) -> tuple[float, float]:
-        """Wall time and processor time of an answer, in milliseconds; what the server does after it is not part."""
+        """Wall time and processor time of an answer, in milliseconds."""
         _wait_until_idle(self.process.pid)
         used, start = _seconds(self.process.pid), time.perf_counter()
         answer = ask()
@@ -151,9 +151,8 @@ def _screens(visitor: _Visitor) -> dict[str, tuple[Callable[[int], httpx.Respons
     found["bank"] = lambda n: get("/bank", query=f"q{n:02}"), 200
     for name in ("impact", "progress", "export"):
         found[name] = lambda _, name=name: get(f"/{name}"), 200
-    found["impact, one query"] = lambda n: get("/impact", query=f"q{n:02}"), 200
     found["grade"] = lambda _: visitor.grade(), 303
-    # As a browser does: the page that the answer names is asked for while the server still computes the impact.
+    # As a browser does: the page that the answer names is asked for at once.
     found["grade, then check"] = lambda _: visitor.client.get(visitor.grade().headers["location"]), 200
     edit = {"edit": "item_edit", "query": "q01", "version": "0"}
     found["edit"] = lambda n: post("/bank", **edit, key=f"q01/{n}", text=f"new {n}?"), 303

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 from rubric_measures.base.errors import InputError
 from rubric_measures.review._actions import about, is_done
 from rubric_measures.review._bank_edits import state_of
-from rubric_measures.review._bank_table import bank_table, blind_cells
 from rubric_measures.review._events import EDITS, CellKey, Snapshot
 from rubric_measures.review._highlights import mark_words
 from rubric_measures.review._impact import changed_cells
@@ -46,18 +45,21 @@ def bank(
         raise InputError(f"the bank has no query {query_id!r}")
     if key and conflict is None:
         return _item_page(review, asked, snapshot, query_id, key, status, problem)
-    table = bank_table(review, snapshot, query_id, asked.assessor, knows_board=not _hidden(review, asked))
+    states = [state for state in snapshot.items.values() if state.item.query_id == query_id]
+    live = [state for state in states if not state.retired]
+    texts = review.material.bank.query_texts
     return page(
         "bank.html",
         review,
         asked,
         status=status,
         title="Edit the bank",
-        queries=_query_texts(review),
+        queries={name: texts.get(name, "") for name in review.material.bank.items},
         query_id=query_id,
         fields={"query": query_id},
-        table=table,
-        facets=sorted({row.state.item.facet_id for row in table.rows if row.state.item.facet_id}),
+        live=live,
+        retired=[state for state in states if state.retired],
+        facets=sorted({state.item.facet_id for state in live if state.item.facet_id}),
         waiting=sum(state.waits for state in snapshot.items.values()),
         conflict=conflict,
         problem=problem,
@@ -139,8 +141,6 @@ def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
 
     What is wrong with a field is said at the field, and what was typed stays.
     """
-    if asked.get("edit") == "show":
-        return _show(review, asked)
     edits: list[Edit] = []
     try:
         edits = _edits_of(review, asked, asked.get("edit"))
@@ -164,14 +164,6 @@ def post_bank(review: Review, asked: Asked) -> ScreenAnswer:
         return bank(review, asked, status=400, problem={next(iter(error.settings), "text"): str(error)})
     fields = {"query": asked.get("query"), "saved": str(made[-1].event_id)}
     return ScreenAnswer(redirect="/bank?" + urlencode(fields) + "#items")
-
-
-def _show(review: Review, asked: Asked) -> ScreenAnswer:
-    """Shows what the grades say of a query's items, and remembers that the assessor has seen it."""
-    cells = blind_cells(review, review.store.snapshot(), asked.get("query"), asked.assessor)
-    if cells:
-        review.store.look(asked.assessor, cells)
-    return ScreenAnswer(redirect="/bank?" + urlencode({"query": asked.get("query")}) + "#items")
 
 
 def _edits_of(review: Review, asked: Asked, kind: str) -> list[Edit]:
@@ -250,18 +242,10 @@ def _weight(text: str) -> float | None:
     return weight
 
 
-_ITEMS = 25
-
-
 def impact(review: Review, asked: Asked) -> ScreenAnswer:
-    """The leaderboards and the items before and after."""
+    """The leaderboards before and after, and the grades that assessors changed."""
     snapshot = review.store.snapshot()
     changed = changed_cells(review.material, snapshot)
-    query_id = asked.get("query")
-    if query_id and query_id not in review.material.bank.items:
-        raise InputError(f"the bank has no query {query_id!r}")
-    number = max(asked.number("page", 1), 1)
-    items = review.item_impact(snapshot, query_id, (number - 1) * _ITEMS, _ITEMS)
     # Whoever has not graded a cell yet shall do it blind: that it is here tells that assessors differ from the grader.
     seen = [one for one in changed if not review.blind or is_done(snapshot.grades[one[0]].get(asked.assessor))]
     return page(
@@ -278,13 +262,6 @@ def impact(review: Review, asked: Asked) -> ScreenAnswer:
         changed_hidden=len(changed) - len(seen),
         # Nor are the scores and counts shown, unasked, that tell which way they went.
         hidden=len(_hidden(review, asked)),
-        items=items,
-        query_id=query_id,
-        queries=_query_texts(review),
-        page_number=number,
-        pages=max(1, -(-items.total // _ITEMS)),
-        page_url="/impact?" + urlencode({"query": query_id}),
-        min_rating=review.material.scale.covers,
     )
 
 
@@ -303,10 +280,4 @@ def post_impact(review: Review, asked: Asked) -> ScreenAnswer:
     cells = _hidden(review, asked)
     if cells:
         review.store.look(asked.assessor, cells)
-    return ScreenAnswer(redirect="/impact?" + urlencode({"query": asked.get("query")}))
-
-
-def _query_texts(review: Review) -> dict[str, str]:
-    """query_id -> text, of the bank."""
-    texts = review.material.bank.query_texts
-    return {name: texts.get(name, "") for name in review.material.bank.items}
+    return ScreenAnswer(redirect="/impact")

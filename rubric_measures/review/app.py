@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,6 @@ __all__ = ["make_app"]
 
 # Bytes of a form.
 _LIMIT = 1 << 20
-# Seconds between an answer and what is computed after it.
-_PAUSE = 0.2
 # What a cell's address begins with: /check/QUERY/PASSAGE/ITEM.
 _CELL = "/check/"
 _SESSION, _PASS, _ASSESSOR = "review_session", "review_pass", "review_person"
@@ -125,12 +122,6 @@ async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
 def _endpoint(review: Review, access: Access, handlers: Mapping[str, Screen]) -> Callable[[Any], Any]:
     in_thread = require("starlette.concurrency", "review").run_in_threadpool
     disconnected = require("starlette.requests", "review").ClientDisconnect
-    background = require("starlette.background", "review").BackgroundTask
-
-    async def catch_up() -> None:
-        # The browser asks for the next page at once; computing would be in its way.
-        await asyncio.sleep(_PAUSE)
-        await in_thread(review.catch_up)
 
     async def answer(request: Any) -> Any:
         visit = _visit(request, access, review.default_assessor)
@@ -160,11 +151,7 @@ def _endpoint(review: Review, access: Access, handlers: Mapping[str, Screen]) ->
             return _finish(ScreenAnswer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
         if not visit.assessor and visit.path not in ("/person", "/as"):
             return _finish(ScreenAnswer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
-        response = _finish(await in_thread(_answered, handlers[request.method], review, asked), visit, access)
-        if request.method == "POST" and response.status_code == 303:
-            # After the answer is out, so that whoever looks at the impact next need not wait for it.
-            response.background = background(catch_up)
-        return response
+        return _finish(await in_thread(_answered, handlers[request.method], review, asked), visit, access)
 
     return answer
 

@@ -1,4 +1,4 @@
-"""One review in progress: the records, the state, and what is computed once and kept (queues, leaderboards)."""
+"""One review in progress: the records, the state, and what is computed once and kept (queues)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ import numpy as np
 from ir_measures.measures.base import Measure
 from numpy.typing import NDArray
 
-from rubric_measures.base.errors import RubricMeasuresError
 from rubric_measures.review._agreement import AgreementRow, agreement_rows
 from rubric_measures.review._events import Snapshot
-from rubric_measures.review._impact import Impact, Scores, impact_of
-from rubric_measures.review._impact_items import ItemImpacts, ItemScores
+from rubric_measures.review._impact import Impact, impact_of
 from rubric_measures.review._pages import load_templates
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.queues import (
@@ -32,7 +30,6 @@ from rubric_measures.review.queues import (
 )
 from rubric_measures.review.review_data import Material
 from rubric_measures.review.store import ReviewStore
-from rubric_measures.verification.item_statistics import ItemStatistics
 
 __all__ = ["Review"]
 
@@ -72,15 +69,12 @@ class Review:
     adjudicator: str = ""
     token: str | None = None
     next_command: Callable[[str, str], str] | None = None
-    # Two locks: nobody who wants a queue waits for a leaderboard.
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _queue_lock: threading.RLock = field(default_factory=threading.RLock)
     # By choice, each with the event that it knows of.
     _queues: dict[QueueChoice, tuple[int, CellQueue]] = field(default_factory=dict)
     # What became of items that count no more, at which event; the queues kept are without them.
     _left: tuple[int, Mapping[tuple[str, str], str]] = -1, MappingProxyType({})
     _kept_cells: NDArray[np.bool_] | None = None
-    _impact: tuple[int, list[Impact]] | None = None
     _agreements: tuple[int, list[AgreementRow]] | None = None
 
     @property
@@ -92,8 +86,8 @@ class Review:
         """Computes what every screen needs, before the first one is asked for."""
         for order in ORDERS:
             self.queue(QueueChoice(order), self.store.snapshot())
-        self.item_impact(self.store.snapshot())
-        # Loads what the other screens compute with, and the templates.
+        # Says what is wrong with the measures. The rest loads what the other screens compute with, and the templates.
+        self.impact(self.store.snapshot())
         len(self.material.digests)
         self.agreements(self.store.snapshot())
         load_templates()
@@ -102,13 +96,9 @@ class Review:
     def _influence(self) -> list[QueueEntry]:
         return by_influence(self.material)
 
-    @cached_property
-    def _items(self) -> ItemScores:
-        return ItemScores(Scores(self.material, self.measures))
-
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
         """The queue of a choice, without items that count no more."""
-        with self._queue_lock:
+        with self._lock:
             self.left(snapshot)
             known = self._queues.pop(choice, None)
             if known is None or (choice.order in LIVE_ORDERS and known[0] != snapshot.last_id):
@@ -130,7 +120,7 @@ class Review:
 
     def left(self, snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
         """(query_id, item_id) -> what was done to it, of items whose grades count no more, or wait."""
-        with self._queue_lock:
+        with self._lock:
             if self._left[0] != snapshot.last_id:
                 left = left_items(snapshot)
                 if left.keys() != self._left[1].keys():
@@ -141,30 +131,4 @@ class Review:
 
     def impact(self, snapshot: Snapshot) -> list[Impact]:
         """The leaderboards before and after what assessors did."""
-        with self._lock:
-            if self._impact is None or self._impact[0] != snapshot.last_id:
-                self._impact = snapshot.last_id, impact_of(self._items.scores, snapshot)
-            return self._impact[1]
-
-    def catch_up(self) -> None:
-        """Computes the impact of what assessors did since; nothing where that is under way."""
-        if self._lock.acquire(blocking=False):
-            try:
-                self.item_impact(self.store.snapshot(), size=0)
-            except RubricMeasuresError:
-                # Nobody asked; whoever opens the impact screen is told why it has nothing to show.
-                pass
-            finally:
-                self._lock.release()
-
-    def item_impact(self, snapshot: Snapshot, query_id: str = "", start: int = 0, size: int = 50) -> ItemImpacts:
-        """The items before and after what assessors did: those that changed, or all of one query."""
-        with self._lock:
-            self.impact(snapshot)
-            return self._items.impacts(snapshot, query_id, start, size)
-
-    def item_statistics(self, snapshot: Snapshot, query_id: str, with_flips: bool) -> dict[str, ItemStatistics]:
-        """item_id -> the statistics of a query's items with assessors' grades; see `ItemScores.statistics`."""
-        with self._lock:
-            self.impact(snapshot)
-            return self._items.statistics(query_id, with_flips)
+        return impact_of(self.material, self.measures, snapshot)

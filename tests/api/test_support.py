@@ -16,7 +16,7 @@ from rubric_measures.conversion import convert
 from rubric_measures.formats.support_labels import read_support_labels
 from rubric_measures.records.files import load_graded
 from rubric_measures.review._events import CellKey
-from rubric_measures.review._impact import Scores, impact_of
+from rubric_measures.review._impact import impact_of
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.export import export_review
 from rubric_measures.review.opening import open_review
@@ -196,7 +196,7 @@ def test_assessors_correct_pairs_of_several_queries(tmp_path: Path, docs: str) -
         store.grade("ada", cell, 2, review.material.grade(cell).grade)
         store.decide("ada", cell, "override", 2, "It is so.")
         store.edit_all("ada", [("item_edit", {"key": "t2 one/0", "importance": "vital"}, {"t2 one/0": 0})])
-        [precision, recall] = impact_of(Scores(review.material, review.measures), store.snapshot())
+        [precision, recall] = impact_of(review.material, review.measures, store.snapshot())
         assert (precision.measure, precision.items_after, precision.without_items) == ("SupportPrecision", 6, 0)
         [row] = precision.rows
         before = rubric_measures.score(str(out), measures="SupportPrecision", notes=False).cells["one"]

@@ -28,7 +28,7 @@ from rubric_measures.records.merging import merge_records
 from rubric_measures.review import _screens as screens
 from rubric_measures.review._agreement import progress_rows
 from rubric_measures.review._events import CellKey
-from rubric_measures.review._impact import Impact, Scores, changed_cells, impact_of
+from rubric_measures.review._impact import Impact, changed_cells, impact_of
 from rubric_measures.review.export import export_review
 from rubric_measures.review.queues import QueueChoice, make_queue
 from rubric_measures.review.requests import Asked
@@ -245,8 +245,8 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
     assert material.earlier(CellKey("q1", "d3", "q1/d")) == {}
     store = ReviewStore(tmp_path / "s.sqlite", material.bank)
     try:
-        scores = Scores(material, [RubricCover(rel=4) @ 1])
-        (impact,) = impact_of(scores, store.snapshot())
+        measures = [RubricCover(rel=4) @ 1]
+        (impact,) = impact_of(material, measures, store.snapshot())
         assert sides(impact) == (scores_of(graded, bank),) * 2
         # Of a and c of d1 and a of d2 assessors say another thing than the grader.
         assert (impact.grades_changed, impact.changed_before) == (3, 3)
@@ -265,7 +265,7 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
             store.grade(assessor, cell, grade, of_grader)
             if of_grader not in (None, grade):
                 store.decide(assessor, cell, "override", grade, "seen otherwise")
-            (impact,) = impact_of(scores, store.snapshot())
+            (impact,) = impact_of(material, measures, store.snapshot())
             made = export_review(store, material, str(bank), tmp_path / f"out{number}").paths
             assert sides(impact) == (scores_of(graded, bank), scores_of(*made[:2]))
         assert sides(impact)[1] == {"one": 0.0, "two": 0.0}
@@ -273,7 +273,7 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
         # What counted before is what the records' assessors said: 4 by Bob, 4 by three; Ada's 4 is the grader's, too.
         assert changed_cells(material, store.snapshot()) == [(cells[0], 4, 0), (cells[1], 4, 1), (cells[2], 4, 1)]
         store.edit_all("ada", [("item_retire", {"key": "q1/d"}, {"q1/d": 0})])
-        (impact,) = impact_of(scores, store.snapshot())
+        (impact,) = impact_of(material, measures, store.snapshot())
         graded, bank = map(Path, export_review(store, material, str(bank), tmp_path / "last").paths[:2])
         assert sides(impact)[1] == scores_of(graded, bank)
         # Who differs from assessors of the records stands in the queue, and an assessor has one grade there.
@@ -297,7 +297,7 @@ def test_a_second_review_counts_the_grades_of_the_first(path: Path, tmp_path: Pa
             store.grade("ada", cells[0], grade, 4)
             if grade != 4:
                 store.decide("ada", cells[0], "override", grade, "seen otherwise")
-            (impact,) = impact_of(Scores(material, [RubricCover(rel=4) @ 1]), store.snapshot())
+            (impact,) = impact_of(material, [RubricCover(rel=4) @ 1], store.snapshot())
             made = export_review(store, material, str(bank), tmp_path / name).paths
             assert sides(impact) == (scores_of(graded, bank), scores_of(*made[:2]))
             assert sides(impact)[1]["one"] == expected
@@ -353,7 +353,7 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
     try:
         for key in ("q2/a", "q3/a"):
             store.edit_all("ada", [("item_retire", {"key": key}, {key: 0})])
-        impacts = impact_of(Scores(material, measures), store.snapshot())
+        impacts = impact_of(material, measures, store.snapshot())
         open_counts = store.snapshot()
         made = export_review(store, material, str(bank), tmp_path / "out").paths
     finally:
@@ -390,7 +390,7 @@ def test_a_query_without_items_has_no_score_in_any_command(tmp_path: Path, capsy
     out = capsys.readouterr()
     assert out.err.count(said) == 1
     # Counts are sums there, too.
-    (counted,) = impact_of(Scores(material, [RubricQrels(measure="NumRel", rel=1)]), open_counts)
+    (counted,) = impact_of(material, [RubricQrels(measure="NumRel", rel=1)], open_counts)
     assert main(["leaderboard", str(graded), "--bank", str(bank), "-m", counted.measure, "--format", "json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]
     assert {row.run_id: row.before for row in counted.rows} == {"one": 2.0, "two": 1.0}
@@ -427,7 +427,7 @@ def test_grades_of_another_state_of_an_item_do_not_outrank_the_graders(
         try:
             for step in steps:
                 step(store)
-            (impact,) = impact_of(Scores(material, [measure]), store.snapshot())
+            (impact,) = impact_of(material, [measure], store.snapshot())
             made = export_review(store, material, str(bank), tmp_path / name).paths
             # Of the items that wait, impact counts nothing at all.
             if not impact.waiting:

@@ -20,7 +20,7 @@ from rubric_measures.grades.loading import consume_records
 from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import SelfRating
-from rubric_measures.review._impact import Impact, Scores, impact_of
+from rubric_measures.review._impact import Impact, impact_of
 from rubric_measures.review.export import export_review
 from rubric_measures.review.review_data import Material, load_material
 from rubric_measures.review.store import ReviewStore
@@ -154,14 +154,11 @@ def test_impact_is_the_leaderboard_on_the_export_review_after_review(seed: int) 
             material = load_material(graded, bank, GradeFilter("model"))
             # What was not graded anew waits on; what was, waits no longer.
             assert {item_id for _, item_id in material.waiting} == pending
-            scores = Scores(material, MEASURES)
             with closing(ReviewStore(":memory:", material.bank, waiting=material.waiting)) as store:
                 for _ in range(chance.randint(0, 6)):
                     with suppress(InputError):
                         act(store, material, chance)
-                    impact_of(scores, store.snapshot())
-                impacts = impact_of(scores, store.snapshot())
-                assert impacts == impact_of(Scores(material, MEASURES), store.snapshot())
+                impacts = impact_of(material, MEASURES, store.snapshot())
                 folder = Path(name) / str(number)
                 paths = export_review(store, material, str(bank), folder).paths
             assert side(impacts, "before") == scores_of(graded, material.bank)

@@ -26,8 +26,7 @@ from rubric_measures.review._agreement import agreement_rows, progress_rows
 from rubric_measures.review._bank_edits import edited_entries
 from rubric_measures.review._events import CellKey, Event, ItemState, Snapshot
 from rubric_measures.review._highlights import mark_words
-from rubric_measures.review._impact import Scores, changed_cells, impact_of
-from rubric_measures.review._impact_items import ItemImpacts, ItemScores
+from rubric_measures.review._impact import changed_cells, impact_of
 from rubric_measures.review._replay import fold
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.export import (
@@ -204,20 +203,6 @@ def test_a_stale_edit_changes_nothing_and_names_the_item(store: ReviewStore) -> 
         store.undo("ada")
 
 
-def test_what_is_computed_ahead_breaks_nothing_where_it_cannot_be_computed(
-    folder: Path, material: Material, store: ReviewStore
-) -> None:
-    review = Review(material, store, [NuggetW @ 5], str(folder / "bank.jsonl"), folder)
-    store.edit_all("ada", [("item_edit", {"key": "q1/a", "importance": None}, {"q1/a": 0})])
-    # After an answer nobody listens; whoever asks for the impact is told.
-    review.catch_up()
-    with pytest.raises(MeasureError, match="importance"):
-        review.impact(store.snapshot())
-    store.undo("ada")
-    review.catch_up()
-    assert review.impact(store.snapshot())[0].measure == "NuggetW(rel=4,partial_rel=3)@5"
-
-
 def test_a_text_stands_once_in_a_query(store: ReviewStore) -> None:
     for kind, payload, expected in [
         ("item_add", {"query_id": "q1", "text": "new?"}, {}),
@@ -263,7 +248,7 @@ def test_words_that_an_item_left_behind_have_their_grades_again(tmp_path: Path) 
             (text, regrade),
         ]
         assert set(left_items(snapshot)) == ({("q1", item_id)} if regrade else set())
-        (impact,) = impact_of(Scores(material, [RubricCover(rel=4) @ 1]), snapshot)
+        (impact,) = impact_of(material, [RubricCover(rel=4) @ 1], snapshot)
         assert [row.after for row in impact.rows] == [None if regrade else 1.0]
         (entry,) = edited_entries(read_bank(bank), material.bank, snapshot)
         assert [isinstance(item.info, dict) and item.info["regrade"] for item in entry.items] == [True, regrade]
@@ -482,9 +467,9 @@ def test_influence_passes_over_ranks_without_a_record(tmp_path: Path) -> None:
 
 
 def test_impact_before_and_after(material: Material, store: ReviewStore) -> None:
-    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    measures = [RubricCover(rel=4) @ 20]
     # one: q1 2/4, q2 1/1, q3 0 (one item, nothing graded): 1.5 / 3. two: q1 1/4, else 0: 0.25 / 3.
-    (same,) = impact_of(scores, store.snapshot())
+    (same,) = impact_of(material, measures, store.snapshot())
     assert [(row.run_id, row.before, row.after, row.change) for row in same.rows] == [
         ("one", 0.5, 0.5, 0),
         ("two", pytest.approx(0.25 / 3), pytest.approx(0.25 / 3), 0),
@@ -493,7 +478,7 @@ def test_impact_before_and_after(material: Material, store: ReviewStore) -> None
     store.grade("ada", A, 0, 4)
     store.decide("ada", A, "override", 0, "no")
     store.edit_all("ada", [("item_retire", {"key": "q2/a"}, {"q2/a": 0})])
-    (after,) = impact_of(scores, store.snapshot())
+    (after,) = impact_of(material, measures, store.snapshot())
     assert [(row.run_id, row.after, row.rank_before, row.rank_after) for row in after.rows] == [
         ("one", 0.125, 1, 1),
         ("two", 0.125, 2, 1),
@@ -505,13 +490,13 @@ def test_impact_before_and_after(material: Material, store: ReviewStore) -> None
         store.grade("ada", cell, 3, material.grade(cell).grade)
         store.decide("ada", cell, "override", 3, "no")
     store.edit_all("ada", [("item_edit", {"key": "q1/b", "gold_answers": ["x"]}, {"q1/b": 0})])
-    (still,) = impact_of(scores, store.snapshot())
+    (still,) = impact_of(material, measures, store.snapshot())
     assert (still.grades_changed, changed_cells(material, store.snapshot())) == (1, [(A, 4, 0)])
     for _ in range(5):
         store.undo("ada")
     # A new item has no grades: it waits, and no score changes by it.
     store.edit_all("ada", [("item_add", {"query_id": "q1", "text": "new?"}, {})])
-    (waiting,) = impact_of(scores, store.snapshot())
+    (waiting,) = impact_of(material, measures, store.snapshot())
     assert waiting.rows == after.rows and waiting.waiting == [make_item_id("q1", "new?")]
 
 
@@ -701,47 +686,13 @@ def test_events_of_items_that_do_not_exist_are_refused() -> None:
         fold([Event(1, "ada", "t", "item_retire", {"key": "nothing"})], bank)
 
 
-def test_impact_on_items(material: Material, store: ReviewStore) -> None:
-    scores = Scores(material, [RubricCover(rel=4) @ 20])
-    items = ItemScores(scores)
-
-    def impacts(query_id: str = "") -> ItemImpacts:
-        scores.after(store.snapshot())
-        return items.impacts(store.snapshot(), query_id)
-
-    assert (impacts().rows, impacts().total, impacts().redo) == ([], 0, 0)
-    # An assessor says that d1 does not state a; b is reworded, c gets a gold answer, d leaves, and e is new.
-    store.grade("ada", A, 0, 4)
-    store.decide("ada", A, "override", 0, "no")
-    store.edit_all("ada", [("item_edit", {"key": "q1/b", "text": "What is beta?"}, {"q1/b": 0})])
-    store.edit_all("ada", [("item_edit", {"key": "q1/c", "gold_answers": ["x"]}, {"q1/c": 0})])
-    store.edit_all("ada", [("item_retire", {"key": "q1/d"}, {"q1/d": 0})])
-    store.edit_all("ada", [("item_add", {"query_id": "q1", "text": "What is e?"}, {})])
-    found = impacts()
-    assert found.total == 5 and [row.what for row in found.rows] == [
-        *("assessors' grades", "changed text", "changed gold answers", "retired", "added"),
-    ]
-    a, b, c, d, e = found.rows
-    # Two graded passages of q1; before, one of them covers a, and now none; d was never graded.
-    assert a.before is not None and (a.before.covering, a.before.graded) == (1, 2)
-    assert a.after is not None and (a.after.covering, a.after.graded) == (0, 2)
-    # (covers, judgment): before (1, 2) and (0, 0).
-    assert (a.before.by_judgment.value, a.after.by_judgment.value) == (pytest.approx(1.0), None)
-    # Run one covers a, b of q1 and q2/a; two covers b. Without a: (1/3 + 1) / 3 and (1/3) / 3.
-    assert a.before.by_run.value == pytest.approx(1.0) and a.after.by_run.reason == "no runs cover it"
-    assert b.before is not None and b.after is None and (b.text_before, b.text_after) == ("What is b?", "What is beta?")
-    assert c.before is not None and c.after is None
-    assert d.before is not None and d.before.always == "not graded" and (d.after, d.text_after) == (None, "")
-    assert (e.before, e.text_before, e.after) == (None, "", None)
-    # Two passages each for b, c and e.
-    assert [row.redo for row in found.rows] == [0, 2, 2, 0, 2] and (found.redo, found.waiting) == (6, 3)
-    assert impact_of(scores, store.snapshot())[0].items_after == 3
-    assert [row.text_after for row in impacts("q2").rows] == ["What is a?"]
-    assert [row.text_after for row in items.impacts(store.snapshot(), "", 1, 2).rows] == ["What is beta?", "What is c?"]
-    # All that was taken back was never done.
-    for _ in range(6):
-        store.undo("ada")
-    assert impacts().total == 0 and impacts("q1").total == 4
+def test_an_impact_that_cannot_be_computed_is_said(folder: Path, material: Material, store: ReviewStore) -> None:
+    review = Review(material, store, [NuggetW @ 5], str(folder / "bank.jsonl"), folder)
+    store.edit_all("ada", [("item_edit", {"key": "q1/a", "importance": None}, {"q1/a": 0})])
+    with pytest.raises(MeasureError, match="importance"):
+        review.impact(store.snapshot())
+    store.undo("ada")
+    assert review.impact(store.snapshot())[0].measure == "NuggetW(rel=4,partial_rel=3)@5"
 
 
 def test_gold_answers_and_words_that_come_back_need_no_new_grades(material: Material, store: ReviewStore) -> None:
@@ -888,22 +839,6 @@ def test_an_export_that_was_killed_can_be_repeated(
     assert sorted(path.name for path in target.iterdir()) == sorted(Path(path).name for path in made.paths)
 
 
-def test_impact_on_items_of_records_without_rankings(tmp_path: Path) -> None:
-    write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 4, "q1/b": 1})], None, 2)]]])
-    write_lines(tmp_path / "bank.jsonl", BANK)
-    material = load_material(tmp_path / "g.jsonl", tmp_path / "bank.jsonl")
-    store = open_store(tmp_path / "s.sqlite", material.bank)
-    review = Review(material, store, [RubricCover(rel=4) @ 20], str(tmp_path / "bank.jsonl"), tmp_path)
-    # q2 and q3 are in the bank only: what happens to their items is shown, and there is no passage to grade anew.
-    store.edit_all("ada", [("item_retire", {"key": "q3/a"}, {"q3/a": 0})])
-    store.edit_all("ada", [("item_add", {"query_id": "q2", "text": "new?"}, {})])
-    found = review.item_impact(store.snapshot())
-    assert review.impact(store.snapshot()) == []
-    assert [(row.what, row.redo) for row in found.rows] == [("retired", 0), ("added", 0)]
-    (row, *_) = review.item_impact(store.snapshot(), "q1").rows
-    assert row.after is not None and row.after.by_run.reason == "no run ranks the query"
-
-
 def test_runs_whose_means_differ_in_the_last_bit_share_a_rank(tmp_path: Path) -> None:
     def cover(query_id: str, run_id: str, count: int) -> dict[str, Any]:
         grades = {f"{query_id}/{n}": 5 if n < count else 0 for n in range(10)}
@@ -921,11 +856,11 @@ def test_runs_whose_means_differ_in_the_last_bit_share_a_rank(tmp_path: Path) ->
     ]
     material = load_material(write_lines(tmp_path / "g.jsonl", records), write_lines(tmp_path / "b.jsonl", bank))
     store = open_store(tmp_path / "s.sqlite", material.bank)
-    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    measures = [RubricCover(rel=4) @ 20]
     # Without the last item of both queries it is (1/9 + 2/9) / 2 and 3/9 / 2, which are equal bit by bit.
     for query_id in parts:
         store.edit_all("ada", [("item_retire", {"key": f"{query_id}/9"}, {f"{query_id}/9": 0})])
-    (impact,) = impact_of(scores, store.snapshot())
+    (impact,) = impact_of(material, measures, store.snapshot())
     assert [(row.run_id, row.rank_before, row.rank_after) for row in impact.rows] == [
         ("a", 1, 1),
         ("b", 1, 1),
@@ -935,10 +870,10 @@ def test_runs_whose_means_differ_in_the_last_bit_share_a_rank(tmp_path: Path) ->
 
 
 def test_runs_without_a_score_have_no_rank_and_do_not_move(material: Material, store: ReviewStore) -> None:
-    scores = Scores(material, [RubricCover(rel=4) @ 20])
+    measures = [RubricCover(rel=4) @ 20]
     for key in [item.item_id for item in material.bank]:
         store.edit_all("ada", [("item_retire", {"key": key}, {key: 0})])
-    (impact,) = impact_of(scores, store.snapshot())
+    (impact,) = impact_of(material, measures, store.snapshot())
     assert [(row.run_id, row.after, row.rank_before, row.rank_after, row.change) for row in impact.rows] == [
         ("one", None, 1, None, 0),
         ("two", None, 2, None, 0),
