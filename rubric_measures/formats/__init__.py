@@ -62,8 +62,6 @@ FORMATS: Registry[Format] = Registry(
         "reports:rag": f"{_HERE}.report_forms:RAG",
         "reports:rag24": f"{_HERE}.report_forms:RAG24",
         "reports:ids": f"{_HERE}.report_forms:IDS",
-        "reports:biogen24": f"{_HERE}.report_forms:BIOGEN24",
-        "reports:biogen25a": f"{_HERE}.report_forms:BIOGEN25A",
         "topics": f"{_HERE}.topics:TOPICS",
         "csv": f"{_HERE}.grade_table:CSV",
         "parquet": f"{_HERE}.grade_table:PARQUET",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from rubric_measures.base.errors import FormatError
@@ -12,11 +12,9 @@ from rubric_measures.base.sentences import sentence_ends
 
 __all__ = [
     "ORIGINAL",
-    "cited_sentences",
     "is_submission",
     "lost_brackets",
     "reports_of_submission",
-    "text_of_sentences",
 ]
 
 _LOG = logging.getLogger("rubric_measures")
@@ -31,13 +29,13 @@ def is_submission(content: Any) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(content, Mapping) and isinstance(content.get("results"), list) and "run_name" in content
 
 
-def cited_sentences(text: str) -> list[tuple[str, list[str]]]:
+def _cited_sentences(text: str) -> list[tuple[str, list[str]]]:
     """The sentences of an answer without its brackets, and the ids that each cites, in order.
 
     Only brackets that hold numbers alone are citations. One in front of a sentence stands behind the end of the one
     before, and is nobody's, as in the track.
 
-    >>> cited_sentences("Aspirin thins blood [12, 7]. It may [in some] help [9].")
+    >>> _cited_sentences("Aspirin thins blood [12, 7]. It may [in some] help [9].")
     [('Aspirin thins blood.', ['12', '7']), ('It may [in some] help.', ['9'])]
     """
     sentences = []
@@ -55,7 +53,7 @@ def cited_sentences(text: str) -> list[tuple[str, list[str]]]:
 def lost_brackets(text: str) -> int:
     """How many citations of an answer stand behind the end of their sentence, and count nothing."""
     every = [number for found in _BRACKET.finditer(text) for number in _ID.findall(found[1])]
-    kept = [number for _, ids in cited_sentences(text) for number in ids]
+    kept = [number for _, ids in _cited_sentences(text) for number in ids]
     return len(set(every) - set(kept))
 
 
@@ -84,7 +82,7 @@ def reports_of_submission(
         known = ("topic_id", "answer", "references")
         yield {
             "metadata": {**further, "run_id": content["run_name"], "topic_id": result.get("topic_id")},
-            "answer": [{"text": said, "citations": ids} for said, ids in cited_sentences(text)],
+            "answer": [{"text": said, "citations": ids} for said, ids in _cited_sentences(text)],
             "references": _as_text(result.get("references")),
             ORIGINAL: {"answer": text, **{key: value for key, value in result.items() if key not in known}},
         }
@@ -97,16 +95,3 @@ def _as_text(references: Any) -> Any:
     if not isinstance(references, list):
         return references
     return [str(one) if isinstance(one, int) and not isinstance(one, bool) else one for one in references]
-
-
-def text_of_sentences(sentences: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """An answer of sentences with the ids that each cites before its last mark.
-
-    >>> text_of_sentences([("Aspirin thins blood.", ["12", "7"]), ("It may help", [])])
-    'Aspirin thins blood [12,7]. It may help'
-    """
-    pieces = []
-    for text, ids in sentences:
-        body, end = re.fullmatch(r"(.*?)([.!?…]*)", text.rstrip(), re.DOTALL).groups()  # type: ignore[union-attr]
-        pieces.append(f"{body} [{','.join(ids)}]{end}" if ids else body + end)
-    return " ".join(pieces)

@@ -12,10 +12,10 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import json_text
 from rubric_measures.formats.base import Format, PathName
-from rubric_measures.formats.biogen import ORIGINAL, cited_sentences, text_of_sentences
+from rubric_measures.formats.biogen import ORIGINAL
 from rubric_measures.formats.reports import CitedReport, Sentence
 
-__all__ = ["BIOGEN24", "BIOGEN25A", "IDS", "RAG", "RAG24"]
+__all__ = ["IDS", "RAG", "RAG24"]
 
 _LOG = logging.getLogger("rubric_measures")
 _TOPIC_FIELDS = ("topic_id", "narrative_id", "qa_id")
@@ -37,19 +37,12 @@ def _further(report: CitedReport) -> dict[str, Any]:
     return report.model_dump(exclude_unset=True, exclude=known)
 
 
-def _cited(report: CitedReport, sentence: Sentence, lost: Counter[str], *, both: bool = False) -> list[str]:
-    """The ids that a sentence cites; what the form has no place for is counted.
-
-    Args:
-        report: the report.
-        sentence: one of its sentences.
-        lost: the counts.
-        both: whether the form has a place for what contradicts and for what the topic gives.
-    """
+def _cited(report: CitedReport, sentence: Sentence, lost: Counter[str]) -> list[str]:
+    """The ids that a sentence cites; what a form has no place for is counted."""
     if isinstance(sentence.citations, dict):
         lost["scores of citations"] += len(sentence.citations)
     fields = sentence.model_dump(exclude_unset=True)
-    for name, said in () if both else _OF_SENTENCES.items():
+    for name, said in _OF_SENTENCES.items():
         lost[said] += len(fields.get(name) or ())
     ids = report.cited(sentence)
     repeated_or_gone = len(sentence.citations or sentence.supported_citations or ()) - len(ids)
@@ -96,53 +89,6 @@ def _in_ids(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict
         yield {**made, "responses": responses, "references": every}
 
 
-def _grounded(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
-    """BioGen 2025, task A: what a sentence cites supports it, beside what contradicts it and what the topic gives."""
-    for report in reports:
-        answer = []
-        for sentence in report.sentences:
-            ids = _cited(report, sentence, lost, both=True)
-            cited = {
-                "existing_supported_citations": sentence.existing_supported_citations,
-                "supported_citations": ids,
-                "contradicted_citations": sentence.contradicted_citations or [],
-            }
-            answer.append({**_texts(sentence), **cited})
-        every = {one for sentence in answer for one in sentence["supported_citations"]}
-        lost["references that no sentence cites"] += len(set(report.references or ()) - every)
-        yield {"metadata": _metadata(report, "qa_id"), **_further(report), "answer": answer}
-
-
-def _in_text(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
-    """BioGen 2024: one object of one run, the ids in the text."""
-    tops = [_metadata(report, "topic_id") for report in reports]
-    # What is said of the run: all its answers say it alike.
-    top = {name: value for name, value in tops[0].items() if all(one.get(name) == value for one in tops)}
-    if "run_id" not in top:
-        names = sorted({report.run_name for report in reports})
-        raise InputError(f"there are {len(names)} runs ({', '.join(names[:3])}, …); this form holds one")
-    results = []
-    for report, own in zip(reports, tops, strict=True):
-        topic_id = report.query_id
-        lost["fields of metadata"] += len(own.keys() - top.keys() - {"topic_id"})
-        lost["further fields of reports"] += len(_further(report))
-        cited = [(sentence.text, _cited(report, sentence, lost)) for sentence in report.sentences]
-        if wrong := next((one for _, ids in cited for one in ids if not one.isdecimal()), None):
-            raise InputError(f"topic {topic_id!r} cites {wrong!r}; this form holds ids that are numbers")
-        kept = (report.model_extra or {}).get(ORIGINAL)
-        kept = kept if isinstance(kept, dict) else {}
-        text = kept.get("answer")
-        if not isinstance(text, str) or [(said, list(ids)) for said, ids in cited] != cited_sentences(text):
-            text = text_of_sentences(cited)
-            again = {said for said, _ in cited_sentences(text)}
-            lost["ends of sentences, where the text does not show them"] += sum(said not in again for said, _ in cited)
-        used = dict.fromkeys(one for _, ids in cited for one in ids)
-        references = report.references if report.references is not None else list(used)
-        rest = {name: value for name, value in kept.items() if name != "answer"}
-        results.append({"topic_id": topic_id, "answer": text, "references": references, **rest})
-    yield {"run_name": top.pop("run_id"), **{k: v for k, v in top.items() if k != "topic_id"}, "results": results}
-
-
 def _writer(rows: _Rows) -> Callable[[PathName, Sequence[CitedReport]], None]:
     def write(path: PathName, reports: Sequence[CitedReport]) -> None:
         if not reports:
@@ -161,5 +107,3 @@ def _writer(rows: _Rows) -> Callable[[PathName, Sequence[CitedReport]], None]:
 RAG = Format("reports", "reports in the form of TREC RAG 2025 and 2026", None, _writer(_in_positions))
 RAG24 = Format("reports", "reports in the form of TREC RAG 2024", None, _writer(partial(_in_positions, old=True)))
 IDS = Format("reports", "reports in the form of RAGTIME, DRAGUN and BioGen 2025 (B)", None, _writer(_in_ids))
-BIOGEN25A = Format("reports", "reports in the form of BioGen 2025, task A", None, _writer(_grounded))
-BIOGEN24 = Format("reports", "reports in the form of BioGen 2024: one object", None, _writer(_in_text))

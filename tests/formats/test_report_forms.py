@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from rubric_measures import check_run
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError
 from rubric_measures.conversion import convert
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.biogen import cited_sentences, text_of_sentences
 from rubric_measures.formats.reports import read_answers, read_reports
 
 SUBMISSION = {
@@ -83,20 +81,6 @@ def test_one_object_of_biogen_2024_is_read_with_the_ids_of_its_text(
     assert (second.sentences, second.citations) == (("Nobody knows.",), ((),))
 
 
-def test_the_text_of_biogen_2024_is_the_same_after_reports_and_back(tmp_path: Path) -> None:
-    convert([_file(tmp_path, SUBMISSION)], tmp_path / "reports.jsonl", to="reports")
-    assert len((tmp_path / "reports.jsonl").read_text().splitlines()) == 2
-    convert([tmp_path / "reports.jsonl"], tmp_path / "again.json", to="reports:biogen24")
-    assert json.loads((tmp_path / "again.json").read_text()) == SUBMISSION
-
-
-def test_ids_go_before_the_last_mark_of_a_sentence() -> None:
-    sentences = [("Is it so?", ["1", "2"]), ("Maybe", ["3"]), ("No.", [])]
-    assert text_of_sentences(sentences) == "Is it so [1,2]? Maybe [3] No."
-    # Without a mark nobody sees where the second one ends.
-    assert cited_sentences("Is it so [1,2]? Maybe. No.") == [("Is it so?", ["1", "2"]), ("Maybe.", []), ("No.", [])]
-
-
 @pytest.mark.parametrize("indent", [None, 2])
 def test_lists_of_biogen_2025_are_read_and_ids_may_be_numbers(tmp_path: Path, indent: int | None) -> None:
     path = _file(tmp_path, TASK_B, indent)
@@ -106,33 +90,6 @@ def test_lists_of_biogen_2025_are_read_and_ids_may_be_numbers(tmp_path: Path, in
         ("182", (("32",),)),
     ]
     assert [report.lost_citations for report in read_reports(path)] == [0, 0]
-
-
-def test_task_a_is_written_with_what_supports_and_what_contradicts(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        convert([_file(tmp_path, TASK_A)], tmp_path / "again.jsonl", to="reports:biogen25a")
-    assert not caplog.text
-    sentence = TASK_A[0]["answer"][0] | {"supported_citations": ["21", "22"], "contradicted_citations": ["23"]}
-    assert json.loads((tmp_path / "again.jsonl").read_text()) == TASK_A[0] | {"answer": [sentence]}
-    convert([_file(tmp_path, TASK_B[0])], tmp_path / "b.jsonl", to="reports:biogen25a")
-    written = json.loads((tmp_path / "b.jsonl").read_text())
-    assert written == {
-        "metadata": {"team_id": "t", "run_id": "t-b", "qa_id": "181"},
-        "answer": [
-            {
-                "text": "A.",
-                "existing_supported_citations": None,
-                "supported_citations": ["31"],
-                "contradicted_citations": [],
-            }
-        ],
-    }
-    assert check_run(tmp_path / "b.jsonl", "biogen25a", topics={"181": "Why?"}) == []
-    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        convert([_file(tmp_path, RAG_2026)], tmp_path / "c.jsonl", to="reports:biogen25a")
-    assert "1 references that no sentence cites" in caplog.text
 
 
 def test_task_a_keeps_what_contradicts_and_answers_say_that_they_do_not(
@@ -174,15 +131,6 @@ def test_positions_ids_and_scores_become_each_other(tmp_path: Path, caplog: pyte
     assert positions["references"] == ["u_2", "u_1"]
     assert positions["answer"] == [{"text": "Later first.", "citations": [0, 1]}]
     assert "2 scores of citations" in caplog.text
-
-
-def test_what_one_object_cannot_hold_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cites 'u_2'; this form holds ids that are numbers"):
-        convert([_file(tmp_path, RAGTIME)], tmp_path / "out.json", to="reports:biogen24")
-    other = [TASK_B[0], {**TASK_B[1], "metadata": {"run_id": "t-c", "topic_id": 182}}]
-    with pytest.raises(InputError, match=r"there are 2 runs \(t-b, t-c, …\); this form holds one"):
-        convert([_file(tmp_path, other)], tmp_path / "out.json", to="reports:biogen24")
-    assert not (tmp_path / "out.json").exists()
 
 
 @pytest.mark.parametrize(
