@@ -334,10 +334,6 @@ def decode_text(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
-    if "\0" in text:
-        # Programs in C end a name there: two ids would be one.
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise FormatError("has a NUL character, which no text has; repair the file", path=name, line=line)
     # One character is found much faster than two, and most files have none.
     return text.replace("\r\n", "\n") if "\r" in text else text
 

@@ -224,8 +224,6 @@ def _second_key(text: str) -> tuple[str, int]:
 
 
 def _number_as_text(value: Any) -> Any:
-    if isinstance(value, str) and "\0" in value:
-        raise ValueError("an id holds a NUL character, where TREC programs end it")
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -316,7 +316,20 @@ def _completion(shell: str) -> str:
 # What the machine refuses, whoever asks. A file that is not there when it should be is a defect instead.
 _REFUSALS = frozenset(
     getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EIO", "EROFS", "EACCES", "EPERM", "EBADF", "EMFILE", "ENFILE", "ESTALE")
+    for name in (
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "EIO",
+        "EROFS",
+        "EACCES",
+        "EPERM",
+        "EBADF",
+        "EMFILE",
+        "ENFILE",
+        "ESTALE",
+        "ENAMETOOLONG",
+    )
     if hasattr(errno, name)
 )
 

@@ -97,7 +97,7 @@ def _decoded(data: bytes) -> str:
         raise _DoubtError from None
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    if "\r" in text or _MARK in text or "\0" in text or _may_hold_foreign_space(text):
+    if "\r" in text or _MARK in text or _may_hold_foreign_space(text):
         raise _DoubtError
     return text
 

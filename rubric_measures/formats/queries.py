@@ -160,8 +160,6 @@ def read_query_file(path: str | os.PathLike[str]) -> QueryFile:
             numbers += 1
         if not query_id.strip():
             raise FormatError("the query id is empty", path=name, line=line)
-        if "\0" in query_id:
-            raise FormatError("the query id holds a NUL character, where TREC programs end it", path=name, line=line)
         repeated += query_id in found.texts
         wrong = found.add(query_id, text, facets, further)
         if wrong is not None:

@@ -13,7 +13,6 @@ from itertools import chain, dropwhile, repeat
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, decode_text, iter_lines, open_binary, path_name
 from rubric_measures.base.runs import Qrel, Ranking, Run, make_run
@@ -261,12 +260,9 @@ def run_file(folder: Path, run: Run) -> Path:
     """Where a run is written, when several go into a folder: under its name, safe for any file system.
 
     What no file name may hold is written as `%2F` and the like, and so is what a shell or a listing would take for
-    something else; a name of more than 200 bytes is cut, with a hash in the place of the rest.
+    something else.
     """
     name = _UNSAFE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8")), run.run_id)
-    if len(name.encode("utf-8")) > 200:
-        start = name.encode("utf-8")[:180].decode("utf-8", "ignore")
-        name = f"{start}~{content_hash(run.run_id)[:16]}"
     return folder / f"{name}.run"
 
 

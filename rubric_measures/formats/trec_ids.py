@@ -13,8 +13,8 @@ from rubric_measures.base.errors import CONTROL, InputError
 __all__ = ["IdCleaner", "as_known", "renamed", "spaced_form", "spaced_ids", "spaced_pairs", "written_id"]
 
 _LOG = logging.getLogger("rubric_measures")
-# Spaces part the columns, and a terminal would obey the others; NUL is refused.
-_SPACE = re.compile(r"[\s" + CONTROL.pattern[1:-1].replace("\x00", "\x01", 1) + "]")
+# Spaces part the columns, and a terminal would obey the others.
+_SPACE = re.compile(r"[\s" + CONTROL.pattern[1:])
 # Ids that are remembered at a time.
 _MANY = 1 << 16
 
@@ -38,23 +38,10 @@ def written_id(identifier: str) -> str:
 
 
 def spaced_ids(known: Collection[str]) -> Mapping[str, str]:
-    """The known ids that hold spaces, by what TREC files have in their place; most collections have none.
-
-    Raises:
-        InputError: two known ids are written alike.
-    """
+    """The known ids that hold spaces, by what TREC files have in their place; most collections have none."""
     if not _SPACE.search("\0".join(known)):
         return {}
-    forms: dict[str, str] = {}
-    for identifier in known:
-        written = written_id(identifier)
-        if written == identifier:
-            continue
-        other = written if written in known else forms.get(written, identifier)
-        if other != identifier:
-            raise InputError(f"the ids {other!r} and {identifier!r} are written alike in TREC files; rename one")
-        forms[written] = identifier
-    return forms
+    return {written: identifier for identifier in known if (written := written_id(identifier)) != identifier}
 
 
 def spaced_form(identifier: str) -> str:
@@ -69,11 +56,7 @@ def spaced_form(identifier: str) -> str:
 
 
 def spaced_pairs(known: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[str, str]]:
-    """The known (query, document) by what TREC files have in their place; empty where no id holds a space.
-
-    Raises:
-        InputError: two known ids are written alike.
-    """
+    """The known (query, document) by what TREC files have in their place; empty where no id holds a space."""
     queries, docs = spaced_ids({query_id for query_id, _ in known}), spaced_ids({doc_id for _, doc_id in known})
     if not queries and not docs:
         return {}
@@ -81,11 +64,7 @@ def spaced_pairs(known: Collection[tuple[str, str]]) -> Mapping[tuple[str, str],
 
 
 def as_known(identifiers: Sequence[str], known: Collection[str]) -> Sequence[str]:
-    """Ids of a TREC file, those that stand for a known id with spaces replaced by it.
-
-    Raises:
-        InputError: two known ids are written alike.
-    """
+    """Ids of a TREC file, those that stand for a known id with spaces replaced by it."""
     return renamed(identifiers, spaced_ids(known))
 
 
@@ -102,36 +81,21 @@ class IdCleaner:
 
     def __init__(self) -> None:
         self._written: dict[str, str] = {}
-        self._plain: set[str] = set()
         # Rows repeat the ids of queries, documents and items.
         self._done: dict[str, str] = {}
 
     def __call__(self, identifier: str) -> str:
-        """The id to write; an `InputError` for an empty one, or one that holds NUL."""
+        """The id to write; an `InputError` for an empty one."""
         if identifier in self._done:
             return self._done[identifier]
-        if len(self._done) >= _MANY:
-            self._done.clear()
-        written = self._done[identifier] = self._cleaned(identifier)
-        return written
-
-    def _cleaned(self, identifier: str) -> str:
         if not identifier:
             raise InputError("an empty id cannot be written to a TREC file")
-        if "\0" in identifier:
-            raise InputError(f"the id {identifier!r} holds a NUL character, where TREC programs end an id")
-        written = written_id(identifier)
+        if len(self._done) >= _MANY:
+            self._done.clear()
+        written = self._done[identifier] = written_id(identifier)
         if written != identifier:
             self._written[identifier] = written
-            self._check(written)
-        elif "%" in identifier:
-            self._plain.add(identifier)
-            self._check(identifier)
         return written
-
-    def _check(self, written: str) -> None:
-        if written in self._plain and written in self._written.values():
-            raise InputError(f"the ids {written!r} and {unquote(written)!r} would be written alike; rename one")
 
     def say(self, name: str) -> None:
         """Says once, with the count, that ids were changed in the file `name`."""

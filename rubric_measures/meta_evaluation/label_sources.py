@@ -229,13 +229,8 @@ def passages_of_records(
 
 
 def _as_written(source: LabelSource) -> LabelSource:
-    """The source with ids as TREC files have them, so that records and qrels can be compared.
-
-    Raises:
-        InputError: two ids of the source are written alike.
-    """
-    forms = [spaced_ids(set(column)) for column in zip(*source.labels, strict=True)]
-    if not any(forms):
+    """The source with ids as TREC files have them, so that records and qrels can be compared."""
+    if not any(spaced_ids(set(column)) for column in zip(*source.labels, strict=True)):
         return source
     labels = {tuple(map(written_id, key)): label for key, label in source.labels.items()}
     failed = source.failed and {written_id(query): counts for query, counts in source.failed.items()}

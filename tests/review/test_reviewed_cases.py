@@ -15,8 +15,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats.bank import load_bank
-from rubric_measures.formats.trec import Qrel as TrecQrel
-from rubric_measures.formats.trec import write_qrels
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
 from rubric_measures.grades.rows import build_grades
@@ -114,13 +112,6 @@ def test_leaderboard_says_which_queries_of_runs_the_bank_lacks(
     assert "1 query of run x is not graded and was left out (such as q9)" in capsys.readouterr().err
     assert main(["leaderboard", *paths[:2], "-m", "RubricCover"]) == 0
     assert "not graded" not in capsys.readouterr().err
-
-
-def test_ids_that_would_be_written_alike_are_refused(tmp_path: Path) -> None:
-    for ids in (["a b", "a%20b"], ["a%20b", "a b"]):
-        with pytest.raises(InputError, match="written alike"):
-            write_qrels(tmp_path / "x", [TrecQrel("q", doc_id, 1) for doc_id in ids])
-    assert not (tmp_path / "x").exists()
 
 
 def test_a_passage_twice_in_a_ranking_of_records_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
