@@ -15,6 +15,7 @@ _startup.begin()
 from typing import TYPE_CHECKING
 
 from rubric_measures import measures as _measures
+from rubric_measures.base import __version__
 from rubric_measures.base.entities import Grade, Preference, RubricItem, TestBank, make_item_id
 from rubric_measures.base.extras import lazy_names as _lazy_names
 from rubric_measures.grades.compiled import Grades
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
         tournament,
         write_report,
     )
-__version__ = "0.2.0"
 
 __all__ = [
     "ALCEPrecision",

@@ -401,7 +401,7 @@ def _finish_bank(
     collection: str,
 ) -> Generated:
     """Writes what there is, where it shall be written, and says what there is not."""
-    from rubric_measures import __version__
+    from rubric_measures.base import __version__
     from rubric_measures.formats.bank import write_bank
     from rubric_measures.test_bank.files import made_entries
 

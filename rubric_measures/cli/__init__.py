@@ -283,7 +283,7 @@ def _explain(arguments: list[str]) -> int:
     overview = _overview()
     options = overview.parse_args(arguments)
     if options.version:
-        from rubric_measures import __version__
+        from rubric_measures.base import __version__
 
         print(__version__)
         return 0

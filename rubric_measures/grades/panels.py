@@ -376,7 +376,7 @@ def with_grades(
         name: what the new grader is called (`llm`).
         settings: how the outcomes were made; kept in the provenance, with the members.
     """
-    from rubric_measures import __version__
+    from rubric_measures.base import __version__
 
     members = [key._asdict() for key in gathered.keys]
     made: dict[str, Any] = {

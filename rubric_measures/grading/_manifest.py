@@ -37,7 +37,7 @@ def make_manifest(
         report: the counts of the run.
         files: what was read and written, by role.
     """
-    from rubric_measures import __version__
+    from rubric_measures.base import __version__
 
     run = report.run
     backend = grader.runner.backend

@@ -75,7 +75,7 @@ class GradeSetMaker:
     @cached_property
     def provenance(self) -> dict[str, object]:
         """What every grade set says about its making; the manifest beside the records spells the signature out."""
-        from rubric_measures import __version__
+        from rubric_measures.base import __version__
 
         found: dict[str, object] = {
             "made_by": f"rubric_measures {__version__}",

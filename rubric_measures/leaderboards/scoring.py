@@ -471,7 +471,7 @@ class Scoring:
 
 
 def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, object]:
-    from rubric_measures import __version__
+    from rubric_measures.base import __version__
 
     return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **more}
 

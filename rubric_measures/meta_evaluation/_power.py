@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
-
-FloatArray = NDArray[np.float64]
+from rubric_measures.meta_evaluation._bootstrap import FloatArray
 
 # A test that so many queries do not decide is not decided by queries.
 MOST_QUERIES = 1_000_000

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import LARGEST_SCORE
 from rubric_measures.base.seeds import seeded
-from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
+from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, FloatArray
 
-FloatArray = NDArray[np.float64]
 Correction = Literal["none", "holm", "bh"]
 
 # Up to this many queries all 2^n sign flips are enumerated, and the p-value is exact.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval
+from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray, Interval
 from rubric_measures.meta_evaluation._table_statistics import Columns, alphas, column_intervals, label_columns
 from rubric_measures.meta_evaluation.kappa import confusion, kappa_of_confusion, paired_labels, whole_labels
 
@@ -25,8 +25,6 @@ __all__ = [
     "label_histogram",
     "query_spread",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

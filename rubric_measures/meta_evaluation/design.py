@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import half_counts, weighted_means
@@ -17,7 +17,6 @@ from rubric_measures.meta_evaluation.variance import Components, variance_compon
 
 __all__ = ["Correction", "Design", "Swaps", "design", "swap_rates"]
 
-FloatArray = NDArray[np.float64]
 DEFAULT_SPLITS = 1000
 # The share of swaps that sensitivity allows, as in Voorhees and Buckley.
 _SWAPS = 0.05

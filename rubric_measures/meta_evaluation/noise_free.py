@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.seeds import seeded
-from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws
+from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray
 from rubric_measures.meta_evaluation.correlation import kendall_batch
 
 __all__ = ["NoiseFreeTau", "noise_free_tau"]
 
-FloatArray = NDArray[np.float64]
 # So many draws of the true means; τ of each is known to about 0.005.
 _MOST_DRAWS = 2000
 # Where fewer of the covariances that are drawn leave runs a variance of their own, nothing can be said.

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.meta_evaluation._bootstrap import FloatArray
 
 __all__ = ["PredictionPowered", "prediction_powered_mean"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
@@ -23,7 +22,6 @@ from rubric_measures.meta_evaluation.verdicts import Outlook, Verdict, outlook, 
 
 __all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "adjust", "common_queries", "compare_runs"]
 
-FloatArray = NDArray[np.float64]
 Procedure = Literal["holm", "bh", "none", "max-t"]
 Test = Literal["t", "permutation"]
 Intervals = Literal["simultaneous", "each"]

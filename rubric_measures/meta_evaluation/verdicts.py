@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rubric_measures.meta_evaluation._bootstrap import FloatArray
 from rubric_measures.meta_evaluation._power import (
-    FloatArray,
     check_smallest,
     equivalence_power,
     least_queries,

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from rubric_measures.base.entities import Preference, Signature, content_hash
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.extras import require
-from rubric_measures.leaderboards.board import Cell, Leaderboard
+from rubric_measures.leaderboards.board import Cell as BoardCell
+from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells
+from rubric_measures.meta_evaluation._bootstrap import FloatArray
 from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
 from rubric_measures.pairwise._elo import EloSettings, elo_ratings
 from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gather_games, position_bias, win_table
@@ -24,7 +26,6 @@ from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gathe
 if TYPE_CHECKING:
     import pandas
 
-FloatArray = NDArray[np.float64]
 MEASURES = ("BradleyTerry", "Elo", "WinRate")
 # Strengths are shown on the scale of Elo: 400 points are odds of ten to one.
 _SCALE = 400.0 / math.log(10.0)
@@ -195,14 +196,14 @@ class Tournament:
         agent's games that have a verdict. Elo has no standard error: its order noise is none.
         """
         shares = collect_cells({agent: {"WinRate": dict(values)} for agent, values in self.win_rates.items()})
-        cells: dict[str, dict[str, Cell]] = {}
+        cells: dict[str, dict[str, BoardCell]] = {}
         for one in self.ratings:
             counts = (self.queries, one.games / (one.games + one.undecided or 1), one.undecided)
             share = shares[one.agent]["WinRate"]
             cells[one.agent] = {
-                "BradleyTerry": Cell(one.rating, one.standard_error, *counts),
-                "Elo": Cell(one.elo, None, *counts),
-                "WinRate": Cell(share.mean, share.standard_error, share.queries, *counts[1:]),
+                "BradleyTerry": BoardCell(one.rating, one.standard_error, *counts),
+                "Elo": BoardCell(one.elo, None, *counts),
+                "WinRate": BoardCell(share.mean, share.standard_error, share.queries, *counts[1:]),
             }
         values = {
             one.agent: {"BradleyTerry": {}, "Elo": {}, "WinRate": dict(self.win_rates[one.agent])}
@@ -396,7 +397,7 @@ def _played(total: FloatArray, place: int) -> bool:
 
 
 def _signature(games: Games, listed: Sequence[Preference], settings: TournamentSettings) -> Signature:
-    from rubric_measures import __version__
+    from rubric_measures.base import __version__
 
     outcomes = sorted([game.query_id, game.agent_a, game.agent_b, game.verdict or "", game.grader] for game in listed)
     return Signature(

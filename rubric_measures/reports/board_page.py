@@ -12,8 +12,8 @@ from rubric_measures.base.pages import fold, page, text, words
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 from rubric_measures.meta_evaluation.intervals import Draws
 from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
-from rubric_measures.reports import dots
 from rubric_measures.reports._look import SCRIPT, STYLE
+from rubric_measures.reports.dots import DOT_STYLE, dot_plot
 from rubric_measures.reports.evidence import Evidence, QueryEvidence
 from rubric_measures.verification.page_parts import review_link
 
@@ -95,7 +95,7 @@ def board_page(
     if not listed or not runs:
         raise InputError("there is nothing to report: no run, or no query")
     report = _Report(board, listed, runs, baseline, board.measures[0], review)
-    style = f":root {{ --runs: {len(runs)}; }}{dots.STYLE}{STYLE}"
+    style = f":root {{ --runs: {len(runs)}; }}{DOT_STYLE}{STYLE}"
     return iter(page(title, _body(report, title, level, notes), style=style, script=SCRIPT))
 
 
@@ -132,7 +132,7 @@ def _scores(report: _Report, level: float) -> Iterator[str]:
     }
     yield "<h2>Leaderboard</h2>"
     for place, name in enumerate(board.measures):
-        plot = dots.dot_plot(
+        plot = dot_plot(
             board,
             name,
             [run for run in board.ranking(name) if run in report.runs],

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from rubric_measures.base.pages import text, words
 from rubric_measures.leaderboards.board import Leaderboard
 
-__all__ = ["STYLE", "dot_plot"]
+__all__ = ["DOT_STYLE", "dot_plot"]
 
-STYLE = """
+DOT_STYLE = """
 .dots { margin: .6rem 0 0; }
 .dots div { display: grid; grid-template: "name plot value" / 11rem minmax(0, 1fr) 3.4rem; column-gap: .8rem;
   align-items: center; }

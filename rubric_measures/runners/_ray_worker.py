@@ -95,7 +95,7 @@ class Worker:
 
     @staticmethod
     def _made(spec: BackendSpec, expected: Mapping[str, object], version: str) -> Backend:
-        from rubric_measures import __version__
+        from rubric_measures.base import __version__
 
         if version != __version__:
             raise RubricMeasuresError(f"rubric_measures is {__version__} here and {version} in the driver")

@@ -253,7 +253,7 @@ class _Execution:
     def __init__(
         self, ray: Any, spec: BackendSpec, expected: Mapping[str, object], actors: int, cpus: int, gpus: float
     ) -> None:
-        from rubric_measures import __version__
+        from rubric_measures.base import __version__
 
         # Blocks stay with the driver's node until an actor takes them: another node may leave with what it holds.
         here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
