@@ -18,7 +18,6 @@ from rubric_measures.base.extras import require
 from rubric_measures.leaderboards.board import Cell as BoardCell
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells
-from rubric_measures.meta_evaluation._bootstrap import FloatArray
 from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
 from rubric_measures.pairwise._elo import EloSettings, elo_ratings
 from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gather_games, position_bias, win_table
@@ -26,6 +25,7 @@ from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gathe
 if TYPE_CHECKING:
     import pandas
 
+FloatArray = NDArray[np.float64]
 MEASURES = ("BradleyTerry", "Elo", "WinRate")
 # Strengths are shown on the scale of Elo: 400 points are odds of ten to one.
 _SCALE = 400.0 / math.log(10.0)
