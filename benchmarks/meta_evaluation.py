@@ -21,7 +21,7 @@ from rubric_measures.meta_evaluation._bootstrap import (
     symmetric_interval,
     weighted_means,
 )
-from rubric_measures.meta_evaluation._significance import max_t, paired_tests
+from rubric_measures.meta_evaluation._significance import paired_tests
 from rubric_measures.meta_evaluation.correlation import kendall_batch
 from rubric_measures.meta_evaluation.intervals import correlate_over_queries, pooled_tau, query_tau
 from rubric_measures.meta_evaluation.prediction_powered import prediction_powered_mean
@@ -60,7 +60,6 @@ def times() -> None:
     timed("τ per query and τ over all pairs, one measure", "10,000",
           lambda: (query_tau(first, second), pooled_tau(first, second)))  # fmt: skip
     timed("paired t and sign flips of all 1,653 pairs", "10,000", lambda: paired_tests(first[:, left], first[:, right]))
-    timed("MaxT against a baseline", "10,000", lambda: max_t(first[:, 1:] - first[:, :1]))
 
 
 def covers(low: float, high: float, truth: float) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rubric_measures.formats.leaderboard_forms import Form
-    from rubric_measures.meta_evaluation.run_comparison import Comparison, Procedure, Test
+    from rubric_measures.meta_evaluation.run_comparison import Comparison, Correction, Test
 
 _LOG = logging.getLogger("rubric_measures")
 # Numbers that name no measure are by whatever measure is compared.
@@ -68,9 +68,11 @@ class Comparisons(Mapping[str, "Comparison"]):
         """Logs what the tables leave out: queries that some run lacks, tests without a p-value; and who is best."""
         for one in self.by_measure.values():
             if one.left_out:
-                text = "%d queries that some run lacks are left out of the means (such as %s), which are over %d; %s"
-                each = "tests, too" if one.is_over_common else "each test is over the queries that both runs have"
-                _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.queries), each)
+                text = (
+                    "%d queries that some run lacks are left out of the means (such as %s), which are over %d; each "
+                    "test is over the queries that both runs have"
+                )
+                _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.queries))
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
                 _LOG.warning("%d comparisons have no p-value: %s", count, reason or "no variance is left")
             shifts = sum(pair.test.p is not None and pair.test.p_t is None for pair in one.pairs)
@@ -133,7 +135,7 @@ def compare(
     measures: str | Sequence[str] | None = None,
     runs: Sequence[str] | None = None,
     baseline: str | None = None,
-    correction: Procedure = "holm",
+    correction: Correction = "holm",
     test: Test = "t",
     alpha: float = 0.05,
     rounds: int = 10_000,
@@ -154,7 +156,7 @@ def compare(
         measures: the measures to compare by; needed where there are several.
         runs: compare these runs only (and the baseline).
         baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told apart.
-        correction: for many comparisons: `holm`, `bh`, `none` or `max-t`.
+        correction: for many comparisons: `holm`, `bh` or `none`.
         test: whose p-values count: `t` or `permutation`.
         alpha: significance level, in (0, 1); intervals of differences are of 1 − alpha, for all pairs at once with
             `holm`, for each by itself with the others.

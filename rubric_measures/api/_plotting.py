@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rubric_measures.leaderboards.items import ItemGrades
     from rubric_measures.meta_evaluation.intervals import Draws, Interval
-    from rubric_measures.meta_evaluation.run_comparison import Comparison, Procedure, Test
+    from rubric_measures.meta_evaluation.run_comparison import Comparison, Correction, Test
     from rubric_measures.plots.dots import DotPanel
 
 BoardPlot = Literal["dots", "boxes", "differences", "heat"]
@@ -33,7 +33,7 @@ class PlotSettings:
     """How the numbers of a picture are made: see `Board.compare`."""
 
     draws: Draws
-    correction: Procedure
+    correction: Correction
     test: Test
     alpha: float
     baseline: str | None = None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
     from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
-    from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
+    from rubric_measures.meta_evaluation.run_comparison import Correction, Test
 
 
 def report(
@@ -35,7 +35,7 @@ def report(
     checks: LeaderboardChecks | None = None,
     assessor_scores: File | None = None,
     assessor_form: Form | None = None,
-    correction: Procedure = "holm",
+    correction: Correction = "holm",
     test: Test = "t",
     alpha: float = 0.05,
     rounds: int = 10_000,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rubric_measures.api._plotting import BoardPlot
     from rubric_measures.grades.loading import RecordQuery
     from rubric_measures.leaderboards.runs import RunSpool
-    from rubric_measures.meta_evaluation.run_comparison import Procedure, Test
+    from rubric_measures.meta_evaluation.run_comparison import Correction, Test
 
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
 # answers to items with neither; of labels of passages, given by assessors and by models; of answers whose
@@ -136,7 +136,7 @@ class Board(Leaderboard):
         self,
         baseline: str | None = None,
         *,
-        correction: Procedure = "holm",
+        correction: Correction = "holm",
         test: Test = "t",
         alpha: float = 0.05,
         rounds: int = 10_000,
@@ -148,7 +148,7 @@ class Board(Leaderboard):
         Args:
             baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told
                 apart.
-            correction: for many comparisons: `holm`, `bh`, `none` or `max-t`.
+            correction: for many comparisons: `holm`, `bh` or `none`.
             test: whose p-values count: `t` or `permutation`.
             alpha: significance level, in (0, 1).
             rounds: of the permutation tests.
@@ -227,7 +227,7 @@ class Board(Leaderboard):
         runs: Runs | None = None,
         baseline: str | None = None,
         level: float = 0.95,
-        correction: Procedure = "holm",
+        correction: Correction = "holm",
         test: Test = "t",
         alpha: float = 0.05,
         rounds: int = 10_000,

@@ -286,7 +286,7 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str, kinds: Sequen
 
 
 # As meta_evaluation.run_comparison has them, which loads numpy.
-CORRECTIONS = ("holm", "bh", "none", "max-t")
+CORRECTIONS = ("holm", "bh", "none")
 # As meta_evaluation.verdicts has it.
 _SMALLEST = 0.02
 

@@ -216,51 +216,6 @@ def complete_table(scores: ArrayLike) -> FloatArray:
     return table
 
 
-def max_t(differences: ArrayLike, *, rounds: int = DEFAULT_ROUNDS, seed: int = DEFAULT_SEED) -> list[float | None]:
-    """Single-step MaxT: sign-flip p-values of many paired comparisons, adjusted by the largest |t| of each round.
-
-    The same signs flip all comparisons of a query. So their correlation counts, which Holm ignores.
-    p_j = (1 + rounds with max_i |t_i| ≥ |t_j|) / (rounds + 1).
-
-    Differences are (queries, comparisons), run minus baseline. One where all are 0 has None, and takes no part. One
-    where all are equal has a t larger than any other, which only the flips that leave all signs alike reach.
-
-    Raises:
-        InputError: there are fewer than two queries, or a difference is not finite.
-
-    Source: Westfall and Young, Resampling-Based Multiple Testing (1993).
-    """
-    table = np.asarray(differences, dtype=np.float64)
-    if table.ndim != 2 or len(table) < 2 or not (np.abs(table) <= LARGEST_SCORE).all():
-        raise InputError("MaxT needs a complete table of at least two queries × comparisons")
-    varies = np.abs(table).max(axis=0) > 0
-    result: list[float | None] = [None] * table.shape[1]
-    if not varies.any():
-        return result
-    values = table[:, varies]
-    queries = len(values)
-    squares = (values**2).sum(axis=0)
-
-    def statistics(sums: FloatArray) -> FloatArray:
-        # Flipping signs leaves Σ d² as it is, so t is a function of the sum alone.
-        spread = np.maximum(squares - sums**2 / queries, ROUNDING * squares)
-        t: FloatArray = np.abs(sums) / np.sqrt(spread)
-        return t
-
-    observed = statistics(values.sum(axis=0))
-    generator = seeded(seed)
-    largest = np.empty(rounds)
-    step = max(1, _PIECE // max(1, values.shape[1]))
-    for start in range(0, rounds, step):
-        size = min(step, rounds - start)
-        signs = 1.0 - 2.0 * generator.integers(0, 2, size=(size, queries)).astype(np.float64)
-        largest[start : start + size] = statistics(signs @ values).max(axis=1)
-    hits = rounds - np.searchsorted(np.sort(largest), observed * (1.0 - ROUNDING), side="left")
-    for column, count in zip(np.flatnonzero(varies), hits, strict=True):
-        result[int(column)] = float((count + 1.0) / (rounds + 1.0))
-    return result
-
-
 def groups_of_equals(means: Sequence[float], p_values: ArrayLike, alpha: float = 0.05) -> list[tuple[int, ...]]:
     """The groups of runs that cannot be told apart: maximal stretches of the ranking without a significant pair inside.
 

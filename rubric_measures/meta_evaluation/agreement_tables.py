@@ -41,7 +41,6 @@ def agreement_report(result: SourceAgreement, places: int = 4) -> Report:
         "agreement": one,
         "intervals": result.intervals,
         "cutoffs": result.cutoffs,
-        "all_cutoffs": result.all_cutoffs,
         "query_kappa": result.query_kappa,
         "histograms": result.histograms,
         "alpha_all": result.alphas,

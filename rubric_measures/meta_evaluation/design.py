@@ -15,7 +15,7 @@ from rubric_measures.meta_evaluation._significance import Correction, complete_t
 from rubric_measures.meta_evaluation.run_comparison import common_queries, compare_runs
 from rubric_measures.meta_evaluation.variance import Components, variance_components
 
-__all__ = ["Correction", "Design", "Swaps", "design", "swap_rates"]
+__all__ = ["Design", "Swaps", "design", "swap_rates"]
 
 DEFAULT_SPLITS = 1000
 # The share of swaps that sensitivity allows, as in Voorhees and Buckley.

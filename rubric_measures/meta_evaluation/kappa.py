@@ -15,7 +15,6 @@ from rubric_measures.meta_evaluation._table_statistics import distances, kappas
 __all__ = [
     "BinaryAgreement",
     "binary_agreement",
-    "binary_at_all_cutoffs",
     "binary_kappa",
     "confusion",
     "kappa_of_confusion",
@@ -152,13 +151,3 @@ def binary_agreement(a: ArrayLike, b: ArrayLike, cutoff_a: int, cutoff_b: int) -
     x, y = left >= cutoff_a, right >= cutoff_b
     cells = int((x & y).sum()), int((x & ~y).sum()), int((~x & y).sum()), int((~x & ~y).sum())
     return BinaryAgreement(cutoff_a, cutoff_b, *cells, binary_kappa(*cells))
-
-
-def binary_at_all_cutoffs(a: ArrayLike, b: ArrayLike) -> list[BinaryAgreement]:
-    """`binary_agreement` at every pair of cutoffs that splits each source: all its labels but the lowest."""
-    left, right = paired_labels(a, b)
-    return [
-        binary_agreement(left, right, int(cutoff_a), int(cutoff_b))
-        for cutoff_a in np.unique(left)[1:]
-        for cutoff_b in np.unique(right)[1:]
-    ]

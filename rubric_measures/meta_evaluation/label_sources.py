@@ -45,7 +45,7 @@ from rubric_measures.meta_evaluation.agreement import (
     query_spread,
 )
 from rubric_measures.meta_evaluation.judges import Judge, JudgeBoard, judge_board
-from rubric_measures.meta_evaluation.kappa import BinaryAgreement, binary_agreement, binary_at_all_cutoffs
+from rubric_measures.meta_evaluation.kappa import BinaryAgreement, binary_agreement
 from rubric_measures.meta_evaluation.workbench_tables import JudgedPassage
 from rubric_measures.records.streaming import GradedFile, PassageGroup
 
@@ -248,7 +248,6 @@ class SourceAgreement:
         agreement: all statistics of the first two.
         intervals: the statistics of `agreement` by name, and `ac1`, with their intervals over queries.
         cutoffs: binarised at the cutoffs asked for.
-        all_cutoffs: binarised at every pair of cutoffs.
         query_kappa: κ per query.
         histograms: label histogram of each source, all its labels.
         scale: the labels that the histograms count.
@@ -262,7 +261,6 @@ class SourceAgreement:
     agreement: Agreement
     intervals: Mapping[str, Interval]
     cutoffs: tuple[BinaryAgreement, ...]
-    all_cutoffs: tuple[BinaryAgreement, ...]
     query_kappa: QuerySpread
     histograms: tuple[Histogram, ...]
     scale: tuple[int, ...]
@@ -347,7 +345,6 @@ def compare_sources(
         agreement(a, b),
         intervals,
         tuple(by_cutoff[pair] for pair in cutoffs),
-        tuple(by_cutoff[one.cutoff_a, one.cutoff_b] for one in binary_at_all_cutoffs(a, b)),
         query_spread(a, b, queries),
         tuple(label_histogram(list(source.labels.values()), labels) for source in sources),
         tuple(sorted({*labels, *used})),
@@ -415,9 +412,8 @@ def _intervals(
     cutoffs: Sequence[tuple[int, int]],
     draws: Draws,
 ) -> tuple[dict[str, Interval], dict[tuple[int, int], BinaryAgreement]]:
-    """The statistics of two sources with their intervals, and κ at the asked and at all pairs of cutoffs."""
-    cells = [binary_agreement(a, b, *pair) for pair in cutoffs] + binary_at_all_cutoffs(a, b)
-    found = {(one.cutoff_a, one.cutoff_b): one for one in cells}
+    """The statistics of two sources with their intervals, and κ at the cutoffs."""
+    found = {pair: binary_agreement(a, b, *pair) for pair in cutoffs}
     scale = joint_scale(a, b, ends)
     values = np.array(scale, dtype=np.float64)
 

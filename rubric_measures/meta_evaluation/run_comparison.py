@@ -11,21 +11,20 @@ import numpy as np
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
 from rubric_measures.meta_evaluation._significance import (
+    Correction,
     PairedTest,
     adjust,
     groups_of_equals,
-    max_t,
     paired_tests,
 )
 from rubric_measures.meta_evaluation.variance import Components, variance_components
 from rubric_measures.meta_evaluation.verdicts import Outlook, Verdict, outlook, verdicts
 
-__all__ = ["CORRECTIONS", "Comparison", "Pair", "Procedure", "adjust", "common_queries", "compare_runs"]
+__all__ = ["CORRECTIONS", "Comparison", "Correction", "Pair", "adjust", "common_queries", "compare_runs"]
 
-Procedure = Literal["holm", "bh", "none", "max-t"]
 Test = Literal["t", "permutation"]
 Intervals = Literal["simultaneous", "each"]
-CORRECTIONS: tuple[Procedure, ...] = ("holm", "bh", "none", "max-t")
+CORRECTIONS: tuple[Correction, ...] = ("holm", "bh", "none")
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class Pair:
     Attributes:
         first: run id; in a comparison with a baseline the other run.
         second: run id; the baseline.
-        test: the paired tests of first − second, over the queries that both have; of `max-t`, which looks at all runs
-            at once, over those that all have. Its interval is as `Comparison.intervals` says.
+        test: the paired tests of first − second, over the queries that both have. Its interval is as
+            `Comparison.intervals` says.
         p_adjusted: the p-value after correction; None where the test is undefined.
         significant: whether p_adjusted < alpha.
         verdict: what is concluded; None where it was not asked for.
@@ -78,16 +77,11 @@ class Comparison:
     left_out: tuple[str, ...]
     pairs: tuple[Pair, ...]
     groups: tuple[tuple[str, ...], ...]
-    procedure: Procedure
+    procedure: Correction
     test: Test
     alpha: float
     intervals: Intervals = "each"
     outlook: Outlook | None = None
-
-    @property
-    def is_over_common(self) -> bool:
-        """Whether all tests are over the queries that all runs have; else each is over those that its two runs have."""
-        return self.procedure == "max-t"
 
 
 def common_queries(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[list[str], list[str]]:
@@ -108,7 +102,7 @@ def compare_runs(
     measure: str,
     *,
     baseline: str | None = None,
-    procedure: Procedure = "holm",
+    procedure: Correction = "holm",
     test: Test = "t",
     alpha: float = 0.05,
     rounds: int = DEFAULT_ROUNDS,
@@ -117,15 +111,13 @@ def compare_runs(
 ) -> Comparison:
     """Paired comparisons of runs over the queries that both have.
 
-    `max-t` looks at all runs at once: it compares over the queries that all have. Of a run that is better by the same
-    on every query, the exact permutation test counts, whatever the test.
+    Of a run that is better by the same on every query, the exact permutation test counts, whatever the test.
 
     Args:
         scores: run -> query -> score.
         measure: what the scores are, for the output.
         baseline: compare every other run with this one; None compares all pairs.
-        procedure: `holm`, `bh` or `none` correct the p-values of `test`; `max-t` (single step, sign flips) has p-values
-            of its own.
+        procedure: `holm`, `bh` or `none`, for the number of p-values.
         test: `t` (paired t-test) or `permutation` (sign flips).
         alpha: significance level.
         rounds: of the permutation tests.
@@ -148,13 +140,8 @@ def compare_runs(
     else:
         names = [(run, baseline) for run in order if run != baseline]
     level = 1.0 - alpha / (len(names) if procedure == "holm" else 1)
-    if procedure == "max-t":
-        first, second = (table[:, [runs.index(pair[side]) for pair in names]] for side in (0, 1))
-        tests = paired_tests(first, second, rounds=rounds, seed=seed, level=level)
-        adjusted = max_t(first - second, rounds=rounds, seed=seed)
-    else:
-        tests = _tests(scores, names, rounds, seed, level)
-        adjusted = adjust([one.p if test == "t" else one.p_permutation for one in tests], procedure)
+    tests = _tests(scores, names, rounds, seed, level)
+    adjusted = adjust([one.p if test == "t" else one.p_permutation for one in tests], procedure)
     pairs = tuple(
         Pair(a, b, one, p, p is not None and p < alpha) for (a, b), one, p in zip(names, tests, adjusted, strict=True)
     )
@@ -178,23 +165,17 @@ def _with_verdicts(
     flips: tuple[int, int] | None,
 ) -> Comparison:
     """The comparison with a verdict on each pair."""
-    procedure = found.procedure
-    if procedure == "max-t":
-        raise InputError(
-            f"verdicts are corrected pair by pair (holm, bh or none), which {procedure} is not",
-            settings=("correction",),
-        )
     differences = [
         np.array([scores[pair.first][query] - scores[pair.second][query]
                   for query in sorted(scores[pair.first].keys() & scores[pair.second].keys())])
         for pair in found.pairs
     ]  # fmt: skip
     concluded = verdicts(
-        differences, [pair.p_adjusted for pair in found.pairs], procedure,
+        differences, [pair.p_adjusted for pair in found.pairs], found.procedure,
         smallest=smallest, alpha=found.alpha, flips=flips,
     )  # fmt: skip
     ahead = outlook(
-        differences, [pair.significant for pair in found.pairs], procedure, components,
+        differences, [pair.significant for pair in found.pairs], found.procedure, components,
         smallest=smallest, alpha=found.alpha,
     )  # fmt: skip
     pairs = tuple(replace(pair, verdict=one) for pair, one in zip(found.pairs, concluded, strict=True))

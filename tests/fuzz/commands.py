@@ -159,7 +159,7 @@ combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob --official 
  --official-measure RubricCover(rel=4)@5 --runs {{bm25.run}} {{fusion.run}}
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4 --runs {_RUNS}
 compare {{board.json}} -m RubricCover(rel=4)@5 --baseline bm25 {_QUICK}
-compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction max-t {_QUICK} --format json
+compare {{board-jsonl.jsonl}} -m RubricCover(rel=4)@5 --correction bh {_QUICK} --format json
 compare {{board-trec_eval.txt}} {{board-ir_measures.txt}} -m RubricCover(rel=4)@5 {_QUICK}
 pool {_RUNS} -c {{collection/}} --query-file {{queries.tsv}} --judgments {{qrels.txt}} -k 5 -o out/p
 pool {{concise.jsonl}} {{thorough.jsonl}} --query-file {{queries.tsv}} -o out/p

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rubric_measures.meta_evaluation._bootstrap import Draws
 from rubric_measures.meta_evaluation.agreement import agreement
-from rubric_measures.meta_evaluation.kappa import binary_agreement, binary_at_all_cutoffs, confusion
+from rubric_measures.meta_evaluation.kappa import binary_agreement, confusion
 from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources
 
 labels = st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 4)), min_size=1, max_size=40)
@@ -37,15 +37,13 @@ def test_quadratic_weights_are_distances_of_labels_not_of_positions() -> None:
     assert agreement([0, 1, 5], [1, 1, 5]).quadratic_kappa == pytest.approx(1 - 1 / 25)
 
 
-def test_binary_agreement_and_all_cutoffs() -> None:
+def test_binary_agreement() -> None:
     a, b = [0, 3, 4, 5, 5], [0, 2, 1, 2, 3]
     result = binary_agreement(a, b, 4, 2)
     assert (result.both, result.only_a, result.only_b, result.neither) == (2, 1, 1, 1)
     assert result.exact_match == 0.6
     # p_e = (3·3 + 2·2)/25 = .52; κ = (.6 − .52)/.48 = 1/6
     assert result.kappa == pytest.approx(1 / 6)
-    cutoffs = [(cell.cutoff_a, cell.cutoff_b) for cell in binary_at_all_cutoffs(a, b)]
-    assert cutoffs == [(i, j) for i in (3, 4, 5) for j in (1, 2, 3)]
     assert binary_agreement(a, b, 9, 9).kappa is None
 
 

@@ -12,7 +12,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._significance import (
     adjust,
     groups_of_equals,
-    max_t,
     paired_tests,
 )
 from rubric_measures.meta_evaluation.leaderboard_correlation import significant_pair_agreement
@@ -104,26 +103,7 @@ def test_adjust_is_statsmodels() -> None:
         adjust([1.5])
 
 
-def test_max_t_finds_the_one_that_differs() -> None:
-    generator = np.random.default_rng(5)
-    scores = generator.normal(0, 0.1, (30, 5))
-    scores[:, 2] += 0.3
-    adjusted = max_t(scores[:, [1, 2, 3]] - scores[:, [0]], rounds=999)
-    assert adjusted[1] == pytest.approx(0.001)
-    assert adjusted[0] > 0.05 and adjusted[2] > 0.05
-    # A single comparison has no one to be adjusted for.
-    (alone,) = max_t(scores[:, [1]] - scores[:, [0]], rounds=9999)
-    (paired,) = paired_tests(scores[:, 1], scores[:, 0])
-    assert alone == pytest.approx(paired.p_permutation, abs=0.02)
-
-
 def test_comparisons_need_complete_tables() -> None:
-    with pytest.raises(InputError, match="MaxT"):
-        max_t([[0.1]])
-    assert max_t([[0.0], [0.0]]) == [None]
-    # The same difference on ten queries: only 2 of 1,024 flips reach its t.
-    (constant,) = max_t(np.full((10, 1), 0.3), rounds=4095)
-    assert constant == pytest.approx(2 / 1024, abs=0.004)
     with pytest.raises(InputError, match="finite"):
         paired_tests([0.1, np.nan], [0.1, 0.2])
     with pytest.raises(InputError, match="same queries"):

@@ -142,11 +142,6 @@ def test_what_is_no_smallest_difference(smallest) -> None:
         compare_runs(board(), "m", smallest=smallest)
 
 
-def test_a_correction_of_all_runs_at_once_has_no_verdicts() -> None:
-    with pytest.raises(InputError, match="pair by pair"):
-        compare_runs(board(), "m", smallest=0.02, procedure="max-t")
-
-
 def test_equal_runs_and_one_query() -> None:
     same = {"a": {"q1": 0.5, "q2": 0.4}, "b": {"q1": 0.5, "q2": 0.4}}
     found = compare_runs(same, "m", smallest=0.02)
