@@ -24,7 +24,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
-MODELS = ("m", "plain", "obedient", "warm", "o3-mini")
+MODELS = ("m", "plain", "obedient", "warm", "o3-mini", "small", "large")
 
 
 class FaultServer:

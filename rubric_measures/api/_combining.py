@@ -1,4 +1,4 @@
-"""Panels and cascades: the grades of several graders as those of one, with what that gains."""
+"""Panels: the grades of several graders as those of one, with what that gains."""
 
 from __future__ import annotations
 
@@ -19,20 +19,18 @@ from rubric_measures.base.files import check_readable_twice
 if TYPE_CHECKING:
     from rubric_measures.base.runs import Run
     from rubric_measures.grades.compiled import Grades
-    from rubric_measures.grades.panels import Condition, Gathered
-    from rubric_measures.meta_evaluation.panels import CascadeReport, Means, PanelReport, Scored
+    from rubric_measures.grades.panels import Gathered
+    from rubric_measures.meta_evaluation.panels import Means, PanelReport, Scored
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.records.streaming import PassageGroup
 
-_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-
 
 class Combined(PassageRecords):
-    """Records with the grades of a panel or a cascade beside those of its members; `load` takes them.
+    """Records with the grades of a panel beside those of its members; `load` takes them.
 
     Attributes:
         llm: what the new grader is called: `load(records, llm=…)` chooses it.
-        report: agreement of the members, and what the panel gains; of a cascade, what it costs and reaches.
+        report: agreement of the members, and what the panel gains.
     """
 
     def __init__(
@@ -41,7 +39,7 @@ class Combined(PassageRecords):
         *,
         path: str = "",
         llm: str,
-        report: PanelReport | CascadeReport,
+        report: PanelReport,
     ) -> None:
         super().__init__(groups, path=path)
         self.llm, self.report = llm, report
@@ -56,11 +54,8 @@ def combine(
     passages: Passages,
     llm: Sequence[str] = (),
     *,
-    by: Literal["majority", "median", "mean", "weights", "cascade"] = "majority",
+    by: Literal["majority", "median", "mean", "weights", "prefer"] = "majority",
     weight: Mapping[str, float] | None = None,
-    first: str | None = None,
-    then: str | None = None,
-    when: str | None = None,
     name: str = "",
     output: str | os.PathLike[str] | None = None,
     bank: Bank | None = None,
@@ -69,26 +64,21 @@ def combine(
     official_measure: str | None = None,
     runs: Runs | None = None,
     measure: str | None = None,
-    cost: Mapping[str, float] | None = None,
     **chosen: Any,
 ) -> Combined:
-    """Makes one grader of several: a panel that votes, or a cascade in which a second one is asked where needed.
+    """Makes one grader of several: a panel.
 
-    Of a panel, `majority` takes the grade that most members give, `median` the middle one (of two the lower), `mean`
-    the mean (a real grade), `weights` that with the greatest sum of weights; of equally good ones the lowest. Members
-    without a grade abstain, and more than half must have one; else the panel has none, with the status of the first
-    that lost its own. A cascade is replayed on grades that exist: the second grader's counts where `when` holds of the
-    first one's, or where that is unparsed, refused or truncated without a grade.
+    `majority` takes the grade that most members give, `median` the middle one (of two the lower), `mean` the mean (a
+    real grade), `weights` that with the greatest sum of weights; of equally good ones the lowest. Members without a
+    grade abstain, and more than half must have one; else the panel has none, with the status of the first that lost
+    its own. `prefer` takes the grade of the first member that has one: a member that failed, or was not asked, leaves
+    the item to the next.
 
     Args:
         passages: graded records, or their file.
-        llm: the members of a panel, two or more.
+        llm: the members, two or more; for `prefer` in the order of preference.
         by: how their grades become one.
         weight: member -> its weight; for `weights`.
-        first: of a cascade, the grader that is asked always.
-        then: the one that is asked where `when` holds.
-        when: `between=LOW:HIGH`, or `uncertain=P`: the most probable grade of the first one has a lower probability, or
-            was drawn less often (`replicates`).
         name: what the new grader is called; by default `panel:` and how it is made.
         output: a file for the records with the new grades.
         bank: only items of this test bank; queries without grades count in leaderboards.
@@ -98,72 +88,40 @@ def combine(
         official_measure: its column, where it has several.
         runs: the runs of leaderboards; by default the rankings in the records.
         measure: of leaderboards; by default `RubricCover@20`, and of labels `RubricQrels(measure='nDCG@10')`.
-        cost: of a cascade, grader -> what one grade costs.
         chosen: which grades of each member count, see `load`.
 
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
     """
     from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.grades.panels import (
-        cascade_rule,
-        gather,
-        outcomes_of,
-        panel_rule,
-        parse_condition,
-        with_grades,
-    )
+    from rubric_measures.grades.panels import gather, outcomes_of, panel_rule, with_grades
+    from rubric_measures.meta_evaluation.panels import Official, panel_report
 
-    is_cascade = by == "cascade"
-    members = _members(llm, first, then, by)
-    if is_cascade != (when is not None):
-        raise InputError(
-            "a cascade needs to know when the second grader is asked; a panel does not", settings=("when",)
-        )
-    if cost and (not is_cascade or cost.keys() != {*members}):
-        raise InputError("costs are of a cascade, one for each of its two graders", settings=("cost",))
+    members = [llm] if isinstance(llm, str) else list(llm)
+    if len(members) < 2:
+        raise InputError("a panel has two members or more; name each", settings=("llm",))
     weights = _weights(weight, members)
-    condition = None if when is None else parse_condition(when)
-    rule = panel_rule(by, weights) if condition is None else cascade_rule(condition)
+    rule = panel_rule(by, weights)
     name = name or f"panel:{by}"
     if name in members:
         raise InputError(f"{name} is a member; give the panel another name", settings=("name",))
     ranked = None if runs is None else run_list(runs)
     keep_inputs(output, bank, official, *(ranked or ()))
     for one in ranked or ():
-        # Each member and each threshold has a leaderboard of its own.
+        # Each member has a leaderboard of its own.
         if isinstance(one, str):
             check_readable_twice(one)
     with open_passages(passages) as source:
         gathered = gather(source, source.name, [grade_filter(llm=one, **chosen) for one in members], bank_of(bank))
-        if condition is not None:
-            rows = [row[0] for table in gathered.said.values() for row in table.values()]
-            condition.check(one for one in rows if one is not None)
         outcomes = outcomes_of(gathered, rule)
         known = None
         if official is not None:
             column = official_scores(official, official_measure)
-            known = (f"the official leaderboard ({column.name})", column.means)
-        scored = _scored(source, gathered, ranked, measure) if official is not None or is_cascade else None
-        if known is not None and scored is None:
-            text = f"{source.name}: holds no rankings, of which a leaderboard could be made; name runs"
-            raise InputError(text, settings=("runs", "official"))
-        levels = _cutoff(gathered, cutoff)
-        settings: dict[str, Any] = {"by": by}
-        report: PanelReport | CascadeReport
-        if condition is not None:
-            from rubric_measures.meta_evaluation.panels import cascade_report
-
-            settings["when"] = str(condition)
-            costs = None if not cost else (cost[members[0]], cost[members[1]])
-            report = cascade_report(gathered, _grid(condition, gathered), levels, known, scored, costs)
-        else:
-            from rubric_measures.meta_evaluation.panels import panel_report
-
-            if weights:
-                settings["weights"] = weights
-            rest = partial(_rule_of_others, by, weights, len(members))
-            report = panel_report(gathered, name, outcomes, rest, levels, known, scored)
+            scored = _scored(source, gathered, ranked, measure)
+            known = Official(f"the official leaderboard ({column.name})", column.means, scored)
+        rest = partial(_rule_of_others, by, weights, len(members))
+        report = panel_report(gathered, name, outcomes, rest, _cutoff(gathered, cutoff), known)
+        settings: dict[str, Any] = {"by": by, "weights": weights} if weights else {"by": by}
         made = with_grades(source, gathered, outcomes, name, settings)
         return Combined.kept(made, output, llm=name, report=report)
 
@@ -176,23 +134,6 @@ def _rule_of_others(by: str, weights: Sequence[float] | None, members: int, plac
     # A mean is seldom equal to a grade.
     of_others = panel_rule("median" if by == "mean" else by, weights and [weights[other] for other in others])
     return lambda said: of_others([said[other] for other in others])
-
-
-def _members(llm: Sequence[str], first: str | None, then: str | None, by: str) -> list[str]:
-    llm = [llm] if isinstance(llm, str) else list(llm)
-    if by == "cascade":
-        if llm or not first or not then or first == then:
-            raise InputError(
-                "a cascade has a first grader and another one then, and no members", settings=("first", "then")
-            )
-        return [first, then]
-    if first or then:
-        raise InputError(
-            "first and then are of a cascade; name the members of a panel", settings=("first", "then", "by")
-        )
-    if len(llm) < 2:
-        raise InputError("a panel has two members or more; name each", settings=("llm",))
-    return llm
 
 
 def _weights(weight: Mapping[str, float] | None, members: Sequence[str]) -> list[float] | None:
@@ -213,25 +154,14 @@ def _cutoff(gathered: Gathered, cutoff: tuple[int, int] | None) -> tuple[int, in
     return covering_level(gathered.scale), 1
 
 
-def _grid(condition: Condition, gathered: Gathered) -> list[Condition]:
-    """The thresholds that are tried beside the one that is asked for."""
-    from rubric_measures.grades.panels import Condition
-
-    if condition.between is None:
-        shares = sorted({*_SHARES, condition.sure or 0.0})
-        return [Condition(sure=share) for share in shares]
-    scale = gathered.scale
-    found = {condition.between}
-    if scale is not None:
-        grades = range(scale.lowest, scale.highest + 1)
-        found |= {(low, high) for low in grades for high in grades if low <= high}
-    return [Condition(between) for between in sorted(found)]
-
-
 def _scored(
     source: Iterable[PassageGroup], gathered: Gathered, runs: list[str] | list[Run] | None, measure: str | None
-) -> Scored | None:
-    """How grades become a leaderboard; None without runs or rankings."""
+) -> Scored:
+    """How grades become a leaderboard.
+
+    Raises:
+        InputError: there are no runs and no rankings.
+    """
     from rubric_measures.api._scoring import score
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.records.rankings import runs_of_records
@@ -239,7 +169,8 @@ def _scored(
     whole = (QueryPassages(group.query_id, list(group.passages), group.line) for group in source)
     ranked: Any = runs_of_records(whole, gathered.source) if runs is None else runs
     if not ranked:
-        return None
+        text = f"{gathered.source}: holds no rankings, of which a leaderboard could be made; name runs"
+        raise InputError(text, settings=("runs", "official"))
     wanted = measure or ("RubricQrels(measure='nDCG@10')" if gathered.kind == "direct" else "RubricCover@20")
 
     def scored(grades: Grades) -> Means:

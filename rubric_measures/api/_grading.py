@@ -10,8 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
-from rubric_measures.api._cascading import Second
-from rubric_measures.api._loading import Bank, File, bank_of, file_path, is_file, listed
+from rubric_measures.api._loading import (
+    Bank,
+    File,
+    PromptType,
+    bank_of,
+    file_path,
+    grade_filter,
+    is_file,
+    listed,
+)
 from rubric_measures.api._records import GradedRecords, PassageRecords
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming
 
@@ -19,7 +27,9 @@ if TYPE_CHECKING:
     from rubric_measures.backends import Backend
     from rubric_measures.base.entities import TestBank
     from rubric_measures.corpora.collections import Collection
+    from rubric_measures.grades.grade_sets import QuestionSet
     from rubric_measures.grading import BankChange, Grader, GradingReport
+    from rubric_measures.grading.cells import Cells
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.records.streaming import GradedFile
     from rubric_measures.runners.models import Model, RunnerOptions
@@ -49,10 +59,12 @@ def grade(
     bank: Bank | None = None,
     *,
     model: str | Backend,
-    then: str | None = None,
-    when: str | None = None,
-    then_base_url: str | None = None,
-    then_model_option: Mapping[str, Any] | None = None,
+    where: str | None = None,
+    llm: str | None = None,
+    prompt_class: str | None = None,
+    prompt_type: PromptType | None = None,
+    question_set: QuestionSet | None = None,
+    grade_set: str | None = None,
     query_texts: File | Mapping[str, str] | None = None,
     support: bool = False,
     collection: _File | Sequence[_File] | Collection | None = None,
@@ -96,13 +108,14 @@ def grade(
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
         bank: the test bank; not needed for direct labels and aspects of answers.
         model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, or a backend of your own.
-        then: a second model, which is asked about the items of which `when` holds, and about those whose reply by the
-            first could not be read, was refused or cut. The records get the grades of both, and those of the cascade
-            (`panel:cascade`); they are held in memory.
-        when: `between=LOW:HIGH`: the first grade is one of these; `uncertain=P`: its most probable grade has a lower
-            probability, or was drawn less often (`replicates`).
-        then_base_url: the endpoint of the second model.
-        then_model_option: settings of its backend.
+        where: the passages have grades: ask only about the cells (an item of a passage) whose grade fulfils this
+            condition: `grade between 2 and 3`, `grade < 3`, `<=`, `>`, `>=`, `=`, or `grade failed`.
+        llm: of `where`, which grades are meant, as in `load`, where the passages have several grade sets; likewise
+            `prompt_class`, `prompt_type`, `question_set` and `grade_set`.
+        prompt_class: see `llm`.
+        prompt_type: see `llm`.
+        question_set: see `llm`.
+        grade_set: see `llm`.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
         support: the passages are generated answers (`Answer`s, files of reports or support labels, one or several, or
             records that this made of them): each sentence is judged by the documents that it cites. No bank is needed.
@@ -158,7 +171,7 @@ def grade(
     _check_manifest(manifest)
     manifest = _beside(output, manifest, ".manifest.json")
     calls["cache"] = cache = _beside(output, calls.get("cache"), ".cache.sqlite")
-    scripted = [str(name).removeprefix("scripted:") for name in (model, then) if str(name).startswith("scripted:")]
+    scripted = [model.removeprefix("scripted:")] if isinstance(model, str) and model.startswith("scripted:") else []
     prompt_files = (name for name in prompts if name.endswith(".toml"))
     read = [bank, old_bank, query_texts, documents, calls.get("prices"), *scripted, *prompt_files]
     most = _citations(support, collection, citations)
@@ -184,7 +197,14 @@ def grade(
         _note_missing(made, prompts)
     change = _change(bank, made, old_bank, only_changed)
     asked = CallSettings(model, **calls).make()
-    second = Second.asked_for(then, when, calls, then_base_url, then_model_option, only_changed)
+    meant = {
+        "llm": llm,
+        "prompt_class": prompt_class,
+        "prompt_type": prompt_type,
+        "question_set": question_set,
+        "grade_set": grade_set,
+    }
+    _check_where(where, meant, only_changed)
     greedy = temperature == 0 and "temperature" not in (option or {})
     if replicates > 1 and greedy and shuffle_seed is None:
         raise InputError(
@@ -209,30 +229,58 @@ def grade(
         documents=_documents(documents, level_shown, label_prompt, label_set),
     )
     with open_passages(passages) as source, fewer_collections():
+        grader = Grader(asked.runner(), prompts, settings, change, citations=most)
+        if where is not None:
+            only = _cells(where, meant, grader, chosen.of(source, made), source.name, made)
+            only.note()
+            grader = dataclasses.replace(grader, only=only)
         if dry_run:
             with asked.planning() as planned:
-                grader = Grader(planned, prompts, settings, change, citations=most)
+                grader = dataclasses.replace(grader, runner=planned)
                 plan = estimate(grader, lambda: chosen.of(source, made), made, asked.price)
-            if second is not None:
-                _LOG.info("the plan is that of %s; the second model is asked about a part of the same", model)
             return GradedRecords([], report=GradingReport(), plan=plan)
         _note_unwritten(output, manifest, asked)
-        grader = Grader(asked.runner(), prompts, settings, change, citations=most)
-        if second is not None:
-            second.check(grader, made)
         pairs = grader.check(chosen.of(source, made, _LOG.warning), made)
         with asked.asking(progress, pairs if change is None else None) as runner:
             grader = dataclasses.replace(grader, runner=runner)
             named = {"passages": given, "bank": bank or "", "output": output or ""}
-            kept = None if second is not None else output
-            records = _graded(grader, chosen.of(source, made), made, kept, manifest, named, asked)
-        if second is None:
-            return records
+            return _graded(grader, chosen.of(source, made), made, output, manifest, named, asked)
 
-        def graded_again(again: Grader) -> GradedRecords:
-            return _graded(again, iter(records), made, None, manifest, named, second.asked)
 
-        return second.cascaded(grader, made, records, graded_again, output, progress)
+def _check_where(where: str | None, meant: Mapping[str, str | None], only_changed: bool) -> None:
+    """Refuses a condition beside what chooses items by itself, and a choice of grades without a condition."""
+    if where is not None and only_changed:
+        text = "a condition chooses items by their grades, and edits of the bank choose others; leave one out"
+        raise InputError(text, settings=("where", "only_changed"))
+    if where is None and (given := [name for name, value in meant.items() if value is not None]):
+        text = "which grades are meant is said for a condition; name it, or leave the choice out"
+        raise InputError(text, settings=("where", *given))
+
+
+def _cells(
+    where: str,
+    meant: Mapping[str, Any],
+    grader: Grader,
+    groups: Iterable[QueryPassages],
+    source: str,
+    bank: TestBank,
+) -> Cells:
+    """The cells that a condition chooses among what the prompts of a grader grade: items, or passages as a whole."""
+    from rubric_measures.grading.cells import cells_where
+
+    kinds = {maker.style.direct for maker in grader.makers(bank)}
+    if len(kinds) > 1:
+        text = "some of the prompts label passages and others grade items, and a condition is about one of the two"
+        raise InputError(text, settings=("where", "prompt"))
+    [is_direct] = kinds
+    if is_direct and meant["prompt_type"] not in (None, "direct"):
+        text = "the prompt labels passages, and the condition is about grades of items"
+        raise InputError(text, settings=("prompt_type", "prompt"))
+    if not is_direct and meant["prompt_type"] == "direct":
+        text = "the prompt grades items, and the condition is about labels of passages"
+        raise InputError(text, settings=("prompt_type", "prompt"))
+    wanted = grade_filter(**({**meant, "prompt_type": "direct"} if is_direct else meant))
+    return cells_where(where, groups, source, wanted, None if is_direct else bank)
 
 
 def _graded(

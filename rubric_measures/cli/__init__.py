@@ -38,10 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "generate": ("rubric_measures.cli.generate", "queries to a test bank; passages to synthetic queries"),
     "grade": ("rubric_measures.cli.grade", "grade passages against a test bank with a model; cached, resumable"),
     "cache": ("rubric_measures.cli.cache", "look into a reply cache: size, list, export, merge, prune"),
-    "combine": (
-        "rubric_measures.cli.combine",
-        "grades of several graders as those of one: a panel, or a cascade replayed",
-    ),
+    "combine": ("rubric_measures.cli.combine", "grades of several graders as those of one"),
     "evaluate": ("rubric_measures.cli.evaluate", "score one run, with ir_measures' syntax and output"),
     "leaderboard": ("rubric_measures.cli.leaderboard", "score many runs by many measures"),
     "check": ("rubric_measures.cli.check", "check what a leaderboard file was made from, or a bundle"),

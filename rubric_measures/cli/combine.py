@@ -1,10 +1,11 @@
-"""`combine`: the grades of several graders as those of a panel or a cascade, with what that gains."""
+"""`combine`: the grades of several graders as those of a panel, with what that gains."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import TABLE_FORMS, render
 from rubric_measures.cli.inputs import (
     NamedNumber,
@@ -14,28 +15,28 @@ from rubric_measures.cli.inputs import (
     passed,
 )
 
-_PASSED = (
-    *("by", "weight", "first", "then", "when", "name", "output", "bank", "official", "official_measure", "measure"),
-    *("cost", "runs"),
-)
+_PASSED = ("weight", "name", "output", "bank", "official", "official_measure", "measure", "runs")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     add = parser.add_argument
     add("graded", metavar="GRADED", help="graded records")
-    ways = ("majority", "median", "mean", "weights", "cascade")
-    add("--by", choices=ways, default="majority", help="how grades become one (default majority)")
+    ways = ("majority", "median", "mean", "weights")
+    add("--by", choices=ways, help="how grades become one (default majority)")
+    add(
+        "--prefer",
+        metavar="LLM",
+        nargs="+",
+        default=[],
+        help="no vote: of each item the grade of the first of these graders that has one; a grader that failed, or was "
+        "not asked, leaves it to the next",
+    )
     add(
         "--weight", action=NamedNumber, default={}, metavar="LLM=NUMBER", help="by weights: what a member's vote counts"
     )
     add("--name", default="", metavar="NAME", help="what the new grader is called (default: panel:majority, …)")
     add("-o", "--output", metavar="OUT", help="the records with the new grades (default: only the report)")
-    add("--first", metavar="LLM", help="cascade: the grader that is asked always")
-    add("--then", metavar="LLM", help="cascade: the grader that is asked where --if holds")
-    conditions = "between=LOW:HIGH (grades of the first), or uncertain=P (its most probable grade has less)"
-    add("--if", dest="when", metavar="CONDITION", help=f"cascade: {conditions}")
-    add("--cost", action=NamedNumber, default={}, metavar="LLM=NUMBER", help="cascade: what one grade by LLM costs")
     add = parser.add_argument_group("the report").add_argument
     cutoff = "kappa with judgments: labels from A, judgments from B on are relevant (default: covering level, 1)"
     add("--cutoff", metavar=("A", "B"), nargs=2, type=int, help=cutoff)
@@ -55,8 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """examples:
   rubric_measures combine graded.jsonl.gz --llm A --llm B --llm C --by majority -o panel.jsonl.gz
   rubric_measures leaderboard panel.jsonl.gz --llm panel:majority --bank bank.jsonl.gz
-  rubric_measures combine graded.jsonl.gz --by cascade --first small --then large --if between=1:3 \\
-      --cost small=0.0001 --cost large=0.01
+  rubric_measures combine graded.jsonl.gz --prefer large small -o best.jsonl.gz
 
 The report goes to standard output (with -o -, to standard error)."""
 
@@ -66,9 +66,13 @@ def run(options: argparse.Namespace) -> int:
     from rubric_measures import api
 
     chosen = grade_choices(options)
+    members = chosen.pop("llm") or ()
+    if options.prefer and (members or options.by or options.weight):
+        raise InputError("--prefer names the graders, and there is no vote; leave --llm, --by and --weight out")
     combined = api.combine(
         options.graded,
-        chosen.pop("llm") or (),
+        options.prefer or members,
+        by="prefer" if options.prefer else options.by or "majority",
         **passed(options, *_PASSED),
         cutoff=None if options.cutoff is None else tuple(options.cutoff),
         **chosen,

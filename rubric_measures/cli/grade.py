@@ -5,12 +5,21 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.cli.inputs import NamedValue, add_endpoint_options, add_limit_options, ids, is_watched
+from rubric_measures.cli.inputs import (
+    NamedValue,
+    add_endpoint_options,
+    add_limit_options,
+    add_set_options,
+    ids,
+    is_watched,
+)
 
 _EXAMPLE = """examples:
   rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model lexical -o graded.jsonl.gz
   rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --dry-run --prices prices.json
   rubric_measures grade review/graded.jsonl.gz --bank review/bank.jsonl --model lexical --only-changed -o new.jsonl.gz
+  rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --where 'grade between 2 and 3' \\
+      -o both.jsonl.gz
   rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
       --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
   rubric_measures grade --support answers/*.jsonl --collection docs --model openai:gpt-4o -o support.jsonl.gz
@@ -35,8 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--bank", metavar="BANK", help="the test bank; not needed for direct labels and aspects of answers")
     add("--query-texts", metavar="FILE", help="texts of the queries, where the bank has none (JSON, JSON lines or TSV)")
-    add("--first", "--model", dest="model", metavar="MODEL", required=True,
-        help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")  # fmt: skip
+    add(
+        "--model",
+        metavar="MODEL",
+        required=True,
+        help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME",
+    )
     add_endpoint_options(add)
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
     add("--prompt-field", action=NamedValue, default={}, metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
@@ -73,14 +86,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     replies("--shuffle-seed", type=int, metavar="SEED", help="items shown at once: another order for each replicate")
     replies("--long-passages", choices=("chunk", "truncate", "refuse"), default="chunk", help="what does not fit")
 
-    cascade = parser.add_argument_group(
-        "a cascade: a second model is asked where the first one leaves doubt"
-    ).add_argument
-    cascade("--then", metavar="MODEL", help="the second model; records get the grades of both, and of panel:cascade")
-    conditions = "between=LOW:HIGH (grades of the first), or uncertain=P (its most probable grade has less)"
-    cascade("--if", dest="when", metavar="CONDITION", help=f"when it is asked: {conditions}")
-    cascade("--then-base-url", metavar="URL", help="openai: its endpoint")
-    cascade("--then-model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of its backend")
+    some = parser.add_argument_group("some cells only: PASSAGES have grades (choose them where several graded)")
+    some.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="ask only about the items of passages whose grade fulfils it: 'grade between 2 and 3', 'grade < 3' (also "
+        "<=, >, >=, =), or 'grade failed'",
+    )
+    add_set_options(some)
 
     edits = parser.add_argument_group("after edits of the bank").add_argument
     edits("--only-changed", action="store_true", help="PASSAGES have grades: grade only the items that edits touched")

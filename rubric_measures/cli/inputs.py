@@ -38,20 +38,7 @@ def add_grade_options(
     """
     group = parser.add_argument_group("which grades")
     group.add_argument("--bank", metavar="BANK", help="the test bank: the items that make up the denominators")
-    if several:
-        group.add_argument("--llm", action="append", help="a member of the panel: a model; repeat it for each")
-    else:
-        group.add_argument("--llm", help="use the grades of this model")
-    group.add_argument("--prompt-class", help="use the grades of this prompt")
-    group.add_argument("--prompt-type", choices=["question", "nugget", "direct"], help="use grades of this kind")
-    group.add_argument("--question-set", choices=["question-bank", "tqa", "nugget"], help="use grades of these items")
-    group.add_argument(
-        "--grade-set",
-        metavar="HASH",
-        help="use the grades made with these settings, where the same model and prompt graded with others, too: the "
-        "beginning of the hash that the error lists; none for grades that name no settings; several hashes with commas "
-        "between them count as one set",
-    )
+    add_set_options(group, several)
     group.add_argument(
         "--assessors",
         choices=["override"],
@@ -80,6 +67,24 @@ def add_grade_options(
         help="a failed grade: counts as much as the valid grades of the ranking let expect (expected: the default, "
         "refused from 20 %% failed unless it is written out), counts as not covered (zero), or stops the command "
         "(error); or a number: it counts as that grade",
+    )
+
+
+def add_set_options(group: argparse._ActionsContainer, several: bool = False) -> None:
+    """Adds the options that choose a grade set; with `several`, that for the model is repeated for each."""
+    if several:
+        group.add_argument("--llm", action="append", help="a member of the panel: a model; repeat it for each")
+    else:
+        group.add_argument("--llm", help="use the grades of this model")
+    group.add_argument("--prompt-class", help="use the grades of this prompt")
+    group.add_argument("--prompt-type", choices=["question", "nugget", "direct"], help="use grades of this kind")
+    group.add_argument("--question-set", choices=["question-bank", "tqa", "nugget"], help="use grades of these items")
+    group.add_argument(
+        "--grade-set",
+        metavar="HASH",
+        help="use the grades made with these settings, where the same model and prompt graded with others, too: the "
+        "beginning of the hash that the error lists; none for grades that name no settings; several hashes with commas "
+        "between them count as one set",
     )
 
 

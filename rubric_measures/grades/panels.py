@@ -1,9 +1,7 @@
-"""Panels and cascades: the grades that several graders gave the same passages become those of one."""
+"""Panels: the grades that several graders gave the same passages become those of one."""
 
 from __future__ import annotations
 
-import logging
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +13,7 @@ from rubric_measures.base.entities import GradeStatus, TestBank, content_hash
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import Scale, as_number
 from rubric_measures.grades.compiled import Grades, build_query
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grades_of_set
-from rubric_measures.records.distributions import confidence_of, distributions_of
+from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -30,29 +27,20 @@ from rubric_measures.records.streaming import PassageGroup
 
 __all__ = [
     "PANELS",
-    "Condition",
     "Gathered",
     "Outcomes",
     "Rule",
     "Said",
-    "cascade_rule",
     "compiled",
     "gather",
     "member_rule",
     "outcomes_of",
     "panel_rule",
-    "parse_condition",
-    "said_of",
     "with_grades",
 ]
 
-PANELS = ("majority", "median", "mean", "weights")
+PANELS = ("majority", "median", "mean", "weights", "prefer")
 """How the grades of a panel become one."""
-
-_LOG = logging.getLogger("rubric_measures")
-_CONDITION = re.compile(r"uncertain(?:=(?P<sure>0?\.\d+|[01](?:\.0*)?))?|between=(?P<low>-?\d+):(?P<high>-?\d+)")
-# As a grade is called uncertain where nobody says a number.
-_SURE = 0.8
 
 
 class Said(NamedTuple):
@@ -61,17 +49,12 @@ class Said(NamedTuple):
     Attributes:
         grade: the grade; None where there is none.
         status: as in `Grade`.
-        sure: the probability of the most probable grade, above 0 and at most 1, where labels had probabilities or the
-            grade was drawn several times; None elsewhere.
         note: the reason of a status other than `graded`.
-        asked: of a cascade, whether the second grader was asked.
     """
 
     grade: float | None
     status: GradeStatus = "graded"
-    sure: float | None = None
     note: str = ""
-    asked: bool = False
 
 
 Rule = Callable[[Sequence[Said | None]], Said | None]
@@ -118,7 +101,6 @@ def gather(
     source: str,
     members: Sequence[GradeFilter],
     bank: TestBank | None = None,
-    keys: Sequence[GradeSetKey] = (),
 ) -> Gathered:
     """Reads what each member says of every item of every passage.
 
@@ -127,7 +109,6 @@ def gather(
         source: what they are, for messages.
         members: the filter that chooses each member's grade set.
         bank: only items of it.
-        keys: the grade set of each member, where they are known; a member may then have no grade.
 
     Raises:
         InputError: a filter passes no grade set, or several; two pass the same one; the members grade other kinds of
@@ -149,12 +130,13 @@ def gather(
                 if entry is None:
                     continue
                 _note_kind(found, entry, source)
-                for item_id, one in said_of(entry, selector.grades_of).items():
+                grades, statuses = selector.grades_of(entry)
+                for item_id in [*grades, *(lost for lost in statuses if lost not in grades)]:
                     if items is None or isinstance(entry, DirectGrade) or item_id in items:
+                        one = Said(grades.get(item_id), statuses.get(item_id, "graded"))
                         table.setdefault(item_id, [None] * len(members))[place] = one
             if table:
                 found.said[key] = {item_id: tuple(row) for item_id, row in table.items()}
-    found.keys += keys
     _check_members(found, selectors)
     return found
 
@@ -172,7 +154,7 @@ def _note_kind(found: Gathered, entry: ItemGradeSet | DirectGrade, source: str) 
 
 
 def _check_members(found: Gathered, selectors: Sequence[GradeSetSelector]) -> None:
-    for selector in () if found.keys else selectors:
+    for selector in selectors:
         if not selector.found:
             raise selector.nothing_found(settings=("llm",))
         (key,) = selector.found
@@ -186,21 +168,6 @@ def _check_members(found: Gathered, selectors: Sequence[GradeSetSelector]) -> No
     found.scale = next(iter(scales.values()), None)
 
 
-def said_of(
-    entry: ItemGradeSet | DirectGrade,
-    grades_of: Callable[
-        [ItemGradeSet | DirectGrade], tuple[dict[str, float], Mapping[str, GradeStatus]]
-    ] = grades_of_set,
-) -> dict[str, Said]:
-    """What one grade set says of each item of its passage."""
-    grades, statuses = grades_of(entry)
-    sure = {item_id: confidence_of(found) for item_id, found in distributions_of(entry).items()}
-    return {
-        item_id: Said(grades.get(item_id), statuses.get(item_id, "graded"), sure.get(item_id))
-        for item_id in [*grades, *(lost for lost in statuses if lost not in grades)]
-    }
-
-
 def panel_rule(by: str, weights: Sequence[float] | None = None) -> Rule:
     """How the grades of a panel become one.
 
@@ -208,13 +175,15 @@ def panel_rule(by: str, weights: Sequence[float] | None = None) -> Rule:
     mean, a real number rounded to six decimals, `weights` the grade whose members have the greatest sum of weights. Of
     equally good ones the lowest counts. Members without a grade of the item abstain, as do those that were not asked
     about it. More than half of the members must have a grade; else the panel has none, with the status of the first
-    member that lost its own (`failed` where none did).
+    member that lost its own (`failed` where none did). `prefer` is no vote: the grade of the first member that has one.
 
     >>> rule = panel_rule("majority")
     >>> rule([Said(4), Said(1), Said(4)]).grade, rule([Said(4), Said(1), None]).grade
     (4, 1)
     >>> rule([Said(4), None, None]).status
     'failed'
+    >>> panel_rule("prefer")([None, Said(1), Said(4)]).grade
+    1
 
     Args:
         by: one of `PANELS`.
@@ -224,7 +193,7 @@ def panel_rule(by: str, weights: Sequence[float] | None = None) -> Rule:
         InputError: there is no such rule; a weight is missing, too many, or not above 0.
     """
     if by not in PANELS:
-        raise InputError(f"{by} combines no grades; expected one of {', '.join(PANELS)}, or cascade", settings=("by",))
+        raise InputError(f"{by} combines no grades; expected one of {', '.join(PANELS)}", settings=("by",))
     if (by == "weights") != bool(weights):
         raise InputError("weights go with the rule of that name: one for each member", settings=("weight", "by"))
     if not all(0 < weight < float("inf") for weight in weights or ()):
@@ -232,9 +201,11 @@ def panel_rule(by: str, weights: Sequence[float] | None = None) -> Rule:
 
     def together(said: Sequence[Said | None]) -> Said:
         given = [(one.grade, place) for place, one in enumerate(said) if one is not None and one.grade is not None]
-        if 2 * len(given) <= len(said):
+        if not given or (by != "prefer" and 2 * len(given) <= len(said)):
             lost = next((one for one in said if one is not None and one.grade is None), Said(None, "failed"))
             return Said(None, lost.status, note=f"{len(said) - len(given)} of {len(said)} members have no grade")
+        if by == "prefer":
+            return Said(given[0][0])
         if by == "median":
             return Said(median_low([grade for grade, _ in given]))
         if by == "mean":
@@ -253,87 +224,9 @@ def panel_rule(by: str, weights: Sequence[float] | None = None) -> Rule:
     return together
 
 
-@dataclass(frozen=True)
-class Condition:
-    """When a cascade asks its second grader: between two grades, or below a confidence (the other one is None)."""
-
-    between: tuple[int, int] | None = None
-    sure: float | None = None
-
-    def holds(self, said: Said) -> bool:
-        """Whether the second grader is asked.
-
-        So it is where the first could not say a grade, unless its call was lost, and where nobody knows how sure it is.
-        """
-        if said.grade is None:
-            return said.status != "failed"
-        if self.between is not None:
-            return self.between[0] <= said.grade <= self.between[1]
-        return said.sure is None or said.sure < (self.sure or 0)
-
-    def check(self, first: Iterable[Said]) -> None:
-        """Says how many of the first grades do not tell how sure they are, where that is asked.
-
-        Raises:
-            InputError: none does.
-        """
-        if self.sure is None:
-            return
-        known = [one.sure is not None for one in first if one.grade is not None]
-        if not any(known):
-            raise InputError(
-                "the first grader does not say how sure its grades are: grade with label probabilities or replicates, "
-                "or name grades",
-                settings=("when",),
-            )
-        if not all(known):
-            _LOG.warning(
-                "%d of %d first grades do not say how sure they are; the second grader is asked",
-                known.count(False),
-                len(known),
-            )
-
-    def __str__(self) -> str:
-        if self.between is not None:
-            return f"between={self.between[0]}:{self.between[1]}"
-        return f"uncertain={self.sure:g}"
-
-
-def parse_condition(text: str) -> Condition:
-    """The condition that a person wrote: `between=LOW:HIGH`, `uncertain=P` or `uncertain` (below 0.8).
-
-    >>> parse_condition("between=1:3").between, parse_condition("uncertain").sure
-    ((1, 3), 0.8)
-
-    Raises:
-        InputError: it is none.
-    """
-    found = _CONDITION.fullmatch(text)
-    if found and found["low"] is not None and int(found["low"]) <= int(found["high"]):
-        return Condition((int(found["low"]), int(found["high"])))
-    if found and found["low"] is None:
-        return Condition(sure=float(found["sure"] or _SURE))
-    raise InputError(f"{text!r}: expected between=LOW:HIGH (grades) or uncertain=P (0 to 1)", settings=("when",))
-
-
 def member_rule(place: int) -> Rule:
     """What one member alone says."""
     return lambda said: said[place]
-
-
-def cascade_rule(condition: Condition) -> Rule:
-    """The first grader's grade, and the second one's where a condition holds; what the first was not asked has none.
-
-    Where a call of the first grader was lost (`failed`), the cascade has no grade either: it would have been asked.
-    """
-
-    def together(said: Sequence[Said | None]) -> Said | None:
-        first, then = said
-        if first is None or not condition.holds(first):
-            return first
-        return (then or Said(None, "failed", note="the second grader did not grade it"))._replace(asked=True)
-
-    return together
 
 
 def outcomes_of(gathered: Gathered, rule: Rule) -> Outcomes:

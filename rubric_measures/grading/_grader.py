@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank, bank_content
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grading._combining import Outcome, Unit
 from rubric_measures.grading._recording import GradeSetMaker, described
 from rubric_measures.grading._report import GradingReport
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._styles import Style, make_style
+from rubric_measures.grading.cells import Cells
 from rubric_measures.grading.regrading import (
     AmendingMaker,
     BankChange,
@@ -145,8 +145,7 @@ class Grader:
         settings: how prompts are put and replies are read.
         change: what edits did to the bank; then only the items that they touched are graded, in passages that have
             grades by this grader, and grades that became stale are taken out. None grades whatever has no grade.
-        only: from a query, a passage of it and the place of a prompt to the ids of the items that may be asked about
-            (`"0"` for a label); None asks about all.
+        only: the cells that may be asked about; None asks about all.
         citations: the passages are answers and what they cite: how many citations of each sentence are judged, the
             first ones. None where passages are graded for all items of their query.
     """
@@ -155,7 +154,7 @@ class Grader:
     prompts: tuple[str, ...] = ()
     settings: GradingSettings = field(default_factory=GradingSettings)
     change: BankChange | None = None
-    only: Callable[[QueryPassages, GradedPassage, int], Container[str]] | None = None
+    only: Cells | None = None
     citations: int | Literal["all"] | None = None
 
     def makers(self, bank: TestBank) -> list[GradeSetMaker]:
@@ -205,7 +204,7 @@ class Grader:
             for maker in makers:
                 _refuse_without_text(maker, group.query_id, bank.query_texts.get(group.query_id, ""))
                 wanted = self._wanted(group, maker.style, items)
-                pairs += len(wanted) if maker.style.direct else sum(map(len, wanted))
+                pairs += sum(1 if maker.style.direct else len(asked) for asked in wanted if asked is not None)
         return pairs
 
     def grade_records(
@@ -263,15 +262,12 @@ class Grader:
             line.groups.append(opened)
             left_out[group.query_id] = [_left_out(maker, items) for maker in makers]
             for number, passage in enumerate(group.passages):
-                for which, (maker, wanted) in enumerate(zip(makers, all_wanted, strict=True)):
+                for which, (maker, all_asked) in enumerate(zip(makers, all_wanted, strict=True)):
                     unit = Unit(group.query_id, query_text, passage.doc_id, passage.text)
-                    open_items = wanted[number]
-                    if self.only is not None:
-                        asked = self.only(group, passage, which)
-                        open_items = tuple(item for item in open_items if item.item_id in asked)
-                        if not open_items and not (maker.style.direct and DIRECT_ITEM in asked):
-                            continue
-                    for part in self._open_units(maker, passage, unit, open_items, items, report):
+                    asked = all_asked[number]
+                    if asked is None:
+                        continue
+                    for part in self._open_units(maker, passage, unit, asked, items, report):
                         opened.handed += 1
                         yield _Place(opened, number, which), _job(maker.style, part)
                 opened.handed += 1
@@ -280,16 +276,27 @@ class Grader:
 
     def _wanted(
         self, group: QueryPassages, style: Style, items: Sequence[RubricItem]
-    ) -> Sequence[tuple[RubricItem, ...]]:
-        """The items that a style grades of each passage: all that it can grade, or the sentences that cite it."""
+    ) -> Sequence[tuple[RubricItem, ...] | None]:
+        """The items that a style grades of each passage: all that it can grade, or the sentences that cite it.
+
+        Of these, only the cells that may be asked about; None for a passage that has none of them.
+        """
         wanted = tuple(style.items_of(items))
         if not style.of_pairs:
-            return [wanted] * len(group.passages)
-        most = None if self.citations == "all" else self.citations
-        pairs = asked_pairs(cited_answers(group), most)
+            found = [wanted] * len(group.passages)
+        else:
+            most = None if self.citations == "all" else self.citations
+            pairs = asked_pairs(cited_answers(group), most)
+            found = [
+                tuple(item for item in wanted if item.item_id in asked) if (asked := pairs.get(passage.doc_id)) else ()
+                for passage in group.passages
+            ]
+        if self.only is None:
+            return found
+        chosen = [self.only.of(group.query_id, passage.doc_id) for passage in group.passages]
         return [
-            tuple(item for item in wanted if item.item_id in asked) if (asked := pairs.get(passage.doc_id)) else ()
-            for passage in group.passages
+            tuple(item for item in some if item.item_id in ids) if ids else None
+            for some, ids in zip(found, chosen, strict=True)
         ]
 
     @staticmethod

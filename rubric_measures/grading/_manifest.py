@@ -54,8 +54,10 @@ def make_manifest(
             "statuses": dict(sorted(report.statuses.get(prompt.prompt_class, {}).items())),
         }
     amended = {} if grader.change is None else {"only_changed": report.amended.as_json()}
+    chosen = {} if grader.only is None else {"where": grader.only.as_json()}
     return {
         **amended,
+        **chosen,
         "bank": {"hash": bank_content(bank), "items": len(bank), "queries": len(bank.items)},
         "calls": {
             "cached": run.cached,

@@ -169,7 +169,7 @@ class GradeSetMaker:
         """The grade set of the items of one kind: new outcomes, and the old set's for the others."""
         kind = items[0].kind
         known = {**(_outcomes_of(old) if old is not None else {}), **outcomes}
-        # The second grader of a cascade is asked about some items only, and of pairs a passage has those that cite it.
+        # Some graders are asked about some items only, and of pairs a passage has those that cite it.
         told = [(item.item_id, known[item.item_id]) for item in items if item.item_id in known]
         grades = {item_id: outcome.grade for item_id, outcome in told if outcome.grade is not None}
         failed = {item_id: outcome for item_id, outcome in told if outcome.status != "graded"}

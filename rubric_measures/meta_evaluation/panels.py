@@ -1,40 +1,36 @@
-"""What a panel of graders gains over its best member; what a cascade costs and reaches: numbers and their tables."""
+"""What a panel of graders gains over its best member: numbers and their tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from rubric_measures.base.tables import Cell, Report, Table, Undefined, columns
+from rubric_measures.base.tables import Report, Table, Undefined, columns
 from rubric_measures.grades.compiled import Grades
-from rubric_measures.grades.panels import (
-    Condition,
-    Gathered,
-    Outcomes,
-    Rule,
-    Said,
-    cascade_rule,
-    compiled,
-    member_rule,
-    outcomes_of,
-)
+from rubric_measures.grades.panels import Gathered, Outcomes, Rule, compiled, member_rule, outcomes_of
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.meta_evaluation.kappa import binary_agreement, confusion, kappa_of_confusion
 
-__all__ = [
-    "CascadeReport",
-    "CascadeStep",
-    "MemberAgreement",
-    "PanelReport",
-    "Reached",
-    "cascade_report",
-    "panel_report",
-]
+__all__ = ["MemberAgreement", "Official", "PanelReport", "Reached", "panel_report"]
 
 Means = Mapping[str, float]
 Scored = Callable[[Grades], Means]
 """From grades to the leaderboard that they lead to: run -> mean score."""
+
+
+class Official(NamedTuple):
+    """The official leaderboard.
+
+    Attributes:
+        name: what it is called.
+        means: it.
+        scored: how grades become a leaderboard that is compared with it.
+    """
+
+    name: str
+    means: Means
+    scored: Scored
 
 
 @dataclass(frozen=True)
@@ -141,7 +137,7 @@ class PanelReport:
             notes.append(f"kappa of {self.passages} judged passages: labels from {label}, judgments from {judged} on")
         if self.official:
             notes.append(f"tau with {self.official}")
-        rows = [(one.name, one.kappa, _shown_tau(one)) for one in self.reached]
+        rows = [(one.name, one.kappa, Undefined(one.tau_reason) if one.tau_reason else one.tau) for one in self.reached]
         reached = Table(columns(("grader", "kappa", "tau"), places), rows, "what is reached", notes)
         return Report([rest, reached], content=self._content)
 
@@ -159,8 +155,7 @@ def panel_report(
     outcomes: Outcomes,
     rest: Callable[[int], Rule],
     cutoff: tuple[int, int],
-    official: tuple[str, Means] | None = None,
-    scored: Scored | None = None,
+    official: Official | None = None,
 ) -> PanelReport:
     """What a panel says, each member against the rest, and what the panel gains over its best member.
 
@@ -171,19 +166,14 @@ def panel_report(
         rest: from a member's place to the rule of the others, which takes what all say; for κ one that gives whole
             grades.
         cutoff: the least label and the least judgment that are relevant.
-        official: the official leaderboard, with what it is called.
-        scored: how grades become a leaderboard.
+        official: the official leaderboard.
     """
     places = range(len(gathered.names))
     everybody = [outcomes_of(gathered, member_rule(place)) for place in places]
     judged = _judged(gathered, [*everybody, outcomes])
     names = [*gathered.names, name]
     reached = [
-        Reached(
-            one,
-            _kappa_with(labels, judged[-1], cutoff),
-            *_tau(None if official is None or scored is None else official[1], scored, gathered, of_one),
-        )
+        Reached(one, _kappa_with(labels, judged[-1], cutoff), *_tau(official, gathered, of_one))
         for one, labels, of_one in zip(names, judged, [*everybody, outcomes], strict=False)
     ]
     grades = [one.grade is not None for found in outcomes.values() for one in found.values()]
@@ -195,7 +185,7 @@ def panel_report(
         len(grades) - sum(grades),
         len(judged[-1]),
         cutoff,
-        "" if official is None else official[0],
+        "" if official is None else official.name,
     )
 
 
@@ -257,142 +247,11 @@ def _kappa_with(labels: Sequence[float], judged: Sequence[float], cutoff: tuple[
     return binary_agreement(ours, theirs, 1, 1).kappa
 
 
-def _tau(
-    reference: Means | None, scored: Scored | None, gathered: Gathered, outcomes: Outcomes
-) -> tuple[float | None, str]:
+def _tau(official: Official | None, gathered: Gathered, outcomes: Outcomes) -> tuple[float | None, str]:
     """Kendall's τ over the runs that both leaderboards have, and why there is none."""
-    if reference is None or scored is None:
+    if official is None:
         return None, ""
-    scores = scored(compiled(gathered, outcomes))
-    runs = sorted(reference.keys() & scores.keys())
-    found = correlate([reference[run] for run in runs], [scores[run] for run in runs], "kendall", test=False)
+    scores = official.scored(compiled(gathered, outcomes))
+    runs = sorted(official.means.keys() & scores.keys())
+    found = correlate([official.means[run] for run in runs], [scores[run] for run in runs], "kendall", test=False)
     return found.value, found.reason
-
-
-def _shown_tau(one: Reached | CascadeStep) -> Cell:
-    return Undefined(one.tau_reason) if one.tau_reason else one.tau
-
-
-@dataclass(frozen=True)
-class CascadeStep:
-    """A cascade at one threshold.
-
-    Attributes:
-        when: the threshold; a name for one grader alone.
-        asked: grades that the second grader was asked for.
-        share: the same as a share of all grades.
-        lacking: of those, grades that the records do not have.
-        cost: what all grades cost; None without prices.
-        kappa: with the reference.
-        tau: of the leaderboard, likewise.
-        tau_reason: why there is no τ; empty elsewhere.
-    """
-
-    when: str
-    asked: int
-    share: float
-    lacking: int
-    cost: float | None
-    kappa: float | None
-    tau: float | None
-    tau_reason: str = ""
-
-
-@dataclass(frozen=True)
-class CascadeReport:
-    """A cascade replayed over a grid of thresholds: the first grader alone, the second alone, and what lies between.
-
-    Attributes:
-        steps: one each.
-        kappa_with: what κ is with.
-        tau_with: what τ is with; empty where there are no rankings.
-    """
-
-    steps: Sequence[CascadeStep]
-    kappa_with: str
-    tau_with: str
-
-    def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form."""
-        heads = ("if", "asked", "share asked", "lacking", "cost", "kappa", "tau")
-        rows = [
-            (one.when, one.asked, one.share, one.lacking, one.cost, one.kappa, _shown_tau(one)) for one in self.steps
-        ]
-        notes = [f"kappa with {self.kappa_with}", *([f"tau with {self.tau_with}"] if self.tau_with else [])]
-        if any(one.lacking for one in self.steps):
-            notes.append("lacking: grades that the second grader would have been asked for, and that are not here")
-        return Report([Table(columns(heads, places), rows, "the cascade", notes)], content=lambda: asdict(self))
-
-
-def cascade_report(
-    gathered: Gathered,
-    conditions: Sequence[Condition],
-    cutoff: tuple[int, int],
-    official: tuple[str, Means] | None = None,
-    scored: Scored | None = None,
-    costs: tuple[float, float] | None = None,
-) -> CascadeReport:
-    """Replays a cascade of two graders on the grades that both gave.
-
-    κ is with the judgments in the records, and where they hold none, of item grades with those of the second grader. τ
-    is with the official leaderboard, and without one with that by the second grader.
-
-    Args:
-        gathered: what the first and the second say.
-        conditions: the thresholds.
-        cutoff: the least label and the least judgment that are relevant.
-        official: the official leaderboard, with what it is called.
-        scored: how grades become a leaderboard; None where there are no rankings.
-        costs: of one grade by the first, and by the second.
-    """
-    first, second = (_only_first(gathered, place) for place in (0, 1))
-    alone = compiled(gathered, second)
-    reference = None if scored is None else official or (f"the leaderboard by {gathered.names[1]}", scored(alone))
-    named: list[tuple[str, Outcomes]] = [(f"{gathered.names[0]} alone", first), (f"{gathered.names[1]} alone", second)]
-    named += [(str(one), outcomes_of(gathered, cascade_rule(one))) for one in conditions]
-    judged = _judged(gathered, [outcomes for _, outcomes in named])
-    total = sum(map(len, first.values()))
-    steps = []
-    for place, (name, outcomes) in enumerate(named):
-        asked = total if place == 1 else sum(one.asked for found in outcomes.values() for one in found.values())
-        rows = [
-            (one, second.get(key, {}).get(item_id))
-            for key, of_one in outcomes.items()
-            for item_id, one in of_one.items()
-        ]
-        lacking = sum((one.asked or place == 1) and (then is None or then.grade is None) for one, then in rows)
-        cost = None
-        if costs is not None:
-            cost = total * costs[1] if place == 1 else total * costs[0] + asked * costs[1]
-        pairs = [
-            (one.grade, then.grade)
-            for one, then in rows
-            if then is not None and one.grade is not None and then.grade is not None
-        ]
-        steps.append(
-            CascadeStep(
-                name,
-                asked,
-                asked / total if total else 0.0,
-                lacking,
-                cost,
-                _kappa_with(judged[place], judged[-1], cutoff)
-                if judged[-1]
-                else _kappa([a for a, _ in pairs], [b for _, b in pairs]),
-                *_tau(None if reference is None else reference[1], scored, gathered, outcomes),
-            )
-        )
-    with_judgments = f"{len(judged[-1])} judged passages: labels from {cutoff[0]}, judgments from {cutoff[1]} on"
-    with_second = f"the grades of {gathered.names[1]} (the records hold no judgments that all of these label)"
-    return CascadeReport(
-        steps, with_judgments if judged[-1] else with_second, reference[0] if reference is not None else ""
-    )
-
-
-def _only_first(gathered: Gathered, place: int) -> Outcomes:
-    """What one of the two says of the items that the first was asked about."""
-    nothing = Said(None, "failed")
-    return {
-        key: {item_id: row[place] or nothing for item_id, row in table.items() if row[0] is not None}
-        for key, table in gathered.said.items()
-    }

@@ -1,4 +1,4 @@
-"""The command `combine`: panels that vote and cascades that are replayed, on the grades of three graders."""
+"""The command `combine`: panels that vote, and graders in the order of preference, on the grades of three graders."""
 
 from __future__ import annotations
 
@@ -181,50 +181,31 @@ def test_the_report_of_a_panel(records: str, tmp_path: Path, capsys: pytest.Capt
     assert "panel:majority: 7 grades, 1 without one" in out
 
 
-def test_a_cascade_is_replayed_over_a_grid(records: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = str(tmp_path / "cascade.jsonl")
-    command = ["combine", records, "--by", "cascade", "--first", "A", "--then", "B", "--if", "between=1:3"]
-    command += ["--cost", "A=1", "--cost", "B=10", "-o", output, "-m", "RubricCover@1", "--format", "json"]
-    code, out, _ = out_of(capsys, *command)
-    assert code == 0
-    # B is asked about A's 2, 3 and 1, and about what A could not read.
-    assert grades_of(output, "panel:cascade") == {
-        "d1": {"i1": 5, "i2": 4}, "d2": {"i1": 0, "i2": 3}, "d3": {"i1": 0, "i2": 4}, "d4": {"i1": 4, "i2": 0},
-    }  # fmt: skip
-    found = json.loads(out)
-    steps = {step["when"]: step for step in found["steps"]}
-    # A alone, B alone, and each range of the grades 0 to 5.
-    assert len(steps) == 2 + 21
-    assert (steps["A alone"]["asked"], steps["A alone"]["cost"]) == (0, 8)
-    assert (steps["B alone"]["asked"], steps["B alone"]["cost"], steps["B alone"]["tau"]) == (8, 80, 1.0)
-    wanted = steps["between=1:3"]
-    assert (wanted["asked"], wanted["share"], wanted["cost"], wanted["lacking"]) == (4, 0.5, 48, 0)
-    # B has no grade for A's 4.
-    assert steps["between=4:4"]["lacking"] == 1
-    # d1, d3 and d4 are covered, d1 and d4 relevant.
-    assert wanted["kappa"] == pytest.approx(0.5)
-    assert found["kappa_with"] == "4 judged passages: labels from 4, judgments from 1 on"
-
-
-def test_draws_say_how_sure_a_grade_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    draws = {
-        "i1": {"replicates": [[5, "5"], [5, "5"], [5, "5"], [4, "4"]]},
-        "i2": {"distribution": {"1": 0.45, "2": 0.55}},
-    }
-    first = graded(0, "A", GRADES["d1"], details=draws)
-    path = tmp_path / "graded.jsonl"
-    write_graded(path, [QueryPassages("q1", [passage("d1", [first, graded(1, "B", GRADES["d1"])], judged=False)])])
-    command = ["combine", path, "--by", "cascade", "--first", "A", "--then", "B", "--if", "uncertain=0.6"]
-    code, out, _ = out_of(capsys, *command, "--format", "json")
-    assert code == 0
-    found = json.loads(out)
-    asked = {step["when"]: step["asked"] for step in found["steps"]}
-    # Three of four draws, and the probability 0.55.
-    assert asked == {
-        "A alone": 0, "B alone": 2, "uncertain=0.5": 0, "uncertain=0.6": 1, "uncertain=0.7": 1, "uncertain=0.8": 2,
-        "uncertain=0.9": 2, "uncertain=0.95": 2, "uncertain=1": 2,
-    }  # fmt: skip
-    assert found["kappa_with"].startswith("the grades of B (the records hold no judgments")
+def test_the_first_that_has_a_grade_is_preferred(
+    records: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # B was asked about two items only, and could not read the reply about one of them.
+    asked = {"d1": {"i2": GRADES["d1"]["i2"]}, "d4": {"i1": GRADES["d4"]["i1"]}}
+    passages = [
+        passage(doc_id, [graded(0, "A", items), *([graded(1, "B", asked[doc_id])] if doc_id in asked else []),
+                         graded(2, "C", items)])
+        for doc_id, items in GRADES.items()
+    ]  # fmt: skip
+    write_graded(records, [QueryPassages("q1", passages)])
+    output = str(tmp_path / "best.jsonl")
+    assert out_of(capsys, "combine", records, "--prefer", "B", "A", "-o", output)[0] == 0
+    found = grades_of(output, "panel:prefer")
+    # All of A but for B's 4 in the place of A's 2. Neither has a grade of the second item of d3.
+    assert found == {**grades_of(records, "A"), "d1": {"i1": 5, "i2": 4}}
+    third, last = (one.exam_grades[-1] for one in load_graded(output)[0].passages[2:])  # type: ignore[index]
+    assert third.item_status == {"i2": "unparsed"}
+    assert dict(last.answers) == {"i1": "B: unparsed, A: 4", "i2": "B: not asked, A: 0"}
+    made = provenance_of(last)
+    assert (made["by"], [member["llm"] for member in made["members"]]) == ("prefer", ["B", "A"])
+    # In Python, and with a third one behind the two.
+    combined = rubric_measures.combine(records, ["B", "A", "C"], by="prefer", output=output)
+    assert grades_of(output, combined.llm)["d3"] == {"i1": 1, "i2": 2}
+    assert combined.report.lost == 0 and combined.report.members[0].grades == 1
 
 
 def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
@@ -252,10 +233,6 @@ def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
     [
         (("--llm", "A"), "a panel has two members or more; name each (--llm)"),
         (("--llm", "A", "--llm", "X"), "holds no grades for llm=X; there are grades of: llm=A prompt_class"),
-        (
-            ("--by", "cascade", "--first", "X", "--then", "A", "--if", "uncertain"),
-            "holds no grades for llm=X; there are grades of: llm=A prompt_class=Rated prompt_type=question; llm=B",
-        ),
         (("--llm", "A", "--llm", "A"), "A is named twice; a member has one vote (--llm)"),
         ((*PANEL, "--by", "weights"), "weights go with the rule of that name: one for each member (--weight, --by)"),
         (
@@ -263,14 +240,15 @@ def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
             "each member needs a weight, and nobody else: A, B, C (--weight)",
         ),
         ((*PANEL, "--name", "A"), "A is a member; give the panel another name (--name)"),
-        ((*PANEL, "--if", "uncertain"), "a cascade needs to know when the second grader is asked"),
-        ((*PANEL, "--cost", "A=1"), "costs are of a cascade"),
-        (("--by", "cascade", "--first", "A", "--then", "B", "--if", "often"), "expected between=LOW:HIGH (grades) or"),
+        (("--prefer", "A"), "a panel has two members or more; name each (--llm)"),
+        (("--prefer", "A", "X"), "holds no grades for llm=X; there are grades of: llm=A prompt_class"),
+        (("--prefer", "A", "D"), "the members are on different scales (A on 0-5:4:3"),
         (
-            ("--by", "cascade", "--first", "A", "--then", "B", "--if", "uncertain"),
-            "does not say how sure its grades are",
+            ("--prefer", "A", "B", "--by", "mean"),
+            "--prefer names the graders, and there is no vote; leave --llm, --by and --weight out",
         ),
-        (("--by", "cascade", "--first", "A", "--then", "A", "--if", "uncertain"), "a first grader and another one"),
+        (("--prefer", "A", "B", "--llm", "C"), "--prefer names the graders, and there is no vote"),
+        (("--prefer", "A", "B", "--weight", "A=1"), "--prefer names the graders, and there is no vote"),
         ((*PANEL, "--llm", "D"), "the members are on different scales (A on 0-5:4:3"),
     ],
 )
@@ -290,8 +268,8 @@ def test_what_cannot_be_combined_is_one_line(
     assert not output.exists()
 
 
-@pytest.mark.parametrize("cost", ["m=abc", "m=nan", "m", "=1"])
-def test_costs_are_numbers(cost: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("weight", ["m=abc", "m=nan", "m", "=1"])
+def test_weights_are_numbers(weight: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "graded.jsonl")
-    assert main(["combine", path, "--by", "cascade", "--first", "m", "--then", "n", "--cost", cost]) == 2
+    assert main(["combine", path, "--by", "weights", "--llm", "m", "--llm", "n", "--weight", weight]) == 2
     assert "expected NAME=NUMBER" in capsys.readouterr().err

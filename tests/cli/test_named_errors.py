@@ -148,7 +148,7 @@ def test_what_was_spent_is_in_the_cache_where_the_output_cannot_be_written(folde
     [
         "review graded.jsonl.gz --bank pipe --export out",
         "check-run pipe --track ragtime",
-        "combine graded.jsonl.gz --by cascade --first model --then human:ada --if between=1:3 --runs pipe",
+        "combine graded.jsonl.gz --llm model --llm human:ada --runs pipe",
         "grade graded.jsonl.gz --bank bank.jsonl --model scripted:replies.jsonl --prompt pipe.toml -o g",
     ],
 )

@@ -154,7 +154,7 @@ agreement {{graded.jsonl}} --tables --format latex
 agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --llm-b human:bob {_QUICK}
 agreement {{exported/graded.jsonl.gz}} --assessors override {_QUICK}
 combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob
-combine {{exported/graded.jsonl.gz}} --by cascade --first lexical:1 --then human:bob --if between=1:3
+combine {{exported/graded.jsonl.gz}} --prefer human:bob lexical:1
 combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob --official {{board.json}} \
  --official-measure RubricCover(rel=4)@5 --runs {{bm25.run}} {{fusion.run}}
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4 --runs {_RUNS}
@@ -181,8 +181,8 @@ grade {{graded.jsonl}} --bank {{questions.jsonl}} --old-bank {{questions2.jsonl}
  --only-changed -o out/g
 grade --support {{reports.jsonl}} --collection {{collection/}} --model lexical -o out/g
 grade --support {{labels.jsonl}} --collection {{collection/}} --model lexical -o out/g
-grade {{passages.jsonl}} --bank {{questions.jsonl}} --first scripted:{{replies.jsonl}} --prompt {{prompt.toml}} \
- --then scripted:{{verdicts.jsonl}} --if between=0:3 --passages-per-query 1 -o out/g
+grade {{graded.jsonl}} --bank {{questions.jsonl}} --model scripted:{{replies.jsonl}} --prompt {{prompt.toml}} \
+ --where grade<4 --passages-per-query 1 -o out/g
 grade {{passages.jsonl}} --bank {{questions.jsonl}} --model scripted:{{replies.jsonl}} --prompt {{prompt.toml}} \
  --items-per-call all -o out/g --passages-per-query 1
 generate {{queries.tsv}} \
