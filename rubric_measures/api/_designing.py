@@ -37,10 +37,44 @@ class Designs:
         return "".join(render(self.report(), "text")).rstrip("\n")
 
     def report(self, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
-        from rubric_measures.meta_evaluation.design_tables import design_report
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits).
 
-        return design_report(self.designs, places, self.settings)
+        A row a measure in each table; for programs one row with everything.
+        """
+        from rubric_measures.base.tables import Cell, Report, Table, columns, plain
+
+        said = self.settings
+        parts = [one.components for one in self.designs]
+        rows: list[list[Cell]] = [[one.measure, one.deviation, one.one_pair, one.all_pairs] for one in self.designs]
+        note = (
+            f"queries that find a difference of {said['delta']:g} with power {said['power']:g} at {said['alpha']:g}: "
+            f"of one pair, of each pair of {said['runs']} runs (Bonferroni)"
+        )
+        needed = Table(columns(["measure", "deviation", "one pair", "all pairs"], places), rows, notes=[note])
+        rows = [
+            [design.measure, one.run_count, one.query_count, *one.shares, one.reliability]
+            for design, one in zip(self.designs, parts, strict=True)
+        ]
+        note = (
+            "shares of the variance of scores; reliability: the share of the variance of the means that is of the runs"
+        )
+        heads = ["measure", "of runs", "of queries", "runs", "queries", "rest", "reliability"]
+        variance = Table(columns(heads, places), rows, notes=[note])
+        rows = [[one.measure, one.separated, one.detectable] for one in self.designs]
+        note = (
+            f"separated: share of pairs that differ ({said['correction']}); detectable: by these queries, of each pair"
+        )
+        told = Table(columns(["measure", "separated", "detectable"], places), rows, notes=[note])
+        joined = Table(
+            [*needed.columns, *variance.columns[1:], *told.columns[1:]],
+            [[*a, *b[1:], *c[1:]] for a, b, c in zip(needed.rows, variance.rows, told.rows, strict=True)],
+        )
+        measures = [
+            {**plain(one), "components": {**plain(one.components), "reliability": one.components.reliability}}
+            for one in self.designs
+        ]
+        content = {"format": "rubric_measures power 1", **said, "measures": measures}
+        return Report([needed, variance, told], [joined], lambda: plain(content))
 
     def log_notes(self) -> None:
         """Logs queries that are left out."""
@@ -57,8 +91,6 @@ def power(
     alpha: float = 0.05,
     power: float = 0.8,
     correction: Correction = "holm",
-    splits: int = 1000,
-    seed: int = 42,
     form: Form | None = None,
 ) -> Designs:
     """How many queries an experiment needs to find a difference, and what the board at hand could tell.
@@ -77,8 +109,6 @@ def power(
         alpha: the level of its tests.
         power: with which it shall find the difference.
         correction: of the pilot's pairs: `holm`, `bh` or `none`.
-        splits: how often the queries are split in halves, for swap rates.
-        seed: of the splits.
         form: the form of the files, where it cannot be seen.
 
     Raises:
@@ -91,19 +121,9 @@ def power(
         raise InputError(f"a significance level is between 0 and 1, not {alpha:g}", settings=("alpha",))
     found = per_query_scores(scores, form, measures)
     designs = [
-        design(
-            values,
-            measure,
-            delta,
-            runs=run_count,
-            alpha=alpha,
-            power=power,
-            correction=correction,
-            splits=splits,
-            seed=seed,
-        )
+        design(values, measure, delta, runs=run_count, alpha=alpha, power=power, correction=correction)
         for measure, values in found.items()
     ]
     runs = run_count or max(one.components.run_count for one in designs)
     settings = {"delta": delta, "runs": runs, "alpha": alpha, "power": power, "correction": correction}
-    return Designs(designs, {**settings, "splits": splits, "seed": seed})
+    return Designs(designs, settings)

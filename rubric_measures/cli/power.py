@@ -9,7 +9,7 @@ from rubric_measures.cli.inputs import add_output_options, add_places_option, pa
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.leaderboards import FORMS
 
-_PASSED = ("delta", "measures", "run_count", "alpha", "power", "correction", "splits", "seed", "form")
+_PASSED = ("delta", "measures", "run_count", "alpha", "power", "correction", "form")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--correction", choices=("holm", "bh", "none"), default="holm", help="for BOARD's own pairs (default holm)"
     )
-    parser.add_argument("--splits", type=int, default=1000, help="splits of the queries, for swaps (default 1000)")
-    parser.add_argument("--seed", type=int, default=42, help="seed of the splits (default 42)")
     parser.add_argument("--board-form", dest="form", choices=FORMS, help="the form of BOARD, where it cannot be seen")
     add_output_options(parser)
     add_places_option(parser)

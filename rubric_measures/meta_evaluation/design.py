@@ -6,40 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._bootstrap import half_counts, weighted_means
 from rubric_measures.meta_evaluation._power import check_smallest, least_queries, t_power
-from rubric_measures.meta_evaluation._significance import Correction, complete_table
+from rubric_measures.meta_evaluation._significance import Correction
 from rubric_measures.meta_evaluation.run_comparison import common_queries, compare_runs
 from rubric_measures.meta_evaluation.variance import Components, variance_components
 
-__all__ = ["Design", "Swaps", "design", "swap_rates"]
-
-DEFAULT_SPLITS = 1000
-# The share of swaps that sensitivity allows, as in Voorhees and Buckley.
-_SWAPS = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Swaps:
-    """How often two halves of the queries put two runs in opposite order.
-
-    Attributes:
-        queries: how many queries a half has.
-        splits: how often the queries were split.
-        all: the share of swaps among all pairs that differ in the first half; None without any. A pair that is equal in
-            the second half is half a swap.
-        beyond: the share among pairs that differ by δ or more in the first half; None without any.
-        sensitivity: the least difference in the first half from which on at most 5 % swap; None where none is so large.
-    """
-
-    queries: int
-    splits: int
-    all: float | None
-    beyond: float | None
-    sensitivity: float | None
+__all__ = ["Design", "design"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +30,6 @@ class Design:
         detectable: the difference of two runs that as many queries as the board has find with that power, each pair at
             α / pairs; None with one query or no deviation.
         separated: the share of the board's pairs that are different after correction: discriminative power.
-        swaps: how often halves of the queries disagree; None with fewer than four queries.
     """
 
     measure: str
@@ -67,48 +40,6 @@ class Design:
     all_pairs: int | None
     detectable: float | None
     separated: float
-    swaps: Swaps | None
-
-
-def swap_rates(scores: ArrayLike, smallest: float, *, splits: int = DEFAULT_SPLITS, seed: int = 42) -> Swaps:
-    """Swap rates of all pairs of runs over random halves of the queries.
-
-    Args:
-        scores: (queries, runs), complete, at least four queries.
-        smallest: δ.
-        splits: how often to split.
-        seed: of the splits; they do not depend on the runs.
-
-    Raises:
-        InputError: a score is missing, or there are too few queries, runs or splits.
-
-    Source: Voorhees and Buckley, The effect of topic set size on retrieval experiment error (SIGIR 2002), with random
-    halves in the place of their sizes; Sakai (SIGIR 2006) for sensitivity.
-    """
-    table = complete_table(scores)
-    queries, runs = table.shape
-    if queries < 4 or splits < 1:
-        raise InputError(f"swap rates need four queries and one split at least, not {queries} and {splits}")
-    first, second = (weighted_means(counts, table) for counts in half_counts(queries, splits, seed))
-    i, j = np.triu_indices(runs, 1)
-    gap, again = ((half[:, i] - half[:, j]).ravel() for half in (first, second))
-    sizes, swaps = np.abs(gap), np.where(again == 0, 0.5, gap * again < 0)
-    kept = sizes > 0
-    sizes, swaps = sizes[kept], swaps[kept]
-    down = np.argsort(-sizes, kind="stable")
-    sizes, swaps = sizes[down], swaps[down]
-    shares = np.cumsum(swaps) / np.arange(1, len(swaps) + 1)
-    # Pairs of one difference stand or fall together.
-    ends = np.flatnonzero(np.append(np.diff(sizes) != 0, True)) if len(sizes) else np.empty(0, dtype=np.intp)
-    allowed = ends[shares[ends] <= _SWAPS]
-    beyond = int((sizes >= smallest).sum())
-    return Swaps(
-        queries // 2,
-        splits,
-        float(shares[-1]) if len(shares) else None,
-        float(shares[beyond - 1]) if beyond else None,
-        float(sizes[allowed[-1]]) if len(allowed) else None,
-    )
 
 
 def design(
@@ -120,8 +51,6 @@ def design(
     alpha: float = 0.05,
     power: float = 0.8,
     correction: Correction = "holm",
-    splits: int = DEFAULT_SPLITS,
-    seed: int = 42,
 ) -> Design:
     """Topic set size design from a board, and what the board could tell.
 
@@ -135,8 +64,6 @@ def design(
         alpha: the level of each of its tests before correction.
         power: with which it shall find δ.
         correction: of the board's own pairs: `holm`, `bh` or `none`.
-        splits: see `swap_rates`.
-        seed: of the splits.
 
     Raises:
         InputError: fewer than two runs or common queries, δ or the power are none.
@@ -150,7 +77,7 @@ def design(
     count = len(scores) if runs is None else runs
     if count < 2:
         raise InputError(f"an experiment compares two runs at least, not {count}", settings=("run_count",))
-    compared = compare_runs(scores, measure, procedure=correction, alpha=alpha, rounds=1, seed=seed)
+    compared = compare_runs(scores, measure, procedure=correction, alpha=alpha, rounds=1)
     queries, left_out = common_queries(scores, measure)
     if len(queries) < 2:
         raise InputError(f"{measure}: one query that all runs have; a design needs the variance of two")
@@ -167,7 +94,6 @@ def design(
         _least_t(smallest, deviation, alpha / pairs, power),
         _detectable(deviation, len(queries), alpha / pairs, power),
         sum(pair.significant for pair in compared.pairs) / len(compared.pairs),
-        swap_rates(table, smallest, splits=splits, seed=seed) if len(queries) >= 4 else None,
     )
 
 

@@ -21,8 +21,6 @@ class Components:
         rest: variance of what a run does on a query beyond both; noise of runs and queries cannot be told from it.
         run_count: how many runs.
         query_count: how many queries.
-        f: F of the runs, their mean square over that of the rest; None where there is no rest.
-        p: its p-value with k − 1 and (k − 1)(n − 1) degrees of freedom; None likewise.
     """
 
     runs: float
@@ -30,13 +28,13 @@ class Components:
     rest: float
     run_count: int
     query_count: int
-    f: float | None
-    p: float | None
 
     @property
-    def total(self) -> float:
-        """The sum of the three."""
-        return self.runs + self.queries + self.rest
+    def shares(self) -> list[float | None]:
+        """The shares of runs, queries and rest in the sum of the three; None of 0."""
+        parts = (self.runs, self.queries, self.rest)
+        total = self.runs + self.queries + self.rest
+        return [part / total if total else None for part in parts]
 
     @property
     def reliability(self) -> float | None:
@@ -64,8 +62,6 @@ def variance_components(scores: ArrayLike) -> Components:
     >>> round(found.runs, 4), round(found.queries, 4), round(found.rest, 4)
     (0.0433, 0.03, 0.005)
     """
-    from scipy.special import fdtrc
-
     table = complete_table(scores)
     n, k = table.shape
     by_run, by_query, mean = table.mean(axis=0), table.mean(axis=1), table.mean()
@@ -74,6 +70,4 @@ def variance_components(scores: ArrayLike) -> Components:
     rest = float(((table - by_run - by_query[:, None] + mean) ** 2).sum()) / ((n - 1) * (k - 1))
     # What is left by rounding alone is nothing.
     rest = rest if rest > 1e-20 * max(1.0, runs, queries) else 0.0
-    f = runs / rest if rest else None
-    p = None if f is None else float(fdtrc(k - 1, (k - 1) * (n - 1), f))
-    return Components(max((runs - rest) / n, 0.0), max((queries - rest) / k, 0.0), rest, k, n, f, p)
+    return Components(max((runs - rest) / n, 0.0), max((queries - rest) / k, 0.0), rest, k, n)

@@ -76,7 +76,7 @@ def test_power(boards, capsys) -> None:
     assert re.search(r"measure +deviation +one pair +all pairs\ncover +0\.\d+ +\d+", out)
     content = checked("power", call(capsys, "power", "--delta", 0.05, "--from", boards, "--format", "json")[1])
     assert [one["measure"] for one in content["measures"]] == ["cover", "nugget"]
-    assert (content["runs"], content["measures"][0]["swaps"]["queries"]) == (4, 20)
+    assert content["runs"] == 4
     more = ("power", "--delta", 0.05, "--from", boards, "-m", "cover", "--run-count", 30, "--format", "tsv")
     header, row = (line.split("\t") for line in call(capsys, *more)[1].splitlines())
     found = dict(zip(header, row, strict=True))
@@ -88,7 +88,6 @@ def test_power(boards, capsys) -> None:
         (("--delta", 0.1, "--run-count", 1), "(--run-count)"),
         (("--delta", 0.1, "--alpha", 0), "(--alpha)"),
         (("--delta", 0.1, "-m", "covr"), "unknown measure"),
-        (("--delta", 0.1, "--splits", 0), "one split"),
     ):
         status, out, err = call(capsys, "power", "--from", boards, *arguments)
         assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
