@@ -12,7 +12,7 @@ from rubric_measures.review._actions import about, is_done
 from rubric_measures.review._bank_edits import state_of
 from rubric_measures.review._events import EDITS, CellKey, Snapshot
 from rubric_measures.review._highlights import mark_words
-from rubric_measures.review._impact import changed_cells
+from rubric_measures.review._impact import changed_cells, impact_of
 from rubric_measures.review._queue_screen import check_url, state_of_grade
 from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.queues import QueueChoice
@@ -253,7 +253,7 @@ def impact(review: Review, asked: Asked) -> ScreenAnswer:
         review,
         asked,
         title="Impact",
-        impacts=review.impact(snapshot),
+        impacts=impact_of(review.material, review.measures, snapshot),
         changed=[
             (cell, words_of(snapshot, cell, review.material.grade(cell).item_text), old, new)
             for cell, old, new in seen[:200]

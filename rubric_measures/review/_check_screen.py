@@ -6,8 +6,6 @@ without its script too.
 
 from __future__ import annotations
 
-from datetime import datetime
-from itertools import pairwise
 from typing import Any
 from urllib.parse import urlencode
 
@@ -27,9 +25,6 @@ from rubric_measures.review._stale_items import words_of
 from rubric_measures.review.queues import CellQueue, QueueChoice, waits_for
 from rubric_measures.review.requests import Asked, ScreenAnswer, error_page, page
 from rubric_measures.review.session import Review
-
-# Longer pauses are no work, seconds; so many grades make the pace, from so few on.
-_PAUSE, _LATEST, _FEWEST = 300, 50, 5
 
 
 def _cell(review: Review, asked: Asked) -> CellKey:
@@ -102,7 +97,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         previous_url=check_url(review, choice, previous) if previous else "",
         queue_url="/?" + urlencode(choice_fields(review, choice)),
         guidelines=review.guidelines,
-        progress={**progress_of(review, snapshot, choice, asked.assessor), "pace": _pace(review, asked.assessor)},
+        progress=progress_of(review, snapshot, choice, asked.assessor),
     )
 
 
@@ -133,7 +128,7 @@ def _row(review: Review, asked: Asked, snapshot: Snapshot, choice: QueueChoice, 
         "adjudicated": snapshot.adjudicated(cell) if shown else None,
         "waits": not judges and waits_for(snapshot.grades.get(cell, {}), asked.assessor),
         "row": row if shown else None,
-        "answer": row.answer if shown else query.extracted.get((cell.doc_id, cell.item_id), ""),
+        "answer": row.answer if shown else "",
         "others": {name: grade for name, grade in others.items() if name != review.material.grader},
         "assessors": {name: one for name, one in assessors.items() if name != asked.assessor},
         "takes_keys": False,
@@ -151,19 +146,6 @@ def _deciding(snapshot: Snapshot, assessor: str, cells: list[CellKey], cell: Cel
 def _beside(queue: CellQueue, cell: CellKey, places: range) -> CellKey | None:
     """The first of these places of the queue that is of another passage."""
     return next((one for place in places if (one := queue[place].cell)[:2] != cell[:2]), None)
-
-
-def _pace(review: Review, assessor: str) -> float | None:
-    """Seconds a grade, of the latest ones without pauses; None while there are too few."""
-    times: list[datetime] = []
-    for event in reversed(review.store.events()):
-        if event.assessor == assessor and event.kind == "grade":
-            times.append(datetime.fromisoformat(event.time))
-            if len(times) > _LATEST:
-                break
-    gaps = [(later - earlier).total_seconds() for later, earlier in pairwise(times)]
-    worked = [gap for gap in gaps if 0 <= gap <= _PAUSE]
-    return sum(worked) / len(worked) if len(worked) >= _FEWEST else None
 
 
 def _onward(review: Review, asked: Asked, choice: QueueChoice, cell: CellKey) -> str:

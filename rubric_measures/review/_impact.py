@@ -104,12 +104,11 @@ def impact_of(material: Material, measures: Sequence[Measure], snapshot: Snapsho
             after[query_id] = _regraded(material, query_id, given, states)
     old, new = (_means(material, run_ids, queries, measures) for queries in (before, after))
     waiting = [state.item.item_id for states in live.values() for state in states if state.regrade]
-    found = []
-    for name in map(str, measures):
-        rows = _rows(old[name], new[name])
-        impact = Impact(name, rows, changed, len(material.bank), items_after, waiting, _tau(rows), known, without)
-        found.append(impact)
-    return found
+    boards = {name: _rows(old[name], new[name]) for name in map(str, measures)}
+    return [
+        Impact(name, rows, changed, len(material.bank), items_after, waiting, _tau(rows), known, without)
+        for name, rows in boards.items()
+    ]
 
 
 def _counted(states: Sequence[ItemState]) -> list[RubricItem]:

@@ -33,15 +33,6 @@ def _environment() -> Any:
     return environment
 
 
-def load_templates() -> None:
-    """Compiles all templates and reads all assets, so that no visitor waits for it."""
-    environment = _environment()
-    for name in environment.list_templates(extensions=["html"]):
-        environment.get_template(name)
-    for name in ASSETS:
-        read_asset(name)
-
-
 def render(template: str, **values: Any) -> str:
     """A template with values; whatever is in the values appears as text, never as markup."""
     environment = _environment()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.review._actions import about, kind_of
-from rubric_measures.review._agreement import FEW, AssessorRow, progress_rows
+from rubric_measures.review._agreement import FEW, AssessorRow, agreement_rows, progress_rows
 from rubric_measures.review._bank_screen import bank, impact, post_bank, post_impact
 from rubric_measures.review._check_screen import check, post_decide, post_grade, post_note, post_undo
 from rubric_measures.review._events import Snapshot
@@ -33,7 +33,7 @@ def progress(review: Review, asked: Asked) -> ScreenAnswer:
         asked,
         title="Progress",
         assessors=[(row, _given(review, row.assessor)) for row in _rows(review, snapshot)],
-        agreements=review.agreements(snapshot),
+        agreements=agreement_rows(review.material, snapshot),
         few=FEW,
         adjudicator=review.adjudicator,
         events=events,

@@ -45,7 +45,6 @@ def make_app(review: Review, access: Access) -> Any:
     """
     applications = require("starlette.applications", "review")
     routing = require("starlette.routing", "review")
-    require("jinja2", "review")
     routes = [routing.Route("/assets/{name}", _asset, methods=["GET"])]
     for path in sorted(GETS.keys() | POSTS.keys()):
         tables = (("GET", GETS), ("HEAD", GETS), ("POST", POSTS))

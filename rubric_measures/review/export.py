@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from rubric_measures.base.entities import ItemKind, item_content
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.tables import inert
 from rubric_measures.formats.bank import write_bank
 from rubric_measures.grades.assessors import (
     ADJUDICATION,
@@ -32,9 +34,9 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.review._agreement import open_note
 from rubric_measures.review._bank_edits import edited_entries
-from rubric_measures.review._events import ADJUDICATE, Snapshot
-from rubric_measures.review._export_rows import GRADE_COLUMNS, audit_lines, grade_rows
+from rubric_measures.review._events import ADJUDICATE, Event, Snapshot
 from rubric_measures.review._stale_items import left_note
+from rubric_measures.review.queues import waits_for
 from rubric_measures.review.review_data import Material, read_entries
 from rubric_measures.review.store import ReviewStore
 
@@ -44,6 +46,11 @@ __all__ = [
     "export_review",
     "inside",
 ]
+
+_GRADE_COLUMNS = (
+    *("assessor", "query_id", "doc_id", "item_id", "grader_grade", "first_grade", "first_time", "blind"),
+    *("grade", "decision", "final_grade", "time", "note", "adjudicated_grade", "adjudicator"),
+)
 
 
 def inside(project: Path, name: str) -> Path:
@@ -111,18 +118,61 @@ def export_review(store: ReviewStore, material: Material, bank_path: str, folder
         raise InputError(f"{path_name(folder)}: cannot be made ({error.strerror or error})") from None
     # First, because it is how a later export knows the folder for one: also when this one is killed before its end.
     with atomic_writer(target / "audit.jsonl") as stream:
-        for line in audit_lines(events, snapshot):
+        for line in _audit_lines(events, snapshot):
             stream.write(line)
     if not material.is_draft:
         with atomic_writer(target / "grades.csv") as stream:
             rows = csv.writer(stream, lineterminator="\n")
-            rows.writerow(GRADE_COLUMNS)
-            rows.writerows(grade_rows(material, snapshot))
+            rows.writerow(_GRADE_COLUMNS)
+            rows.writerows(_grade_rows(material, snapshot))
         write_graded(target / "graded.jsonl.gz", corrected_groups(material, snapshot))
     write_bank(target / "bank.jsonl", entries)
     notes = [note for note in (left_note(snapshot, material.graded_by), open_note(snapshot)) if note]
     waiting = sum(state.waits for state in snapshot.items.values())
     return Exported([str(path) for path in paths], notes, waiting)
+
+
+def _grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object, ...]]:
+    """Who graded what, when, blind or not, and what came of it: a row a grade of this review, as `_GRADE_COLUMNS` says.
+
+    `decision` is `agree`, `override` (theirs stands), `accept` (the grader's), `adjudicate` (what others differ on was
+    decided), `to decide`, or empty while undecided. What was decided, and by whom, stands in each row of the cell, also
+    where the records have it from an earlier review.
+    """
+    for cell, assessors in snapshot.grades.items():
+        adjudicator, adjudicated = snapshot.adjudicated(cell) or material.settled(cell) or (None, None)
+        grader = material.grade(cell).grade
+        for name, said in sorted(assessors.items()):
+            decision = said.decision or ("to decide" if waits_for(assessors, name) else "")
+            first = (grader, said.first, said.first_time, "yes" if said.blind else "no")
+            row = (
+                name,
+                *cell,
+                *first,
+                said.grade,
+                decision,
+                said.final,
+                said.time,
+                said.reason,
+                adjudicated,
+                adjudicator,
+            )
+            yield tuple(inert(value) if isinstance(value, str) else value for value in row)
+
+
+def _audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
+    """One JSON line an event, oldest first; `undone` says whether it was taken back."""
+    for event in events:
+        line = {
+            "event": event.event_id,
+            "time": event.time,
+            "person": event.assessor,
+            "kind": event.kind,
+            "uid": event.uid,
+            "undone": event.event_id in snapshot.undone,
+            **{"payload": dict(event.payload)},
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
 # Assessor and prompt class (first and blind, final, or decided) -> item_id -> grade and reason, in one passage.

@@ -15,7 +15,6 @@ from rubric_measures.review._events import AssessorGrade, CellKey, adjudicated
 from rubric_measures.review.review_data import Material, QueryMaterial
 
 __all__ = [
-    "LIVE_ORDERS",
     "ORDERS",
     "CellQueue",
     "Order",
@@ -29,8 +28,6 @@ __all__ = [
 
 Order = Literal["disagreement", "influence", "uncertainty", "audit", "query", "decide", "differ"]
 ORDERS: tuple[Order, ...] = ("disagreement", "influence", "uncertainty", "audit", "query")
-# Those that change with what assessors say.
-LIVE_ORDERS: frozenset[Order] = frozenset({"disagreement", "decide", "differ"})
 
 
 def _far(material: Material) -> int:
@@ -69,7 +66,6 @@ class QueueEntry(NamedTuple):
     """One grade to check, and why it stands where it stands."""
 
     cell: CellKey
-    score: float
     why: str
 
 
@@ -154,7 +150,7 @@ def make_queue(
             if (waits_for(said, choice.assessor) if waits else _is_split(material, cell, said, choice))
         ]
         numbers = numbers[np.isin(numbers, np.array(chosen, dtype=np.int64))]
-    return CellQueue(material, numbers, lambda number: QueueEntry(material.cells[number], 0.0, why))
+    return CellQueue(material, numbers, lambda number: QueueEntry(material.cells[number], why))
 
 
 def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
@@ -188,16 +184,14 @@ def _by_disagreement(
 ) -> CellQueue:
     """Grades on which graders differ, those that lie far apart first; those that agree are left out.
 
-    score = 2 where max − min ≥ `_far`, else 1, over all graders on one scale and assessors' grades. Ties stand in
-    file order.
+    Far is max − min ≥ `_far`, over all graders on one scale and assessors' grades. Ties stand in file order.
     """
     far = _far(material)
 
     def entry(number: int) -> QueueEntry:
         cell = material.cells[number]
         grades = _all_grades(material, cell, assessors.get(cell, {}))
-        spread = max(grades) - min(grades)
-        return QueueEntry(cell, 1 + (spread >= far), f"{len(grades)} grades differ by {spread:.6g}")
+        return QueueEntry(cell, f"{len(grades)} grades differ by {max(grades) - min(grades):.6g}")
 
     spreads = material.spreads.copy()
     for cell, said in assessors.items():
@@ -218,8 +212,7 @@ def _by_uncertainty(material: Material, numbers: NDArray[np.int64]) -> CellQueue
     order = np.argsort(known, kind="stable")[: np.count_nonzero(~np.isnan(known))]
 
     def entry(number: int) -> QueueEntry:
-        confidence = float(material.confidences[number])
-        return QueueEntry(material.cells[number], 1 - confidence, f"confidence {confidence:.2f}")
+        return QueueEntry(material.cells[number], f"confidence {material.confidences[number]:.2f}")
 
     return CellQueue(material, numbers[order], entry)
 
@@ -240,7 +233,7 @@ def by_influence(material: Material) -> list[QueueEntry]:
     together: score 0.
     """
     runs = {run for query in material.queries.values() for run in query.record.rankings}
-    entries = []
+    entries: list[tuple[float, QueueEntry]] = []
     for query in material.queries.values():
         moved = _moved(query, material.scale.covers)
         size = len(query.record.grades.items)
@@ -248,8 +241,8 @@ def by_influence(material: Material) -> list[QueueEntry]:
             score = count * (len(runs) - count) / size
             if score:
                 cell = CellKey(query.query_id, doc_id, item_id)
-                entries.append(QueueEntry(cell, score, f"moves {count} of {len(runs)} runs"))
-    return sorted(entries, key=lambda entry: (-entry.score, entry.cell))
+                entries.append((-score, QueueEntry(cell, f"moves {count} of {len(runs)} runs")))
+    return [entry for _, entry in sorted(entries)]
 
 
 def _moved(query: QueryMaterial, rel: int, cutoff: int = 20) -> dict[tuple[str, str], int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,7 +28,6 @@ from rubric_measures.records.models import (
     QueryPassages,
     grade_of_items,
     grade_set_key,
-    made_by_set,
 )
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
@@ -54,8 +52,6 @@ class QueryMaterial:
         text: its text.
         passages: doc_id -> the passage with the grades of the main grader, in file order.
         ratings: doc_id -> grader -> item_id -> grade, of all graders on the main one's scale, that one too.
-        extracted: (doc_id, item_id) -> answer, of prompts that only extract; never the reply that led to a grade in
-            review, nor a bare number.
         record: the compiled grades and the rankings, for leaderboards; assessors' grades in the records stand in the
             main grader's place.
         assessors: (doc_id, item_id) -> assessor -> grade, of those grades by assessors.
@@ -68,7 +64,6 @@ class QueryMaterial:
     text: str
     passages: Mapping[str, CheckedPassage]
     ratings: Mapping[str, Mapping[str, Mapping[str, float]]]
-    extracted: Mapping[tuple[str, str], str]
     record: RecordQuery
     assessors: Mapping[tuple[str, str], Mapping[str, float]]
     graded_once: Mapping[tuple[str, str], Collection[str]]
@@ -95,7 +90,6 @@ class Material:
         queries: query_id -> its passages and grades.
         groups: the records as they were read.
         grader: the main grader: the one whose grades are checked and make the leaderboard; empty before grading.
-        graders: all machine graders of the file, by name.
         path: the records' file.
         waiting: (query_id, item_id) of items that an earlier review edited, and that wait for the main grader's grades.
         stale: these, and those of which another grader's grades are older than the edit.
@@ -107,7 +101,6 @@ class Material:
     queries: Mapping[str, QueryMaterial]
     groups: Sequence[QueryPassages]
     grader: str
-    graders: Sequence[str]
     path: str
     waiting: frozenset[tuple[str, str]] = frozenset()
     stale: frozenset[tuple[str, str]] = frozenset()
@@ -117,7 +110,7 @@ class Material:
     @property
     def is_draft(self) -> bool:
         """Whether nothing was graded yet: the records hold passages alone, and only the bank can be edited."""
-        return not self.graders
+        return not self.grader
 
     @property
     def grade_names(self) -> dict[int, str]:
@@ -311,7 +304,6 @@ def load_material(
             query.text,
             passages,
             _ratings(group.passages, prompts, scale, assessors),
-            _extracted(group.passages, chosen, found, scale) if found else {},
             select_query(whole, overriding, the_bank),
             assessors,
             graded_once,
@@ -320,11 +312,10 @@ def load_material(
     if overriding.assessor_count.found:
         overriding.assessor_count.note(name)
     if found is None:
-        return Material(the_bank, queries, groups, "", (), name)
+        return Material(the_bank, queries, groups, "", name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
     waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
-    graders = sorted({key.llm for key in keys})
-    return Material(the_bank, queries, groups, grader, graders, name, waiting, stale, scale, _blind(groups, queries))
+    return Material(the_bank, queries, groups, grader, name, waiting, stale, scale, _blind(groups, queries))
 
 
 def _blind(groups: Iterable[QueryPassages], queries: Mapping[str, QueryMaterial]) -> dict[str, dict[CellKey, float]]:
@@ -354,38 +345,29 @@ def _first_set(
         InputError: sets of other settings are called alike.
     """
     passing: dict[GradeSetKey, GradeFilter] = {}
+    told: dict[GradeSetKey, Mapping[str, Any]] = {}
     for key in keys:
-        exact = GradeFilter(key.llm, key.prompt_class, key.kind, wanted.question_set, key.grader or UNKNOWN_GRADER)
-        exact = replace(exact, scale=wanted.scale)
+        grader = key.grader or UNKNOWN_GRADER
+        exact = GradeFilter(key.llm, key.prompt_class, key.kind, wanted.question_set, grader, scale=wanted.scale)
         # Labels of whole passages are no grades of items.
         may = key.kind != "direct" and (not passing or next(iter(passing))[:3] == key[:3])
-        if may and wanted.passes(key, lambda: ()) and _has_grades(groups, exact, name, bank):
+        selector = GradeSetSelector(exact, name)
+        if may and wanted.passes(key, lambda: ()) and _finds(selector, groups, bank):
             passing[key] = exact
+            told |= selector.told
     if len(passing) > 1:
         raise InputError(
-            f"{name}: several grade sets are left, choose one of: {choices_of(passing, _made(groups))}",
-            settings=CHOOSING,
+            f"{name}: several grade sets are left, choose one of: {choices_of(passing, told)}", settings=CHOOSING
         )
     return next(iter(passing.values()), wanted)
 
 
-def _made(groups: Iterable[QueryPassages]) -> dict[GradeSetKey, Mapping[str, Any]]:
-    """What each grade set says about its making, where it first occurs."""
-    found: dict[GradeSetKey, Mapping[str, Any]] = {}
-    for group in groups:
-        for passage in group.passages:
-            for entry in passage.exam_grades or ():
-                found.setdefault(grade_set_key(entry), made_by_set(entry))
-    return found
-
-
-def _has_grades(groups: Iterable[QueryPassages], wanted: GradeFilter, name: str, bank: TestBank) -> bool:
-    selector = GradeSetSelector(wanted, name)
+def _finds(selector: GradeSetSelector, groups: Sequence[QueryPassages], bank: TestBank) -> bool:
+    """Whether there are grades of the bank."""
     for group in groups:
         items = {item.item_id: item for item in bank.items.get(group.query_id, ())}
-        for passage in group.passages:
-            if selector.choose(passage, items) is not None:
-                return True
+        if any(selector.choose(passage, items) is not None for passage in group.passages):
+            return True
     return False
 
 
@@ -435,21 +417,3 @@ def _ratings(
         for assessor, grade in given.items():
             found.setdefault(doc_id, {}).setdefault(f"{HUMAN}{assessor}", {})[item_id] = grade
     return found
-
-
-def _extracted(
-    passages: Iterable[GradedPassage], chosen: GradeFilter, reviewed: GradeSetKey, scale: Scale
-) -> dict[tuple[str, str], str]:
-    # A reply that is only a grade would show it before the assessor has given theirs.
-    grades = "|".join(
-        ["[0-5]", *map(re.escape, filter(None, scale.names)), *(_NAMES[0, 1] if scale.highest == 1 else ())]
-    )
-    bare = re.compile(rf"\W*({grades})\W*", re.IGNORECASE)
-    return {
-        (passage.doc_id, item_id): answer
-        for passage in passages
-        for entry in passage.exam_grades or ()
-        if not entry.self_ratings and chosen.key_of(entry) != reviewed
-        for item_id, answer in entry.answers
-        if answer.strip() and not bare.fullmatch(answer)
-    }

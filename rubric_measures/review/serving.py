@@ -44,6 +44,7 @@ def serve(
     """
     from rubric_measures.review.app import make_app
 
+    require("jinja2", "review")
     uvicorn = require("uvicorn", "review")
     token = review.token = token or (None if is_loopback(bind) else secrets.token_urlsafe(24))
     app = make_app(review, Access(frozenset(hosts), review.store.secret(), token))

@@ -7,19 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 
-import numpy as np
 from ir_measures.measures.base import Measure
-from numpy.typing import NDArray
 
-from rubric_measures.review._agreement import AgreementRow, agreement_rows
 from rubric_measures.review._events import Snapshot
-from rubric_measures.review._impact import Impact, impact_of
-from rubric_measures.review._pages import load_templates
+from rubric_measures.review._impact import impact_of
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.queues import (
-    LIVE_ORDERS,
     ORDERS,
     CellQueue,
     QueueChoice,
@@ -33,6 +27,7 @@ from rubric_measures.review.store import ReviewStore
 
 __all__ = ["Review"]
 
+# How many queues are kept.
 _KEPT = 24
 
 
@@ -70,12 +65,10 @@ class Review:
     token: str | None = None
     next_command: Callable[[str, str], str] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    # By choice, each with the event that it knows of.
-    _queues: dict[QueueChoice, tuple[int, CellQueue]] = field(default_factory=dict)
-    # What became of items that count no more, at which event; the queues kept are without them.
-    _left: tuple[int, Mapping[tuple[str, str], str]] = -1, MappingProxyType({})
-    _kept_cells: NDArray[np.bool_] | None = None
-    _agreements: tuple[int, list[AgreementRow]] | None = None
+    # The event after which what is kept was computed; what became of items that count no more; the queues without them.
+    _known: int = -1
+    _left: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    _queues: dict[QueueChoice, CellQueue] = field(default_factory=dict)
 
     @property
     def link_names(self) -> list[str]:
@@ -86,11 +79,8 @@ class Review:
         """Computes what every screen needs, before the first one is asked for."""
         for order in ORDERS:
             self.queue(QueueChoice(order), self.store.snapshot())
-        # Says what is wrong with the measures. The rest loads what the other screens compute with, and the templates.
-        self.impact(self.store.snapshot())
-        len(self.material.digests)
-        self.agreements(self.store.snapshot())
-        load_templates()
+        # Says what is wrong with the measures.
+        impact_of(self.material, self.measures, self.store.snapshot())
 
     @cached_property
     def _influence(self) -> list[QueueEntry]:
@@ -99,36 +89,20 @@ class Review:
     def queue(self, choice: QueueChoice, snapshot: Snapshot) -> CellQueue:
         """The queue of a choice, without items that count no more."""
         with self._lock:
-            self.left(snapshot)
-            known = self._queues.pop(choice, None)
-            if known is None or (choice.order in LIVE_ORDERS and known[0] != snapshot.last_id):
+            left = self.left(snapshot)
+            if choice not in self._queues:
                 influence = self._influence if choice.order == "influence" else None
-                made = make_queue(self.material, choice, snapshot.grades, kept=self._kept_cells, influence=influence)
-                known = snapshot.last_id, made
-            # The one asked for last stands last, and the one that nobody asked for the longest time goes.
-            self._queues[choice] = known
-            if len(self._queues) > _KEPT:
-                del self._queues[next(iter(self._queues))]
-            return known[1]
-
-    def agreements(self, snapshot: Snapshot) -> list[AgreementRow]:
-        """How well assessors agree with the grader and with each other."""
-        known = self._agreements
-        if known is None or known[0] != snapshot.last_id:
-            self._agreements = known = snapshot.last_id, agreement_rows(self.material, snapshot)
-        return known[1]
+                kept = kept_cells(self.material, left)
+                made = make_queue(self.material, choice, snapshot.grades, kept=kept, influence=influence)
+                if len(self._queues) == _KEPT:
+                    self._queues.clear()
+                self._queues[choice] = made
+            return self._queues[choice]
 
     def left(self, snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
         """(query_id, item_id) -> what was done to it, of items whose grades count no more, or wait."""
         with self._lock:
-            if self._left[0] != snapshot.last_id:
-                left = left_items(snapshot)
-                if left.keys() != self._left[1].keys():
-                    self._queues.clear()
-                    self._kept_cells = kept_cells(self.material, left)
-                self._left = snapshot.last_id, left
-            return self._left[1]
-
-    def impact(self, snapshot: Snapshot) -> list[Impact]:
-        """The leaderboards before and after what assessors did."""
-        return impact_of(self.material, self.measures, snapshot)
+            if self._known != snapshot.last_id:
+                self._known, self._left = snapshot.last_id, left_items(snapshot)
+                self._queues.clear()
+            return self._left

@@ -30,7 +30,6 @@ __all__ = [
     "ItemStatistics",
     "duplicate_items",
     "influence_of",
-    "item_counts",
     "item_report",
 ]
 
@@ -92,11 +91,6 @@ class ItemStatistics(NamedTuple):
         """Coverage by passages judged not relevant, 0 to 1; None where none is graded."""
         return self.other_covering / self.other if self.other else None
 
-    def with_influence(self, coverage: RunCoverage, table: FloatArray, full: FloatArray) -> ItemStatistics:
-        """The same with `by_run` and `flips`; see `influence_of`."""
-        by_run, flips = influence_of(self.query_id, self.item_id, coverage, table, full)
-        return self._replace(by_run=by_run, flips=flips)
-
 
 class DuplicateItems(NamedTuple):
     """Two items of one query that say nearly the same.
@@ -150,7 +144,7 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
     covered: list[QueryCoverage] = []
     items: list[tuple[RubricItem, ...]] = []
     for query in queries:
-        rows += item_counts(query, min_judgment, min_rating)
+        rows += _counts(query, min_judgment, min_rating)
         covered.append(query_coverage(query, min_rating))
         items.append(query.grades.items)
         if query.grades.levels:
@@ -159,8 +153,9 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
     coverage = joined_coverage(covered)
     table = coverage.table()
     full = mean_scores(table)
+    influences = [influence_of(row.query_id, row.item_id, coverage, table, full) for row in rows]
     return ItemReport(
-        [row.with_influence(coverage, table, full) for row in rows],
+        [row._replace(by_run=r, flips=flips) for row, (r, flips) in zip(rows, influences, strict=True)],
         duplicate_items(items),
         coverage,
         [one.query_id for one in covered],
@@ -169,7 +164,7 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
     )
 
 
-def item_counts(query: RecordQuery, min_judgment: int = 1, min_rating: int | None = None) -> Iterator[ItemStatistics]:
+def _counts(query: RecordQuery, min_judgment: int, min_rating: int | None) -> Iterator[ItemStatistics]:
     """The rows of one query, without `by_run` and `flips`, which need the whole leaderboard."""
     level = query.grades.level(min_rating)
     grades = _grades(query)

@@ -17,6 +17,7 @@ from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.scales import Scale, parse_scale
 from rubric_measures.cli import main
 from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.review._impact import impact_of
 from rubric_measures.review.opening import open_review
 from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.strategies import Case, cases
@@ -120,7 +121,7 @@ def test_the_review_is_on_the_scale(scale: Scale, tmp_path: Path) -> None:
     try:
         assert list(review.material.grade_names) == list(range(scale.lowest, scale.highest + 1))
         assert review.material.scale == scale
-        impact = review.impact(review.store.snapshot())[0]
+        impact = impact_of(review.material, review.measures, review.store.snapshot())[0]
         assert impact.measure == f"RubricCover(rel={scale.covers})@20"
         assert {row.run_id: row.before for row in impact.rows} == {"one": 0.5, "two": 0.5, "three": 0.0}
     finally:

@@ -202,7 +202,7 @@ def test_a_review_and_its_export_score_alike(path: Path, tmp_path: Path) -> None
         assert store.snapshot().final(cell) == 2
         measure = RubricCover(rel=4) @ 1
         review = Review(material, store, [measure], str(bank), tmp_path)
-        (impact,) = review.impact(store.snapshot())
+        (impact,) = impact_of(review.material, review.measures, store.snapshot())
         made = export_review(store, material, str(bank), tmp_path / "out")
     finally:
         store.close()

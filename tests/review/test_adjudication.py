@@ -15,6 +15,7 @@ from rubric_measures.cli import main
 from rubric_measures.records.files import load_graded
 from rubric_measures.review import _screens as screens
 from rubric_measures.review._events import CellKey
+from rubric_measures.review._impact import impact_of
 from rubric_measures.review.export import export_review
 from rubric_measures.review.requests import Asked
 from rubric_measures.review.session import Review
@@ -27,7 +28,7 @@ def asked(name: str, cell: CellKey, order: str = "query", **form: str) -> Asked:
 
 
 def totals(review: Review) -> list[tuple[str, float | None, float | None]]:
-    found = review.impact(review.store.snapshot())
+    found = impact_of(review.material, review.measures, review.store.snapshot())
     return [(row.run_id, row.before, row.after) for impact in found for row in impact.rows]
 
 

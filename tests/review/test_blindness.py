@@ -56,7 +56,6 @@ def make_files(folder: Path, grades: list[tuple[Grades, Grades]]) -> list[str]:
                 [rating["question_id"], f"Rating: {rating['self_rating']}"] for rating in entry["self_ratings"]
             ]
         extraction = {**grade_set({"q1/a": 1, "q1/b": 0}, prompt="Extraction"), "self_ratings": None}
-        # The last extracted answer is no number; that of a is told from a grader's reply only by where it stands.
         extraction["answers"] = [["q1/a", "taken from it"], ["q1/b", "4"]]
         passages.append(
             passage(
@@ -105,9 +104,7 @@ def test_screens_are_the_same_whatever_the_grades_are(tmp_path: Path) -> None:
     one, two = (every_screen(review, "bob") for review in reviews)
     assert one == two
     assert "graders disagree" in one[" disagreement"] and "differ by" not in "".join(one.values())
-    assert "Rating:" not in "".join(one.values()) and ">taken from it<" in one[f"check query {A}"]
-    # The answer that was extracted is that of a alone; b's is a bare number, and so a grade.
-    assert one[f"check query {B}"].count('class="answer"') == 1
+    assert "Rating:" not in "".join(one.values())
     # Scores and counts after the change tell which way it went: they are shown only to those who ask for them.
     assert len({shown(review, "bob", "impact").replace("two/", "one/") for review in reviews}) == 1
     assert "that you have not given yet" in shown(reviews[0], "bob", "impact")

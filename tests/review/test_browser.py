@@ -143,7 +143,6 @@ def test_fifty_cells_of_the_example_are_graded_by_keyboard(tmp_path: Path) -> No
         ada.wait_for("50 of ")
         assert len(keys) <= 1.2 * 50 and time.monotonic() - began < 300
         assert ada.driver.execute_script("return window.isFirst") and "0 to decide" in ada.find("#head").text
-        assert "s a grade" in ada.find("#count").text
     finally:
         ada.driver.quit()
         running.kill()
