@@ -33,6 +33,7 @@ __all__ = [
     "letters",
     "number",
     "plain",
+    "ranged",
     "render",
 ]
 
@@ -126,6 +127,18 @@ def number(value: float | None, places: int = 4) -> str:
     if value is None:
         return "-"
     return repr(float(value)) if places < 0 else f"{value:.{places}f}"
+
+
+def ranged(value: float | None, low: float | None, high: float | None, places: int = 4) -> str:
+    """A number with its interval behind it, where it has one.
+
+    >>> ranged(0.5, 0.25, 0.75, 2), ranged(0.5, None, None, 2)
+    ('0.50 [0.25, 0.75]', '0.50')
+    """
+    shown = number(value, places)
+    if value is None or low is None or high is None:
+        return shown
+    return f"{shown} [{number(low, places)}, {number(high, places)}]"
 
 
 def inert(text: str) -> str:

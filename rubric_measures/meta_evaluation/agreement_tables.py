@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain
+from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain, ranged
 from rubric_measures.meta_evaluation._bootstrap import Interval
 from rubric_measures.meta_evaluation.judges import JudgeBoard, JudgeRow
 from rubric_measures.meta_evaluation.label_sources import SourceAgreement
@@ -21,6 +21,8 @@ _SHOWN = {
     "bias": "bias",
     "failed": "failed",
 }
+# What the JSON calls as the result does.
+_SAME = ("only_in", "agreement", "intervals", "cutoffs", "query_kappa", "histograms")
 _RATES = {"kappa": "kappa", "tpr": "TPR", "tnr": "TNR", "f1": "F1"}
 _ALL = (
     *("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"),
@@ -33,16 +35,10 @@ def agreement_report(result: SourceAgreement, places: int = 4) -> Report:
 
     For programs several judges are a row each, with `low:` and `high:` before the ends of intervals.
     """
-    one = result.agreement
     content = {
         "format": "rubric_measures agreement 2",
         "sources": result.names,
-        "only_in": result.only_in,
-        "agreement": one,
-        "intervals": result.intervals,
-        "cutoffs": result.cutoffs,
-        "query_kappa": result.query_kappa,
-        "histograms": result.histograms,
+        **{name: getattr(result, name) for name in _SAME},
         "alpha_all": result.alphas,
         "truth": {
             "source": result.judges.truth.name,
@@ -73,12 +69,7 @@ def _leaderboard(found: LeaderboardCorrelation) -> dict[str, object]:
         "measure": found.name,
         "runs": found.runs,
         "coefficients": [
-            {
-                "name": one.coefficient.name,
-                "value": one.coefficient.value,
-                "reason": one.coefficient.reason,
-                "interval": one.interval,
-            }
+            {name: getattr(one.coefficient, name) for name in ("name", "value", "reason")} | {"interval": one.interval}
             for one in found.coefficients
         ],
         "worst_run": found.worst_run,
@@ -162,10 +153,7 @@ def _with_interval(interval: Interval | None, places: int) -> Cell:
     """A value with its interval behind it."""
     if interval is None or interval.estimate is None:
         return None
-    text = number(interval.estimate, places)
-    if interval.low is None:
-        return text
-    return f"{text} [{number(interval.low, places)}, {number(interval.high, places)}]"
+    return ranged(interval.estimate, interval.low, interval.high, places)
 
 
 def _judge_tables(board: JudgeBoard, places: int) -> Iterator[Table]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain
+from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain, ranged
 from rubric_measures.leaderboards.board import (
     NO_RUNS,
     board_content,
@@ -165,7 +165,7 @@ def _check_names(checks: LeaderboardChecks) -> list[str]:
 def _powered_rows(report: LeaderboardReport, places: int) -> Iterator[Sequence[Cell]]:
     for run in report.board.ranking():
         for measure, one in report.powered.get(run, {}).items():
-            means = (f"{number(a, places)} {_between(b, c, places)}" for a, b, c in _three_means(one))
+            means = (ranged(*ends, places) for ends in _three_means(one))
             yield [run, measure, *means, f"{one.power:.2f}", f"{one.labelled} + {one.unlabelled}"]
 
 

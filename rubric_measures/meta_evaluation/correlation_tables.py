@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rubric_measures.base.errors import UnknownNameError
-from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain
+from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain, ranged
 from rubric_measures.meta_evaluation.intervals import CoefficientInterval, QueryTau
 from rubric_measures.meta_evaluation.leaderboard_correlation import (
     GridCell,
@@ -42,27 +42,19 @@ class _Shape:
         low, high = (None, None) if interval is None else (interval.low, interval.high)
         if self.is_data:
             return [value, low, high, one.coefficient.p_value]
-        shown = self.between(value, low, high)
+        shown = ranged(value, low, high, self.places)
         if value is not None and interval is not None and (low is None or high is None):
             shown += " [no interval]"
         return [Marked(shown) if is_best else shown]
 
-    def query(self, tau: QueryTau | None) -> list[Cell]:
-        """The cells of a τ at query level: for programs value, low and high."""
-        value, low, high = (None,) * 3 if tau is None else (tau.interval.estimate, tau.interval.low, tau.interval.high)
-        return [value, low, high] if self.is_data else [self.between(value, low, high)]
-
-    def free(self, tau: NoiseFreeTau | None) -> list[Cell]:
-        """The cells of τ without noise: for programs value, low and high."""
-        value, low, high = (None,) * 3 if tau is None else (tau.expected, tau.low, tau.high)
-        return [value, low, high] if self.is_data else [self.between(value, low, high)]
-
-    def between(self, value: float | None, low: float | None, high: float | None) -> str:
-        """A number with its interval, where there is one."""
-        shown = number(value, self.places)
-        if value is None or low is None or high is None:
-            return shown
-        return f"{shown} [{number(low, self.places)}, {number(high, self.places)}]"
+    def tau(self, tau: QueryTau | NoiseFreeTau | None) -> list[Cell]:
+        """The cells of a τ at query level, or without noise: for programs value, low and high."""
+        value = low = high = None
+        if isinstance(tau, QueryTau):
+            value, low, high = tau.interval.estimate, tau.interval.low, tau.interval.high
+        elif tau is not None:
+            value, low, high = tau.expected, tau.low, tau.high
+        return [value, low, high] if self.is_data else [ranged(value, low, high, self.places)]
 
     def table(self, left: Sequence[str], right: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
         heads = [Column(name, self.places, is_left=index == 0) for index, name in enumerate((*left, *right))]
@@ -151,9 +143,9 @@ def _boards(
         for one in result.coefficients:
             row += shape.coefficient(one, False)
         if has_queries:
-            row += [*shape.query(result.query_kendall), *shape.query(result.pooled_kendall)]
+            row += [*shape.tau(result.query_kendall), *shape.tau(result.pooled_kendall)]
         if has_free:
-            row += shape.free(result.noise_free)
+            row += shape.tau(result.noise_free)
         if has_pairs:
             row += [None] * len(_PAIRS) if result.pairs is None else _pair_cells(result.pairs)
         rows.append(row)
@@ -205,33 +197,11 @@ def _pair_cells(one: PairAgreement) -> list[Cell]:
 
 
 def _json(result: LeaderboardCorrelation) -> dict[str, object]:
+    named = {"name": "measure", "pairs": "significant_pairs"}
     coefficients = [
-        {
-            "name": one.coefficient.name,
-            "value": one.coefficient.value,
-            "runs": one.coefficient.runs,
-            "p_value": one.coefficient.p_value,
-            "reason": one.coefficient.reason,
-            "interval": one.interval,
-            "resampled": one.unit,
-        }
-        for one in result.coefficients
+        {**plain(one.coefficient), "interval": one.interval, "resampled": one.unit} for one in result.coefficients
     ]
-    return {
-        "official": result.official,
-        "measure": result.name,
-        "runs": result.runs,
-        "missing": result.missing,
-        "extra": result.extra,
-        "coefficients": coefficients,
-        "worst_run": result.worst_run,
-        "worst_drop": result.worst_drop,
-        "query_kendall": result.query_kendall,
-        "pooled_kendall": result.pooled_kendall,
-        "significant_pairs": result.pairs,
-        "notes": result.notes,
-        "noise_free": result.noise_free,
-    }
+    return {named.get(name, name): value for name, value in vars(result).items()} | {"coefficients": coefficients}
 
 
 def _grid_json(cell: GridCell, best: bool) -> dict[str, object]:

@@ -16,20 +16,10 @@ from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.pairwise import (
-    EloSettings,
-    TournamentSettings,
-    elo_ratings,
-    elo_replays,
-    fit_strengths,
-    gather_games,
-    position_bias,
-    rate_games,
-    render,
-    resampled_points,
-    win_table,
-)
-from rubric_measures.pairwise._bradley_terry import components
+from rubric_measures.pairwise import EloSettings, TournamentSettings, rate_games, render
+from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
+from rubric_measures.pairwise._elo import elo_ratings, elo_replays
+from rubric_measures.pairwise._games import gather_games, position_bias, win_table
 
 
 def games_of(*rows: tuple[str, str, str, str]) -> list[Preference]:

@@ -6,8 +6,8 @@ import pytest
 from ir_measures import Qrel
 
 import rubric_measures
+from rubric_measures.api._gates import parsed_limit, runs_under, runs_worse
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.meta_evaluation.gates import parsed_limit, runs_under, runs_worse
 
 
 def board_of(**covered: list[int]) -> rubric_measures.Board:
