@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.records.streaming import PassageGroup
+from rubric_measures.records.models import QueryPassages
 from rubric_measures.verification.grader_statistics import GraderCounter, GraderReport
 
 Grades = dict[str, int]
@@ -100,11 +100,13 @@ RUNS = {
 }
 
 
-def counted(groups: Iterable[PassageGroup], wanted: GradeFilter | None = None, most: int | None = None) -> GraderReport:
+def counted(
+    groups: Iterable[QueryPassages], wanted: GradeFilter | None = None, most: int | None = None
+) -> GraderReport:
     """What the counter of graders says about records."""
     counter = GraderCounter(wanted, most)
-    for group in counter.watch(groups):
-        list(group.passages)
+    for _ in counter.watch(groups):
+        pass
     return counter.report()
 
 

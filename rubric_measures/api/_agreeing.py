@@ -6,7 +6,6 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -153,7 +152,7 @@ def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws:
     """The agreement with the leaderboards that the judges' labels make of runs, against the truth's."""
     from ir_measures import Qrel
 
-    from rubric_measures.api._runs import open_run_of, run_list
+    from rubric_measures.api._runs import run_list, run_of
     from rubric_measures.api._scoring import score
     from rubric_measures.meta_evaluation.judges import Judge
     from rubric_measures.meta_evaluation.leaderboard_correlation import (
@@ -171,11 +170,10 @@ def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws:
     def compared(judge: Judge) -> LeaderboardCorrelation:
         return correlate_leaderboards(truth, scored(judge), _COEFFICIENTS, draws, details=False)
 
-    with ExitStack() as opened:
-        # Each run is read once for all judges.
-        read = [opened.enter_context(open_run_of(run)) if isinstance(run, str) else run for run in run_list(runs)]
-        truth = scored(result.judges.truth)
-        return replace(result, judges=result.judges.with_leaderboards(compared))
+    # Each run is read once for all judges.
+    read = [run_of(run) if isinstance(run, str) else run for run in run_list(runs)]
+    truth = scored(result.judges.truth)
+    return replace(result, judges=result.judges.with_leaderboards(compared))
 
 
 def agreement_tables(

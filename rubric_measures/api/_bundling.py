@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -134,9 +134,8 @@ def _digest(path: Path) -> str:
 
 def _without_texts(source: str | os.PathLike[str], target: Path) -> None:
     """Graded records with digests in the place of texts, and without replies and reasons."""
-    from rubric_measures.records.files import write_graded
+    from rubric_measures.records.files import load_graded, write_graded
     from rubric_measures.records.models import GradedPassage, QueryPassages
-    from rubric_measures.records.streaming import GradedFile
 
     def bare(passage: GradedPassage) -> GradedPassage:
         digest = _DIGEST + hashlib.sha256(passage.text.encode("utf-8")).hexdigest()
@@ -149,13 +148,10 @@ def _without_texts(source: str | os.PathLike[str], target: Path) -> None:
         # What the collection says about the passage may quote it.
         return changed.model_copy(update={"paragraph": None}) if passage.paragraph is not None else changed
 
-    with GradedFile(source) as read:
-
-        def groups() -> Iterator[QueryPassages]:
-            for group in read:
-                yield QueryPassages(group.query_id, [bare(passage) for passage in group.passages])
-
-        write_graded(target, groups())
+    write_graded(
+        target,
+        (QueryPassages(group.query_id, [bare(one) for one in group.passages]) for group in load_graded(source)),
+    )
 
 
 # What replies say stands in these fields of grade sets that other fields or programs add.

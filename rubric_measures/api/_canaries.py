@@ -14,7 +14,7 @@ from rubric_measures.base.scales import covering_level
 
 if TYPE_CHECKING:
     from rubric_measures.grading import GradingPlan
-    from rubric_measures.records.streaming import PassageGroup
+    from rubric_measures.records.models import QueryPassages
     from rubric_measures.runners.models import CallOptions
     from rubric_measures.runners.progress import Progress
     from rubric_measures.verification.sections import Section
@@ -38,7 +38,7 @@ class CanaryRun:
 
 
 def run_canaries(
-    groups: Iterable[PassageGroup],
+    groups: Iterable[QueryPassages],
     bank: TestBank,
     *,
     model: str,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.api._correlating import Scores, official_scores
-from rubric_measures.api._grading import Passages, open_passages
+from rubric_measures.api._grading import Passages, passages_of
 from rubric_measures.api._loading import Bank, bank_of, grade_filter
 from rubric_measures.api._records import PassageRecords
 from rubric_measures.api._runs import Runs, run_list
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rubric_measures.grades.panels import Gathered
     from rubric_measures.meta_evaluation.panels import Means, PanelReport, Scored
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.records.streaming import PassageGroup
 
 
 class Combined(PassageRecords):
@@ -111,19 +110,19 @@ def combine(
         # Each member has a leaderboard of its own.
         if isinstance(one, str):
             check_readable_twice(one)
-    with open_passages(passages) as source:
-        gathered = gather(source, source.name, [grade_filter(llm=one, **chosen) for one in members], bank_of(bank))
-        outcomes = outcomes_of(gathered, rule)
-        known = None
-        if official is not None:
-            column = official_scores(official, official_measure)
-            scored = _scored(source, gathered, ranked, measure)
-            known = Official(f"the official leaderboard ({column.name})", column.means, scored)
-        rest = partial(_rule_of_others, by, weights, len(members))
-        report = panel_report(gathered, name, outcomes, rest, _cutoff(gathered, cutoff), known)
-        settings: dict[str, Any] = {"by": by, "weights": weights} if weights else {"by": by}
-        made = with_grades(source, gathered, outcomes, name, settings)
-        return Combined.kept(made, output, llm=name, report=report)
+    source = passages_of(passages)
+    gathered = gather(source, source.name, [grade_filter(llm=one, **chosen) for one in members], bank_of(bank))
+    outcomes = outcomes_of(gathered, rule)
+    known = None
+    if official is not None:
+        column = official_scores(official, official_measure)
+        scored = _scored(source, gathered, ranked, measure)
+        known = Official(f"the official leaderboard ({column.name})", column.means, scored)
+    rest = partial(_rule_of_others, by, weights, len(members))
+    report = panel_report(gathered, name, outcomes, rest, _cutoff(gathered, cutoff), known)
+    settings: dict[str, Any] = {"by": by, "weights": weights} if weights else {"by": by}
+    made = with_grades(source, gathered, outcomes, name, settings)
+    return Combined.kept(made, output, llm=name, report=report)
 
 
 def _rule_of_others(by: str, weights: Sequence[float] | None, members: int, place: int) -> Any:
@@ -155,7 +154,7 @@ def _cutoff(gathered: Gathered, cutoff: tuple[int, int] | None) -> tuple[int, in
 
 
 def _scored(
-    source: Iterable[PassageGroup], gathered: Gathered, runs: list[str] | list[Run] | None, measure: str | None
+    source: Iterable[QueryPassages], gathered: Gathered, runs: list[str] | list[Run] | None, measure: str | None
 ) -> Scored:
     """How grades become a leaderboard.
 

@@ -13,7 +13,6 @@ from rubric_measures.api._loading import (
     Bank,
     File,
     Gradable,
-    RecordGrades,
     are_labels,
     bank_of,
     file_path,
@@ -152,7 +151,7 @@ def write_qrels(
             has one label a passage, or items are to be counted and neither a level nor the scale is known.
     """
     from rubric_measures.formats import trec
-    from rubric_measures.grades.qrels import QrelsSpool, qrels_of, times_rows
+    from rubric_measures.grades.qrels import qrels_of, times_rows
 
     if per == "item" and (label, rel) != ("max", None):
         raise InputError(
@@ -163,10 +162,5 @@ def write_qrels(
         raise InputError(
             "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
         )
-    if not isinstance(known, RecordGrades):
-        trec.write_qrels(output, times_rows(qrels_of(known, per, label, rel), times))
-        return sum(mask.bit_count() for query in known.queries.values() for mask in query.failed.values())
-    with QrelsSpool(per, label, rel, known.on_failed) as spool:
-        known.records.consume(lambda stream: spool.fill(query.grades for query in stream))
-        trec.write_qrels(output, times_rows(spool.rows(), times))
-        return spool.failed
+    trec.write_qrels(output, times_rows(qrels_of(known, per, label, rel), times))
+    return sum(mask.bit_count() for query in known.queries.values() for mask in query.failed.values())

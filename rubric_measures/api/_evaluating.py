@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ from ir_measures.util import Metric, ScoredDoc
 
 from rubric_measures.api._loading import (
     Bank,
-    RecordGrades,
     are_items,
     are_labels,
     bank_of,
@@ -22,11 +21,11 @@ from rubric_measures.api._loading import (
     load,
     refuse_filters,
 )
-from rubric_measures.api._runs import open_run_of
+from rubric_measures.api._runs import run_of
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.trec import Run, map_run, read_run, run_columns
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
-from rubric_measures.grades.compiled import BANK_DOC, Grades, OnFailed, QueryGrades, faceted
+from rubric_measures.grades.compiled import BANK_DOC, Grades, OnFailed
 from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.measures import RubricMeasure, is_supported
 from rubric_measures.measures.delegated import compute, real_label
@@ -35,7 +34,6 @@ from rubric_measures.measures.provider import RubricProvider
 from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
-    from rubric_measures.grades.loading import RecordQuery
     from rubric_measures.leaderboards.runs import Evaluation
 
 _LOG = logging.getLogger("rubric_measures")
@@ -236,19 +234,9 @@ def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool
     from rubric_measures.leaderboards.runs import evaluate_run
 
     measures = asked if are_labels(grades) else rubric_measures_of(asked)
-    with open_run_of(path) as run:
-        if isinstance(grades, RecordGrades):
-
-            def evaluated(stream: Iterator[RecordQuery]) -> Evaluation:
-                queries: Iterator[QueryGrades] = (query.grades for query in stream)
-                if facets:
-                    queries = (whole.by_facet() for whole in faceted(queries, lambda whole: whole))
-                return evaluate_run(queries, run, measures, grades.on_failed_given)
-
-            found = grades.records.consume(evaluated)
-        else:
-            of_queries = (grades.by_facet() if facets else grades).queries
-            found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
+    run = run_of(path)
+    of_queries = (grades.by_facet() if facets else grades).queries
+    found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
     return RunValues(found.measures, found.metrics, found, run, asked)
 
 

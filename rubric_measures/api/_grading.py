@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rubric_measures.grading import BankChange, Grader, GradingReport
     from rubric_measures.grading.cells import Cells
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.records.streaming import GradedFile
     from rubric_measures.runners.models import Model, RunnerOptions
     from rubric_measures.runners.progress import Progress
 
@@ -42,16 +41,14 @@ Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]
 """Passages by query: a file of records, or the records (what `pool`, `grade` and `load_graded` return)."""
 
 
-@contextlib.contextmanager
-def open_passages(passages: Passages) -> Iterator[GradedFile | PassageRecords]:
+def passages_of(passages: Passages) -> PassageRecords:
     """The queries of a file or of records, to be gone through as often as needed."""
-    from rubric_measures.records.streaming import GradedFile
+    from rubric_measures.records.files import load_graded
 
     if is_file(passages):
-        with file_path(passages) as path, GradedFile(path) as source:
-            yield source
-    else:
-        yield passages if isinstance(passages, PassageRecords) else PassageRecords(passages)
+        with file_path(passages) as path:
+            return PassageRecords(load_graded(path), path=path)
+    return passages if isinstance(passages, PassageRecords) else PassageRecords(passages)
 
 
 def grade(
@@ -228,7 +225,8 @@ def grade(
         fields={name: str(value) for name, value in (prompt_field or {}).items()},
         documents=_documents(documents, level_shown, label_prompt, label_set),
     )
-    with open_passages(passages) as source, fewer_collections():
+    source = passages_of(passages)
+    with fewer_collections():
         grader = Grader(asked.runner(), prompts, settings, change, citations=most)
         if where is not None:
             only = _cells(where, meant, grader, chosen.of(source, made), source.name, made)
@@ -484,7 +482,7 @@ class _Part:
         return self.queries is None and self.limit is None
 
     def of(
-        self, source: GradedFile | PassageRecords, bank: TestBank, log: Callable[..., None] = _LOG.debug
+        self, source: PassageRecords, bank: TestBank, log: Callable[..., None] = _LOG.debug
     ) -> Iterator[QueryPassages]:
         """The passages to grade; a wanted query that is not there is an error."""
         from rubric_measures.records.models import QueryPassages

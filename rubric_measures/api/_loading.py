@@ -1,15 +1,15 @@
-"""Loading grades and banks: what a file is, and whether it is streamed, is decided here and nowhere else."""
+"""Loading grades and banks: what a file is, is decided here and nowhere else."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rubric_measures.api._records import PassageRecords
 from rubric_measures.base.entities import TestBank, describe
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from rubric_measures.records.distributions import GradeChoice
     from rubric_measures.records.models import QueryPassages
 
-T = TypeVar("T")
-# Bytes of a file of graded records (compressed or not) from which it is streamed beside runs.
-LARGE = 32 << 20
 Content = Literal["records", "assignments", "graded answers", "support", "judgments", "dataset", "added"]
 PromptType: TypeAlias = Literal["question", "nugget", "direct"]
 
@@ -217,7 +214,7 @@ def _of_added_format(path: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class Records:
-    """Graded records, read as often as asked.
+    """Graded records, read once, when they are looked at.
 
     Attributes:
         source: the file, or the records themselves.
@@ -236,74 +233,49 @@ class Records:
         """What the records are called in messages."""
         return self.source if isinstance(self.source, str) else self.called
 
-    @property
-    def is_large(self) -> bool:
-        """Whether the records are streamed, with runs on disk, and not held in memory: the numbers are the same."""
-        return isinstance(self.source, str) and Path(self.source).is_file() and Path(self.source).stat().st_size > LARGE
+    @cached_property
+    def groups(self) -> Sequence[QueryPassages]:
+        """The records by query."""
+        from rubric_measures.records.files import load_graded
+
+        return load_graded(self.source) if isinstance(self.source, str) else self.source
 
     @property
     def are_of_citations(self) -> bool:
         """Whether the first query has answers whose sentences are items, so that grades are of what they cite."""
         from rubric_measures.records.cited_answers import cited_answer
 
-        first = self._first
-        return first is not None and any(cited_answer(first.query_id, one) for one in first.passages)
+        return any(cited_answer(group.query_id, one) for group in self.groups[:1] for one in group.passages)
 
     @property
     def are_of_answers(self) -> bool:
         """Whether all that the first query ranks are generated answers, or the parts of them, called RUN/QUERY/PART."""
-        first = self._first
-        if first is None:
-            return False
         # One passage stands for the same text of several runs.
-        ranked = [(one.doc_id, [place.method for place in one.rankings]) for one in first.passages if one.rankings]
+        ranked = [
+            (one.doc_id, group.query_id, [place.method for place in one.rankings])
+            for group in self.groups[:1]
+            for one in group.passages
+            if one.rankings
+        ]
         return bool(ranked) and all(
-            any(doc_id.startswith(f"{run}/{first.query_id}/") for run in runs) for doc_id, runs in ranked
+            any(doc_id.startswith(f"{run}/{query_id}/") for run in runs) for doc_id, query_id, runs in ranked
         )
-
-    @cached_property
-    def _first(self) -> QueryPassages | None:
-        """The first query; None of a pipe, which can be read once only."""
-        from rubric_measures.records.models import QueryPassages
-        from rubric_measures.records.streaming import GradedFile
-
-        if self.source == "-":
-            return None
-        if not isinstance(self.source, str):
-            return next(iter(self.source), None)
-        with GradedFile(self.source) as groups:
-            first = next(iter(groups), None)
-            return None if first is None else QueryPassages(first.query_id, list(first.passages))
 
     @property
     def is_of_labels(self) -> bool:
         """Whether the grades that count are labels of whole passages, as the first graded passage shows it.
 
-        Labels and grades of items together are two grade sets, of which one has to be chosen. Of a pipe, which can be
-        read once only, it is not known.
+        Labels and grades of items together are two grade sets, of which one has to be chosen.
         """
         if self.wanted.prompt_type is not None or self.bank is not None:
             return self.wanted.prompt_type == "direct"
-        if isinstance(self.source, str) and not Path(self.source).is_file():
-            return False
-        return self.consume(
-            lambda queries: next((one.grades.is_of_labels for one in queries if one.grades.levels), False)
-        )
+        return next((one.grades.is_of_labels for one in self.queries() if one.grades.levels), False)
 
-    def consume(
-        self,
-        consume: Callable[[Iterator[RecordQuery]], T],
-        *,
-        keep_ranks: bool = False,
-        wanted: GradeFilter | None = None,
-    ) -> T:
-        """Hands the queries to a function; see `grades.loading.consume_records`."""
-        from rubric_measures.grades.loading import consume_records, select_queries
+    def queries(self, *, keep_ranks: bool = False, wanted: GradeFilter | None = None) -> Iterator[RecordQuery]:
+        """The queries with the grades that count; see `grades.loading.select_queries`."""
+        from rubric_measures.grades.loading import select_queries
 
-        chosen = wanted or self.wanted
-        if isinstance(self.source, str):
-            return consume_records(consume, self.source, self.bank, chosen, keep_ranks=keep_ranks)
-        return consume(select_queries(self.source, self.name, self.bank, chosen, keep_ranks=keep_ranks))
+        return select_queries(self.groups, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)
 
 
 class _GradesOnDemand(Grades):
@@ -325,7 +297,7 @@ class _GradesOnDemand(Grades):
 
 
 class RecordGrades(_GradesOnDemand):
-    """The grades of graded records: compiled when they are looked at, and streamed where that is enough."""
+    """The grades of graded records: compiled when they are looked at."""
 
     def __init__(self, records: Records, on_failed: OnFailed | None) -> None:
         self.records = records
@@ -338,7 +310,7 @@ class RecordGrades(_GradesOnDemand):
     def _compiled(self) -> Grades:
         from rubric_measures.grades.loading import collect_grades
 
-        return self.records.consume(lambda stream: collect_grades(stream, self.records.bank, self.on_failed_given))
+        return collect_grades(self.records.queries(), self.records.bank, self.on_failed_given)
 
 
 class AnswerGrades(_GradesOnDemand):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, are_labels, loaded
-from rubric_measures.api._runs import Runs, rankings_for, run_list
+from rubric_measures.api._runs import Runs, rankings_for, read_runs
 from rubric_measures.base.errors import InputError
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 
@@ -199,8 +199,6 @@ def _value(value: float | None) -> float:
 
 def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> list[ItemGrades]:
     from rubric_measures.leaderboards.items import item_grades
-    from rubric_measures.leaderboards.runs import spool_runs
-    from rubric_measures.leaderboards.scoring import ranked_by
 
     known = loaded(grades)
     if isinstance(known, RecordGrades) and known.records.name == "-":
@@ -211,21 +209,14 @@ def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> lis
     held: Mapping[str, Mapping[str, Sequence[str]]]
     if runs is None:
         if isinstance(known, RecordGrades):
-            return known.records.consume(
-                lambda stream: [item_grades(query.query_id, query.grades, query.rankings, cutoff) for query in stream]
-            )
+            return [
+                item_grades(query.query_id, query.grades, query.rankings, cutoff) for query in known.records.queries()
+            ]
         if not isinstance(known, AnswerGrades):
             raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
         held = known.answers.rankings
     else:
-        listed = run_list(runs)
-        paths = [run for run in listed if isinstance(run, str)]
-        if paths:
-            with spool_runs(paths, cutoff) as spool:
-                return [
-                    item_grades(name, query, ranked_by(spool, query), cutoff) for name, query in known.queries.items()
-                ]
-        held = {run.run_id: rankings_for(run, known) for run in listed if not isinstance(run, str)}
+        held = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
     return [
         item_grades(name, query, {run: found.get(name, ()) for run, found in held.items()}, cutoff)
         for name, query in known.queries.items()

@@ -6,13 +6,11 @@ import os
 from collections.abc import Sequence
 
 from rubric_measures.api._loading import Gradable, RecordGrades, loaded
-from rubric_measures.api._runs import Runs, rankings_for, run_list
+from rubric_measures.api._runs import Runs, rankings_for, read_runs
 from rubric_measures.api._scoring import Board
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.runs import Run
 from rubric_measures.measures.scoring import parse_measures
-from rubric_measures.records.models import QueryPassages
 from rubric_measures.reports.evidence import QueryEvidence, evidence_of
 
 
@@ -69,7 +67,6 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     from rubric_measures.leaderboards.scoring import needed_depth
     from rubric_measures.measures.support import SupportMeasure
     from rubric_measures.records.cited_answers import cited_answers
-    from rubric_measures.records.files import load_graded
     from rubric_measures.records.rankings import runs_of_records
 
     measures = parse_measures(list(board.measures))
@@ -77,19 +74,15 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
     # A level that a measure names counts; else that of the scale.
     named = measures[0].params.get("rel")
     records = known.records
-    groups: list[QueryPassages]
-    if isinstance(records.source, str):
-        if records.source == "-":
-            raise InputError("a report reads the records twice; name a file", settings=("report",))
-        groups = load_graded(records.source)
-    else:
-        groups = list(records.source)
+    if records.source == "-":
+        raise InputError("a report reads the records twice; name a file", settings=("report",))
+    groups = list(records.groups)
     if runs is None:
         ranked = {
             run.run_id: {query: of.doc_ids for query, of in run.rankings.items()} for run in runs_of_records(groups)
         }
     else:
-        ranked = {run.run_id: rankings_for(run, known) for run in map(_read, run_list(runs))}
+        ranked = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
     cut = {
         run: {query: list(doc_ids[:depth]) for query, doc_ids in ranked.get(run, {}).items()}
         for run in board.ranking()
@@ -100,9 +93,3 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
         {group.query_id: cited_answers(group) for group in groups} if isinstance(measures[0], SupportMeasure) else {}
     )
     return list(evidence_of(groups, cut, records.bank, records.wanted, level=level, source=records.name, answers=cited))
-
-
-def _read(run: str | Run) -> Run:
-    from rubric_measures.formats.trec import read_run
-
-    return read_run(run) if isinstance(run, str) else run

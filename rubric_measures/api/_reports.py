@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import ir_measures
 
 from rubric_measures.api._loading import File, Gradable, RecordGrades, file_path, loaded
-from rubric_measures.api._runs import Runs, run_list
+from rubric_measures.api._runs import Runs, read_runs, run_list
 from rubric_measures.api._scoring import Board, Compat, in_units, units
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.runs import Run
@@ -19,7 +18,6 @@ from rubric_measures.measures.scoring import Measures, is_supported, parse_measu
 if TYPE_CHECKING:
     from rubric_measures.formats.leaderboard_forms import Form
     from rubric_measures.formats.leaderboards import LeaderboardTable
-    from rubric_measures.grades.loading import RecordQuery
     from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
     from rubric_measures.meta_evaluation.run_comparison import Correction, Test
@@ -145,8 +143,7 @@ def check(
             already broken; or `compat` is set.
     """
     from rubric_measures.grades.loading import RecordQuery
-    from rubric_measures.leaderboards.runs import spool_rows
-    from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard, raw_runs
+    from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard
 
     known = loaded(grades)
     is_stdin = isinstance(known, RecordGrades) and known.records.name == "-"
@@ -161,23 +158,13 @@ def check(
         board = replace(board, measures=ours)
     measures = [ir_measures.parse_measure(name) for name in board.measures]
 
-    def in_parts(stream: Iterator[RecordQuery]) -> Iterator[RecordQuery]:
-        return units(stream, facets, per_facet)
-
     if runs is None:
         if not isinstance(known, RecordGrades):
             raise InputError("checks of rankings inside records need records", settings=("checks",))
-        return known.records.consume(
-            lambda stream: check_leaderboard(board, in_parts(stream), measures, None, known.on_failed), keep_ranks=True
-        )
-    paths = [run for run in run_list(runs) if not isinstance(run, Run)]
-    if not paths:
+        queries = units(known.records.queries(keep_ranks=True), facets, per_facet)
+        return check_leaderboard(board, queries, measures, None, known.on_failed)
+    if any(isinstance(run, Run) for run in run_list(runs)):
         raise InputError("ties are looked for in run files; runs in memory are in order already", settings=("checks",))
-    with spool_rows(raw_runs(paths)) as spool:
-        if isinstance(known, RecordGrades):
-            return known.records.consume(
-                lambda stream: check_leaderboard(board, in_parts(stream), measures, spool, known.on_failed)
-            )
-        whole = in_units(known, facets, per_facet).queries.items()
-        queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
-        return check_leaderboard(board, queries, measures, spool, known.on_failed)
+    whole = in_units(known, facets, per_facet).queries.items()
+    queries = (RecordQuery(query, {}, {}, {}, [], part=name) for name, query in whole)
+    return check_leaderboard(board, queries, measures, read_runs(runs), known.on_failed)

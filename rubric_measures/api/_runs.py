@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,7 +12,7 @@ from rubric_measures.api._loading import File, file_path, is_file
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.runs import Run, make_run
 from rubric_measures.formats import added_format
-from rubric_measures.formats.trec import read_run
+from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.formats.trec_ids import as_known, written_id
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ AnyRun: TypeAlias = "File | Run | pandas.DataFrame | Mapping[str, Mapping[str, f
 """A run: a TREC run file, or what ir_measures takes: a frame, rows, or query -> document -> score."""
 Runs: TypeAlias = "AnyRun | Iterable[AnyRun] | Mapping[str, AnyRun]"
 """One run or several, or name -> run. A run in memory without a name is called `run 1`, `run 2`, … in its list."""
-
-# Bytes of a run file, packed or not, from which its rankings are not held in memory.
-_LARGE = 64 << 20
 
 
 def run_list(runs: Runs) -> list[str] | list[Run]:
@@ -73,19 +70,26 @@ def _holds_scores(of_query: Mapping[str, object]) -> bool:
     return all(isinstance(score, int | float) for score in of_query.values())
 
 
-@contextlib.contextmanager
-def open_run_of(path: str) -> Iterator[Run]:
-    """The run of a file, in TREC's format or one that another package adds; a large one lies on disk in the block."""
-    from rubric_measures.leaderboards.runs import run_on_disk
+def read_runs(runs: Runs) -> list[Run]:
+    """The runs, read.
 
+    Raises:
+        FormatError: a file is no run.
+        InputError: as `run_list`.
+    """
+    listed = run_list(runs)
+    paths = [run for run in listed if isinstance(run, str)]
+    if not paths:
+        return [run for run in listed if isinstance(run, Run)]
+    found = list(map(read_run, paths))
+    names = distinct_run_names([run.run_id for run in found], paths)
+    return [replace(run, run_id=name) for run, name in zip(found, names, strict=True)]
+
+
+def run_of(path: str) -> Run:
+    """The run of a file, in TREC's format or one that another package adds."""
     run = _read_added(path)
-    if isinstance(run, Run):
-        yield run
-    elif Path(path).is_file() and Path(path).stat().st_size > _LARGE:
-        with run_on_disk(path) as kept:
-            yield kept
-    else:
-        yield read_run(path)
+    return run if isinstance(run, Run) else read_run(path)
 
 
 def _read_added(run: Any) -> Any:

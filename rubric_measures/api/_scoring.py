@@ -27,7 +27,7 @@ from rubric_measures.leaderboards.board import (
     worst_failed,
 )
 from rubric_measures.leaderboards.runs import score_run_files, score_runs
-from rubric_measures.leaderboards.scoring import needed_depth, score_records
+from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.measures.scoring import Measures, is_supported, note_labels, parse_measures, rubric_measures_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from rubric_measures.api._comparing import Comparisons
     from rubric_measures.api._plotting import BoardPlot
     from rubric_measures.grades.loading import RecordQuery
-    from rubric_measures.leaderboards.runs import RunSpool
     from rubric_measures.meta_evaluation.run_comparison import Correction, Test
 
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
@@ -284,8 +283,6 @@ def score(
 ) -> Board:
     """Scores runs by measures.
 
-    Large files of graded records are read as a stream, with the runs kept on disk.
-
     >>> import rubric_measures
     >>> from ir_measures import Qrel
     >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "item a"), Qrel("q1", "d2", 5, "item b")])
@@ -455,7 +452,6 @@ def units(stream: Iterator[RecordQuery], facets: bool, per_facet: bool) -> Itera
                 yield replace(query, grades=grades, part=name)
         else:
             yield replace(query, grades=query.grades.by_facet())
-        del query
 
 
 def in_units(grades: Grades, facets: bool, per_facet: bool) -> Grades:
@@ -484,11 +480,6 @@ def _of_runs(
     def bar(files: Iterable[str]) -> Iterable[str]:
         return watch(files, len(paths), "runs")
 
-    if isinstance(grades, RecordGrades) and grades.records.is_large:
-        from rubric_measures.leaderboards.runs import spool_runs
-
-        with spool_runs(paths, needed_depth(measures, grades.on_failed), watch=bar) as spool:
-            return _of_records(grades, measures, spool, overall, facets, per_facet, watch)
     return score_run_files(in_units(grades, facets, per_facet), paths, measures, overall=overall, watch=bar)
 
 
@@ -504,7 +495,13 @@ def _of_rankings_inside(
     if isinstance(grades, RecordGrades):
         if compat is not None:
             return _as_workbench(grades, measures, overall, facets)
-        board = _of_records(grades, measures, None, overall, facets, per_facet, watch)
+        board = score_records(
+            units(iter(watch(grades.records.queries(), None, "queries")), facets, per_facet),
+            measures,
+            on_failed=grades.on_failed_given,
+            overall=overall,
+            settings=_settings(grades, facets, per_facet),
+        )
         _refuse_cited_alone(grades, board)
         return board
     if not isinstance(grades, AnswerGrades):
@@ -542,38 +539,14 @@ def _settings(grades: RecordGrades, facets: bool, per_facet: bool) -> dict[str, 
     return settings
 
 
-def _of_records(
-    grades: RecordGrades,
-    measures: Sequence[Measure],
-    runs: RunSpool | None,
-    overall: bool,
-    facets: bool,
-    per_facet: bool,
-    watch: Watch,
-) -> Leaderboard:
-    return grades.records.consume(
-        lambda stream: score_records(
-            units(iter(watch(stream, None, "queries")), facets, per_facet),
-            measures,
-            runs=runs,
-            on_failed=grades.on_failed_given,
-            overall=overall,
-            settings=_settings(grades, facets, per_facet),
-        )
-    )
-
-
 def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], overall: bool, facets: bool) -> Leaderboard:
     from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
 
     if facets:
         raise InputError("the workbench knows no facets; leave them out", settings=("facets",))
     _refuse_on_failed(grades)
-    board = grades.records.consume(
-        lambda stream: score_workbench(stream, measures, _settings(grades, False, False)),
-        keep_ranks=True,
-        wanted=workbench_filter(grades.records.wanted),
-    )
+    queries = grades.records.queries(keep_ranks=True, wanted=workbench_filter(grades.records.wanted))
+    board = score_workbench(queries, measures, _settings(grades, False, False))
     if overall:
         return board
     cells = {run: row for run, row in board.cells.items() if run != OVERALL}
@@ -616,6 +589,6 @@ def _lengths(grades: Grades) -> Any:
 
     if isinstance(grades, AnswerGrades):
         return grades.answers.lengths
-    if isinstance(grades, RecordGrades) and isinstance(grades.records.source, str):
-        return lengths_of_records(grades.records.source)
+    if isinstance(grades, RecordGrades):
+        return lengths_of_records(grades.records.groups, grades.records.name)
     raise InputError("lengths are measured in files of graded records or assignments", settings=("length",))

@@ -33,7 +33,6 @@ __all__ = [
     "decode_text",
     "fewer_collections",
     "followed",
-    "iter_copy_lines",
     "iter_lines",
     "keep_for_good",
     "note_unfinished",
@@ -283,33 +282,12 @@ def run_of_file(name: str) -> str:
 def iter_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """Yields `(line number from 1, line)` of a text file without line ends and BOM; blank lines are passed over."""
     with open_binary(path) as stream:
-        yield from _lines_of(stream)
-
-
-def iter_copy_lines(copy: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
-    """The lines of an open file from its start, as `iter_lines` gives them; for one reader at a time.
-
-    Args:
-        copy: the file, which need not have a name.
-        name: what it is a copy of, for errors.
-    """
-    copy.flush()
-    with open(os.dup(copy.fileno()), "rb") as raw:
-        raw.seek(0)
-        yield from _lines_of(_uncompressed(raw, name))
-
-
-def _lines_of(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    for line in stream:
-        number += 1  # noqa: SIM113 - enumerate would keep the line
-        if number == 1 and line.startswith(b"\xef\xbb\xbf"):
-            line = line[3:]
-        line = line.rstrip(b"\r\n")
-        if line and not line.isspace():
-            yield number, line
-        # Lines may be hundreds of megabytes long: not two of them at a time.
-        del line
+        for number, line in enumerate(stream, 1):
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            line = line.rstrip(b"\r\n")
+            if line and not line.isspace():
+                yield number, line
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

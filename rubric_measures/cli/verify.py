@@ -27,7 +27,7 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
-    from rubric_measures.records.streaming import PassageGroup
+    from rubric_measures.records.models import QueryPassages
     from rubric_measures.verification.reports import ReportSettings
     from rubric_measures.verification.sections import Section
 
@@ -113,8 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
     from rubric_measures.api import load_bank, run_canaries
-    from rubric_measures.records.models import QueryPassages
-    from rubric_measures.records.streaming import GradedFile
+    from rubric_measures.records.files import load_graded
     from rubric_measures.verification.html_report import write_html
     from rubric_measures.verification.reports import check_reports, chosen_queries, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
@@ -128,39 +127,39 @@ def run(options: argparse.Namespace) -> int:
     review = review_of(options)
     canaries: tuple[Section, ...] = ()
     is_complete = True
-    with GradedFile(options.graded) as source:
-        if options.canary:
-            # What the reports would stop at is found before a call is made.
-            check_reports(source, bank, settings)
-            if options.model is None or bank is None:
-                raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
-            groups: Iterable[PassageGroup] = source
-            if options.queries:
-                chosen = chosen_queries(source, settings, options.graded)
-                groups = [QueryPassages(one.query_id, list(one.passages), one.line) for one in chosen]
-            found = run_canaries(
-                groups,
-                bank,
-                **of_canaries,
-                seed=options.seed,
-                min_rating=options.min_rating,
-                source=options.graded,
-                progress=is_watched(),
-            )
-            if found.plan is not None:
-                print(found.plan)
-                return 0
-            canaries, is_complete = found.sections, found.is_complete
-        if options.output_format == "html":
-            parts = itertools.chain(canaries, report_parts(source, bank, settings))
-            title = f"Verification of {Path(options.graded).name}"
-            files = write_html(options.output, parts, settings, title, review)
-            if len(files) > 1:
-                _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
-        else:
-            sections = itertools.chain(canaries, report_sections(source, bank, settings))
-            with atomic_writer(options.output) as stream:
-                stream.writelines(render(sections_report(sections), options.output_format))
+    source = load_graded(options.graded)
+    if options.canary:
+        # What the reports would stop at is found before a call is made.
+        check_reports(source, bank, settings)
+        if options.model is None or bank is None:
+            raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
+        groups: Iterable[QueryPassages] = source
+        if options.queries:
+            chosen = chosen_queries(source, settings, options.graded)
+            groups = list(chosen)
+        found = run_canaries(
+            groups,
+            bank,
+            **of_canaries,
+            seed=options.seed,
+            min_rating=options.min_rating,
+            source=options.graded,
+            progress=is_watched(),
+        )
+        if found.plan is not None:
+            print(found.plan)
+            return 0
+        canaries, is_complete = found.sections, found.is_complete
+    if options.output_format == "html":
+        parts = itertools.chain(canaries, report_parts(source, bank, settings))
+        title = f"Verification of {Path(options.graded).name}"
+        files = write_html(options.output, parts, settings, title, review)
+        if len(files) > 1:
+            _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
+    else:
+        sections = itertools.chain(canaries, report_sections(source, bank, settings))
+        with atomic_writer(options.output) as stream:
+            stream.writelines(render(sections_report(sections), options.output_format))
     return 0 if is_complete else 1
 
 

@@ -20,7 +20,7 @@ from rubric_measures.formats.trec import Qrel, Run, distinct_run_names, read_qre
 from rubric_measures.grades.compiled import BANK_DOC, Grades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
-from rubric_measures.records.files import load_graded, read_graded
+from rubric_measures.records.files import load_graded
 from rubric_measures.records.rankings import runs_of_records
 
 _LOG = logging.getLogger("rubric_measures")
@@ -208,7 +208,7 @@ def _bank_of(path: Path, banks: Mapping[str, TestBank], wanted: GradeFilter | No
         return banks["nuggets"]
     if kind in ("question", "question-bank") and "questions" in banks:
         return banks["questions"]
-    for group in read_graded(path):
+    for group in load_graded(path):
         entries = [entry for passage in group.passages for entry in passage.exam_grades or ()]
         graded = {item for entry in entries for item in (*entry.correct_answered, *entry.wrong_answered)}
         items = {name: bank.items.get(group.query_id, ()) for name, bank in banks.items()}

@@ -35,13 +35,13 @@ from rubric_measures.records.models import (
     GradedPassage,
     GradeSetKey,
     ItemGradeSet,
+    QueryPassages,
     grade_set_key,
     items_of_set,
     made_by_set,
     provenance_of,
 )
 from rubric_measures.records.stale_grades import stale_in
-from rubric_measures.records.streaming import PassageGroup
 
 __all__ = [
     "DirectLabels",
@@ -567,7 +567,7 @@ def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
 
 
 def grade_sets(
-    groups: Iterable[PassageGroup],
+    groups: Iterable[QueryPassages],
     wanted: GradeFilter | None = None,
     bank: TestBank | None = None,
     look_at: Callable[[GradeSetKey, ItemGradeSet | DirectGrade], None] | None = None,

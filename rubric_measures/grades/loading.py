@@ -5,32 +5,28 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from rubric_measures.base.entities import RubricItem, TestBank, describe, made_by
-from rubric_measures.base.files import paused_collector
 from rubric_measures.base.sorting import by_rank
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.grades.notes import note_left_out
 from rubric_measures.records.cited_answers import CitedAnswer, cited_answer, sentence_items
-from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
-from rubric_measures.records.streaming import GradedFile, PassageGroup
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet, QueryPassages
 
 __all__ = [
     "RankedPassage",
     "RecordQuery",
     "collect_grades",
-    "consume_records",
     "load_records",
     "read_records",
     "select_queries",
     "select_query",
 ]
-
-T = TypeVar("T")
 
 
 class RankedPassage(NamedTuple):
@@ -87,9 +83,9 @@ def _read_entry(entry: ItemGradeSet | DirectGrade, selector: GradeSetSelector) -
 
 
 def select_query(
-    group: PassageGroup, selector: GradeSetSelector, bank: TestBank | None, keep_ranks: bool = False
+    group: QueryPassages, selector: GradeSetSelector, bank: TestBank | None, keep_ranks: bool = False
 ) -> RecordQuery:
-    """Compiles one query of the records; its passages are looked at once, in turn.
+    """Compiles one query of the records.
 
     Raises:
         InputError: several grade sets pass the filter.
@@ -164,11 +160,9 @@ def read_records(
     *,
     keep_ranks: bool = False,
 ) -> Iterator[RecordQuery]:
-    """Streams the queries of a graded-records file with the grades of exactly one grade set.
+    """The queries of a graded-records file with the grades of exactly one grade set.
 
-    Memory is that of one query. Queries of the bank that the file lacks come last, without grades. A file that is not
-    grouped by query is sorted on disk before its first query is handed out, which `consume_records` does only where it
-    must.
+    Queries of the bank that the file lacks come last, without grades.
 
     Args:
         path: the file; `-` is standard input.
@@ -181,12 +175,12 @@ def read_records(
         InputError: no grade set, or more than one, passes the filter.
         UnknownNameError: the bank lacks a query of the file.
     """
-    with GradedFile(path) as source:
-        yield from select_queries(source, source.name, bank, wanted, keep_ranks=keep_ranks)
+    groups = load_graded(path)
+    yield from select_queries(groups, groups.name, bank, wanted, keep_ranks=keep_ranks)
 
 
 def select_queries(
-    groups: Iterable[PassageGroup],
+    groups: Iterable[QueryPassages],
     name: str,
     bank: TestBank | None = None,
     wanted: GradeFilter | None = None,
@@ -198,11 +192,7 @@ def select_queries(
     seen: set[str] = set()
     for group in groups:
         seen.add(group.query_id)
-        query = select_query(group, selector, bank, keep_ranks)
-        # The records themselves are no longer needed, and the reader waits to parse the next query.
-        del group
-        yield query
-        del query
+        yield select_query(group, selector, bank, keep_ranks)
     if not selector.found:
         inside = "" if bank is None else " of items in the bank"
         if bank is not None and any(key.kind == "direct" for key in selector.outside):
@@ -227,26 +217,6 @@ def select_queries(
         )
 
 
-def consume_records(
-    consume: Callable[[Iterator[RecordQuery]], T],
-    path: str | os.PathLike[str],
-    bank: TestBank | None = None,
-    wanted: GradeFilter | None = None,
-    *,
-    keep_ranks: bool = False,
-) -> T:
-    """Hands the stream of `read_records` to `consume`, and once more where the file turns out not to be grouped.
-
-    Returns:
-        what `consume` returns.
-    """
-    # Nothing here makes cyclic garbage; looking for it would double the time.
-    with GradedFile(path) as source, paused_collector():
-        return source.consume(
-            lambda groups: consume(select_queries(groups, source.name, bank, wanted, keep_ranks=keep_ranks))
-        )
-
-
 def load_records(
     path: str | os.PathLike[str],
     bank: TestBank | None = None,
@@ -254,7 +224,7 @@ def load_records(
     on_failed: OnFailed | None = None,
 ) -> Grades:
     """The grades of a graded-records file, to be given to ir_measures as qrels; see `read_records`."""
-    return consume_records(lambda stream: collect_grades(stream, bank, on_failed), path, bank, wanted)
+    return collect_grades(read_records(path, bank, wanted), bank, on_failed)
 
 
 def collect_grades(queries: Iterable[RecordQuery], bank: TestBank | None, on_failed: OnFailed | None = None) -> Grades:

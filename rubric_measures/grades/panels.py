@@ -23,7 +23,6 @@ from rubric_measures.records.models import (
     QueryPassages,
     provenance_of,
 )
-from rubric_measures.records.streaming import PassageGroup
 
 __all__ = [
     "PANELS",
@@ -97,7 +96,7 @@ class Gathered:
 
 
 def gather(
-    groups: Iterable[PassageGroup],
+    groups: Iterable[QueryPassages],
     source: str,
     members: Sequence[GradeFilter],
     bank: TestBank | None = None,
@@ -258,7 +257,7 @@ def compiled(gathered: Gathered, outcomes: Outcomes) -> Grades:
 
 
 def with_grades(
-    groups: Iterable[PassageGroup], gathered: Gathered, outcomes: Outcomes, name: str, settings: Mapping[str, Any]
+    groups: Iterable[QueryPassages], gathered: Gathered, outcomes: Outcomes, name: str, settings: Mapping[str, Any]
 ) -> Iterator[QueryPassages]:
     """The records with the outcomes as one more grade set of each passage; one that the same settings made is replaced.
 

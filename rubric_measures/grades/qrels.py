@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import marshal
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from types import TracebackType
-from typing import IO, Literal
+from typing import Literal
 
 from ir_measures.util import Qrel
 
@@ -25,7 +22,7 @@ from rubric_measures.grades.compiled import (
     scale_rows,
 )
 
-__all__ = ["UNITS", "QrelsSpool", "Unit", "note_counted", "qrels_of", "times_rows"]
+__all__ = ["UNITS", "Unit", "note_counted", "qrels_of", "times_rows"]
 
 Unit = Literal["passage", "facet", "item"]
 UNITS: tuple[Unit, ...] = ("passage", "facet", "item")
@@ -97,11 +94,7 @@ def times_rows(rows: Iterable[Qrel], times: int | None) -> Iterator[Qrel]:
 
 def note_counted(queries: Iterable[QueryGrades], source: str = "") -> None:
     """Says from which grade on labels count items, where nobody chose it: the level that covers on the scale."""
-    _note_scales({query.scale for query in queries}, source)
-
-
-def _note_scales(scales: Iterable[Scale | None], source: str = "") -> None:
-    for scale in sorted({scale[:3] for scale in scales if scale is not None}):
+    for scale in sorted({query.scale[:3] for query in queries if query.scale is not None}):
         logging.getLogger("rubric_measures").info(
             "%slabels count the items graded %d or better (the scale is %d to %d)",
             f"{source}: " if source else "",
@@ -125,77 +118,6 @@ def _say(is_graded: bool, failed: int, on_failed: OnFailed) -> None:
     if failed:
         done = f"count as grade {on_failed}" if isinstance(on_failed, int) else "are not in the qrels"
         logging.getLogger("rubric_measures").warning("%d grades failed and %s", failed, done)
-
-
-class QrelsSpool:
-    """The judgments of `qrels_of` for grades that come query by query: the rows wait on disk, memory is one query's.
-
-    Use it in a `with` block, which removes the temporary file.
-    """
-
-    def __init__(
-        self, unit: Unit = "passage", label: Label = "max", rel: int | None = None, on_failed: OnFailed = "expected"
-    ) -> None:
-        self.failed = 0
-        self._unit, self._label, self._rel, self._on_failed = unit, label, rel, on_failed
-        self._is_graded = False
-        self._scales: set[Scale | None] = set()
-        # Query (or facet) -> the places of its rows in the file; several where a facet is named like a query.
-        self._places: dict[str, list[tuple[int, int]]] = {}
-
-    def __enter__(self) -> QrelsSpool:
-        self._stream: IO[bytes] = tempfile.TemporaryFile(prefix="rubric_measures-")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stream.close()
-
-    def fill(self, queries: Iterable[QueryGrades]) -> None:
-        """Takes the grades, each query once, in the place of what it took before.
-
-        Raises:
-            InputError: facets are asked for, and no item names one.
-        """
-        self.failed, self._is_graded = 0, False
-        self._scales.clear()
-        self._places.clear()
-        self._stream.seek(0)
-        for query in _asked(queries, self._unit):
-            parts: dict[str, list[tuple[str, str, float]]] = {}
-            counted = query.counting_failed(self._on_failed)
-            for query_id, doc_id, relevance, iteration in _rows(counted, self._unit, self._label, self._rel):
-                parts.setdefault(query_id, []).append((doc_id, iteration, relevance))
-                self._is_graded = self._is_graded or doc_id != BANK_DOC
-            for name, rows in parts.items():
-                rows.sort()
-                packed = marshal.dumps(rows)
-                self._places.setdefault(name, []).append((self._stream.tell(), len(packed)))
-                self._stream.write(packed)
-            self._scales.add(query.scale)
-            self.failed += sum(mask.bit_count() for mask in query.failed.values())
-            del query, counted, parts
-
-    def rows(self) -> Iterator[Qrel]:
-        """The judgments, sorted by query, document and item.
-
-        Raises:
-            InputError: no passage has a grade.
-            MeasureError: a grade failed, and that is an error.
-        """
-        _say(self._is_graded, self.failed, self._on_failed)
-        if self._label == "count" and self._rel is None:
-            _note_scales(self._scales)
-        for name, places in sorted(self._places.items()):
-            rows: list[tuple[str, str, float]] = []
-            for offset, size in places:
-                self._stream.seek(offset)
-                rows += marshal.loads(self._stream.read(size))
-            if len(places) > 1:
-                rows.sort()
-            for doc_id, iteration, relevance in rows:
-                yield Qrel(name, doc_id, relevance, iteration)
 
 
 def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:

@@ -1,15 +1,10 @@
-"""Runs beside grades: scored one by one where grades are in memory; kept on disk where records are streamed."""
+"""Runs beside grades, scored one by one."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import IO
 
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
@@ -25,22 +20,7 @@ from rubric_measures.leaderboards.scoring import RunRow, Scoring
 from rubric_measures.measures.provider import metrics_of, refuse_unscored, worst_share
 from rubric_measures.measures.scoring import Plan, SameScale, Scored
 
-try:
-    import fcntl
-except ImportError:  # no POSIX system: there are no forked processes either
-    fcntl = None  # type: ignore[assignment]
-
-__all__ = [
-    "Evaluation",
-    "RowSpool",
-    "RunSpool",
-    "evaluate_run",
-    "run_on_disk",
-    "score_run_files",
-    "score_runs",
-    "spool_rows",
-    "spool_runs",
-]
+__all__ = ["Evaluation", "evaluate_run", "score_run_files", "score_runs"]
 
 
 def score_runs(
@@ -128,198 +108,6 @@ def score_run_files(
 
 
 @dataclass(frozen=True)
-class _SpooledRun:
-    """One run's rankings in the spool: query_id -> (offset, length) of the doc_ids, one a line."""
-
-    run_id: str
-    places: Mapping[str, tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class _Spool:
-    """Runs whose lines lie on disk, by query; memory is that of one query.
-
-    Attributes:
-        runs: the runs, in the order of their files.
-        stream: the spool.
-    """
-
-    runs: Sequence[_SpooledRun]
-    stream: IO[bytes]
-
-    def texts(self, query_id: str) -> dict[str, str]:
-        """run_id -> the lines of a query; runs that do not rank it have none."""
-        found: dict[str, str] = {}
-        for run in self.runs:
-            place = run.places.get(query_id)
-            if place is not None:
-                self.stream.seek(place[0])
-                found[run.run_id] = self.stream.read(place[1]).decode("utf-8")
-        return found
-
-
-class RunSpool(_Spool):
-    """Runs on disk by their rankings, best first."""
-
-    def rankings(self, query_id: str) -> dict[str, Sequence[str]]:
-        """run_id -> the doc_ids of a query, best first; runs that do not rank the query have none."""
-        return {run_id: text.split("\n") for run_id, text in self.texts(query_id).items()}
-
-
-class RowSpool(_Spool):
-    """Runs on disk with their scores, before any tie is broken."""
-
-    def rows(self, query_id: str) -> dict[str, list[tuple[str, float]]]:
-        """run_id -> the rows (doc_id, score) of a query, as they were given; runs that do not rank it have none."""
-        found = {}
-        for run_id, text in self.texts(query_id).items():
-            pairs = (line.split("\t") for line in text.split("\n"))
-            found[run_id] = [(doc_id, float(score)) for doc_id, score in pairs]
-        return found
-
-
-@contextlib.contextmanager
-def spool_rows(
-    runs: Iterable[tuple[str, Mapping[str, Sequence[tuple[str, float]]]]],
-) -> Iterator[RowSpool]:
-    """Keeps the rows of runs, by query, in a temporary file that goes with the block.
-
-    Args:
-        runs: (run_id, query_id -> rows (doc_id, score)); consumed once, a run at a time.
-
-    Raises:
-        InputError: there is no room for the file.
-    """
-    with tempfile.TemporaryFile(prefix="rubric_measures-") as stream:
-        spooled = []
-        for run_id, rankings in runs:
-            blocks = {
-                query_id: "\n".join(f"{doc_id}\t{score!r}" for doc_id, score in rows).encode("utf-8")
-                for query_id, rows in rankings.items()
-            }
-            spooled.append(_SpooledRun(run_id, _written(stream, blocks)))
-        yield RowSpool(spooled, stream)
-
-
-@contextlib.contextmanager
-def spool_runs(
-    paths: Sequence[str],
-    depth: int | None = None,
-    *,
-    workers: int | None = None,
-    watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
-) -> Iterator[RunSpool]:
-    """Reads run files once and keeps their rankings, by query, in a temporary file that goes with the block.
-
-    The file has no name (where the system can do that), so nothing is left of it however the process ends.
-
-    Args:
-        paths: TREC run files.
-        depth: how many documents of a ranking are needed; None keeps all.
-        workers: see `forked_map`.
-        watch: see `forked_map`.
-
-    Raises:
-        FormatError: a file is no run.
-        InputError: two runs have one name, or there is no run.
-    """
-    if not paths:
-        raise InputError("there is no run to score")
-    with tempfile.TemporaryFile(prefix="rubric_measures-") as stream:
-        spooled = list(forked_map(lambda path: _spool(path, stream, depth), paths, workers, watch))
-        names = distinct_run_names([run.run_id for run in spooled], paths)
-        yield RunSpool([replace(run, run_id=name) for run, name in zip(spooled, names, strict=True)], stream)
-
-
-def _spool(path: str, stream: IO[bytes], depth: int | None) -> _SpooledRun:
-    run_id, blocks = map_run(path, lambda _, ranking: "\n".join(ranking.doc_ids[:depth]).encode("utf-8"))
-    return _SpooledRun(run_id, _written(stream, blocks))
-
-
-def _written(stream: IO[bytes], blocks: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:
-    """Puts the blocks at the end of the stream; where each stands."""
-    places: dict[str, tuple[int, int]] = {}
-    try:
-        with _end_of(stream) as start:
-            for query_id, block in blocks.items():
-                places[query_id] = (start, len(block))
-                start += len(block)
-            stream.write(b"".join(blocks.values()))
-            stream.flush()
-    except OSError as error:
-        raise _no_room(error) from None
-    return places
-
-
-def _no_room(error: OSError) -> InputError:
-    return InputError(
-        f"{tempfile.gettempdir()}: large runs need room for a temporary file "
-        f"({error.strerror or error}); name another folder with the environment variable TMPDIR"
-    )
-
-
-class _OnDisk(Mapping[str, Ranking]):
-    """The rankings of a run in a file, each read when it is asked for: scores, then documents, one a line.
-
-    Args:
-        stream: the file.
-        places: query_id -> where its ranking begins, how many documents it has, and the bytes of their names.
-    """
-
-    def __init__(self, stream: IO[bytes], places: Mapping[str, tuple[int, int, int]]) -> None:
-        self._stream, self._places = stream, places
-
-    def __getitem__(self, query_id: str) -> Ranking:
-        start, count, length = self._places[query_id]
-        self._stream.seek(start)
-        scores = array("d", self._stream.read(8 * count)).tolist()
-        # An order of the file that is another one follows.
-        names = self._stream.read(length).decode("utf-8").split("\n")
-        return Ranking(names[:count], scores, names[count:])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-
-@contextlib.contextmanager
-def run_on_disk(path: str) -> Iterator[Run]:
-    """A run file as a run whose rankings lie in a temporary file that goes with the block; memory is that of one query.
-
-    Raises:
-        FormatError: the file is no run.
-        InputError: there is no room for the file.
-    """
-    with tempfile.TemporaryFile(prefix="rubric_measures-") as stream:
-
-        def kept(_: str, ranking: Ranking) -> tuple[int, int, int]:
-            names = "\n".join((*ranking.doc_ids, *ranking.as_given)).encode("utf-8")
-            try:
-                start = stream.tell()
-                stream.write(array("d", ranking.scores).tobytes())
-                return start, len(ranking), stream.write(names)
-            except OSError as error:
-                raise _no_room(error) from None
-
-        run_id, places = map_run(path, kept)
-        yield Run(run_id, _OnDisk(stream, places))
-
-
-@contextlib.contextmanager
-def _end_of(stream: IO[bytes]) -> Iterator[int]:
-    """The stream at its end, for one process at a time; forked processes have one position in it."""
-    if fcntl is not None:
-        fcntl.lockf(stream, fcntl.LOCK_EX)
-    try:
-        yield stream.seek(0, os.SEEK_END)
-    finally:
-        if fcntl is not None:
-            fcntl.lockf(stream, fcntl.LOCK_UN)
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """The values of one run.
 
@@ -350,7 +138,7 @@ class Evaluation:
 def evaluate_run(
     queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed | None = None
 ) -> Evaluation:
-    """Scores a run query by query, as ir_measures does with all grades at hand; memory is that of one query.
+    """Scores a run query by query, as ir_measures does with all grades at hand.
 
     Args:
         queries: the grades, each query once, in any order; consumed once. Queries that the run lacks score 0.
@@ -384,7 +172,6 @@ def evaluate_run(
         failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)
         if query.answers:
             failed += max(one.failed for one in scored.needed.values())
-        del query
     queries_found = frozenset(found)
     ranked_first = [query_id for query_id in as_known(list(run.rankings), queries_found) if query_id in found]
     order = dict.fromkeys([*ranked_first, *sorted(found)])

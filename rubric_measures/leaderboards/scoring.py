@@ -19,7 +19,6 @@ from ir_measures.measures.base import MeanAgg, Measure
 from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import Placed, RankNotes
-from rubric_measures.formats.trec_ids import renamed, spaced_ids, written_id
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, resolved
 from rubric_measures.grades.notes import note_dropped, note_lost_penalties
 from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
@@ -29,7 +28,6 @@ from rubric_measures.measures.scoring import LeftOpen, Plan, QueryScorer, SameSc
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery
-    from rubric_measures.leaderboards.runs import RunSpool
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -46,7 +44,6 @@ __all__ = [
     "make_cell",
     "measure_names",
     "needed_depth",
-    "ranked_by",
     "ranking_digest",
     "score_records",
     "texts_digest",
@@ -476,16 +473,6 @@ def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, obje
     return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **more}
 
 
-def ranked_by(runs: RunSpool, query: QueryGrades) -> dict[str, Sequence[str]]:
-    """run -> the doc_ids of a query, best first, under the ids of its grades."""
-    rankings = runs.rankings(query.query_id)
-    written = written_id(query.query_id)
-    if written != query.query_id:
-        rankings = {**runs.rankings(written), **rankings}
-    forms = spaced_ids(query.levels) if rankings else {}
-    return {run_id: renamed(doc_ids, forms) for run_id, doc_ids in rankings.items()}
-
-
 def needed_depth(measures: Sequence[Measure], on_failed: OnFailed = "error") -> int | None:
     """How many documents of a ranking the measures look at; None when all.
 
@@ -499,18 +486,16 @@ def score_records(
     queries: Iterable[RecordQuery],
     measures: Sequence[Measure],
     *,
-    runs: RunSpool | None = None,
     run_ids: Iterable[str] = (),
     on_failed: OnFailed | None = None,
     overall: bool = True,
     settings: Mapping[str, object] | None = None,
 ) -> Leaderboard:
-    """Scores runs against a stream of graded records, one query at a time: memory is that of one query and the values.
+    """Scores the rankings inside graded records.
 
     Args:
-        queries: the stream of `loading.read_records`.
+        queries: what `loading.select_queries` gives.
         measures: as for `score_runs`.
-        runs: the runs; None scores the rankings inside the records.
         run_ids: runs that have a row also where they rank none of the queries.
         on_failed: see `Grades`.
         overall: as for `score_runs`.
@@ -522,7 +507,7 @@ def score_records(
     """
     scoring = Scoring(measures, on_failed, overall)
     rows = scoring.rows
-    for run_id in run_ids if runs is None else [run.run_id for run in runs.runs]:
+    for run_id in run_ids:
         rows[run_id] = scoring.new_row()
     grade_sets: set[str] = set()
     made: set[str] = set()
@@ -530,28 +515,19 @@ def score_records(
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
-        rankings = query.rankings if runs is None else ranked_by(runs, query.grades)
         # The facets of a query have the same rankings.
-        if runs is None and query.query_id not in scoring.parts:
-            for run_id, ranking in rankings.items():
+        if query.query_id not in scoring.parts:
+            for run_id, ranking in query.rankings.items():
                 notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
-        for run_id in rankings.keys() - rows.keys():
+        for run_id in query.rankings.keys() - rows.keys():
             rows[run_id] = scoring.new_row()
         name = query.part or query.query_id
         scorer = scoring.prepare(name, query.grades)
         if scorer is None:
             continue
-        for run_id, ranking in rankings.items():
+        for run_id, ranking in query.rankings.items():
             rows[run_id].add(name, scorer.score(ranking, failures=True))
-        # For the runs that do not rank the query, some of which may be known later only.
-        scoring.scorers[name] = scorer.without_passages()
     if not rows:
         raise InputError("the records hold no ranking; give run files")
-    said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {})}
-    if runs is None:
-        said["sort"] = "rank,score,doc_id"
-    else:
-        known = {*scoring.parts, *map(written_id, scoring.parts)}
-        for run in runs.runs:
-            rows[run.run_id].unknown += run.places.keys() - known
+    said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {}), "sort": "rank,score,doc_id"}
     return scoring.finish(said, notes)

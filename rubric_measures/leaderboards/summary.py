@@ -4,15 +4,14 @@ median and greatest score of the runs.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells
-from rubric_measures.records.streaming import GradedFile, PassageGroup
+from rubric_measures.records.models import QueryPassages
 
 __all__ = ["LENGTH", "PRESENT", "lengths_of_records", "with_lengths", "with_present", "with_summary"]
 
@@ -24,21 +23,12 @@ PRESENT = "present:"
 _KINDS: Mapping[str, Callable[[Sequence[float]], float]] = dict(zip(BELOW, (max, median, min), strict=True))
 
 
-def lengths_of_records(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
+def lengths_of_records(groups: Iterable[QueryPassages], name: str) -> dict[str, dict[str, int]]:
     """Run -> query -> L: the whitespace words of all passages that the run ranks for the query (its whole answer).
 
     Raises:
-        InputError: the file cannot be opened, or holds no rankings.
-        FormatError: it is no graded-records file.
+        InputError: the records hold no rankings.
     """
-    with GradedFile(path) as source:
-        lengths = source.consume(_lengths)
-    if not lengths:
-        raise InputError(f"{os.fspath(path)}: holds no rankings, so nobody knows whose answers to measure")
-    return lengths
-
-
-def _lengths(groups: Iterator[PassageGroup]) -> dict[str, dict[str, int]]:
     lengths: dict[str, dict[str, int]] = {}
     for group in groups:
         for passage in group.passages:
@@ -46,6 +36,8 @@ def _lengths(groups: Iterator[PassageGroup]) -> dict[str, dict[str, int]]:
             for run_id in {ranking.method for ranking in passage.rankings if ranking.query_id == group.query_id}:
                 of_run = lengths.setdefault(run_id, {})
                 of_run[group.query_id] = of_run.get(group.query_id, 0) + words
+    if not lengths:
+        raise InputError(f"{name}: holds no rankings, so nobody knows whose answers to measure")
     return lengths
 
 

@@ -345,11 +345,6 @@ class QueryScorer:
             lost |= computation.lost_penalties(self._query, ranked)
         return lost.bit_count()
 
-    def without_passages(self) -> QueryScorer:
-        """A scorer of the same query that knows no passage: it scores the empty ranking alike, and is small."""
-        nothing = QueryGrades(self.query_id, self._query.items, {})
-        return QueryScorer(self._plan, QueryContext(nothing, self._query.on_failed))
-
     def best_possible(self) -> list[float | None]:
         """The best value that any ranking of the graded passages could reach; None where it is not known."""
         everything = sorted(self._query.grades.levels)

@@ -6,7 +6,7 @@ import logging
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,7 +18,7 @@ from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import OnFailed
 from rubric_measures.grades.grade_set_names import UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, grade_sets, grades_of_set, scale_of_set
-from rubric_measures.grades.loading import RecordQuery, consume_records
+from rubric_measures.grades.loading import select_queries
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
@@ -32,8 +32,8 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
     scores_of_board,
     scores_of_workbench,
 )
+from rubric_measures.records.files import GradedFile, load_graded
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
-from rubric_measures.records.streaming import GradedFile
 
 __all__ = ["correlate_grid", "expand_measures"]
 
@@ -76,16 +76,13 @@ class _Levels:
 
 
 def _sets_of(
-    path: str | os.PathLike[str], wanted: GradeFilter, bank: TestBank | None
+    groups: GradedFile, wanted: GradeFilter, bank: TestBank | None
 ) -> tuple[list[GradeSetKey], Mapping[GradeSetKey, _Levels]]:
     """The grade sets to score: those that pass the filter and, with a bank, grade an item of it (or no item at all)."""
-    name = os.fspath(path)
+    name = groups.name
     levels: defaultdict[GradeSetKey, _Levels] = defaultdict(lambda: _Levels(wanted.scale))
-    with GradedFile(path) as source:
-        found = source.consume(
-            lambda groups: grade_sets(groups, wanted, bank, lambda key, entry: levels[key].look_at(entry))
-        )
-        every = found or source.consume(grade_sets)
+    found = grade_sets(groups, wanted, bank, lambda key, entry: levels[key].look_at(entry))
+    every = found or grade_sets(groups)
     keys = [key for key, count in found.items() if count]
     outside = [key for key, count in found.items() if not count]
     if not found:
@@ -124,7 +121,7 @@ def correlate_grid(
     """Scores the rankings inside graded records with every measure and grade set, and correlates each leaderboard.
 
     Args:
-        path: graded records; read once for the list of grade sets and once for each of them, so not a stream.
+        path: graded records.
         official: the official leaderboard.
         measures: this package's measures.
         rels: the levels of those that name none, see `expand_measures`; None takes all levels of a grade set's scale,
@@ -150,7 +147,8 @@ def correlate_grid(
         raise InputError("a grid reads its records several times; give a file, not standard input")
     restriction = wanted or GradeFilter()
     cells: list[GridCell] = []
-    keys, levels = _sets_of(path, restriction, bank)
+    groups = load_graded(path)
+    keys, levels = _sets_of(groups, restriction, bank)
     _refuse_above_all(expand_measures(measures, rels or [1]), [levels[key] for key in keys])
     prompts = prompt_cells(keys)
     for key in keys:
@@ -168,7 +166,7 @@ def correlate_grid(
                 extra={"settings": ("scale", "rel")},
             )
         every = expand_measures(measures, levels[key].all() if rels is None else rels)
-        for measure, board, reason in _boards(path, items, chosen, every, on_failed, compat):
+        for measure, board, reason in _boards(groups, items, chosen, every, on_failed, compat):
             result = scores = None
             if board is not None:
                 column = scores_of_workbench if compat == "workbench" else scores_of_board
@@ -186,7 +184,7 @@ def correlate_grid(
 
 
 def _boards(
-    path: str | os.PathLike[str],
+    groups: GradedFile,
     bank: TestBank | None,
     chosen: GradeFilter,
     measures: Sequence[Measure],
@@ -195,13 +193,11 @@ def _boards(
 ) -> list[tuple[Measure, Leaderboard | None, str]]:
     """A leaderboard for each measure; all in one pass, or one by one where some measure cannot be computed."""
 
-    def scored(some: Sequence[Measure]) -> Callable[[Iterator[RecordQuery]], Leaderboard]:
-        if compat == "workbench":
-            return lambda stream: score_workbench(stream, some)
-        return lambda stream: score_records(stream, some, on_failed=on_failed, overall=False)
-
     def board_of(some: Sequence[Measure]) -> Leaderboard:
-        return consume_records(scored(some), path, bank, chosen, keep_ranks=compat is not None)
+        queries = select_queries(groups, groups.name, bank, chosen, keep_ranks=compat is not None)
+        if compat == "workbench":
+            return score_workbench(queries, some)
+        return score_records(queries, some, on_failed=on_failed, overall=False)
 
     try:
         board = board_of(measures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.grades.assessors import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN
 from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import load_records
+from rubric_measures.grades.loading import collect_grades, load_records, select_queries
 from rubric_measures.grades.qrels import note_counted
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray, Interval
@@ -47,7 +47,7 @@ from rubric_measures.meta_evaluation.agreement import (
 from rubric_measures.meta_evaluation.judges import Judge, JudgeBoard, judge_board
 from rubric_measures.meta_evaluation.kappa import BinaryAgreement, binary_agreement
 from rubric_measures.meta_evaluation.workbench_tables import JudgedPassage
-from rubric_measures.records.streaming import GradedFile, PassageGroup
+from rubric_measures.records.files import load_graded
 
 __all__ = [
     "LabelSource",
@@ -159,11 +159,6 @@ def labels_of_qrels(
     return LabelSource(name, labels)
 
 
-def _consume(consume: Callable[[Iterator[PassageGroup]], T], path: str | os.PathLike[str]) -> T:
-    with GradedFile(path) as source:
-        return source.consume(consume)
-
-
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
     """The judgments inside graded records: the highest one that a passage has for its query.
 
@@ -171,16 +166,12 @@ def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
         InputError: there is no judgment.
     """
 
-    def judged(groups: Iterator[PassageGroup]) -> dict[Key, float]:
-        labels: dict[Key, float] = {}
-        for group in groups:
-            for passage in group.passages:
-                label = passage.judged(group.query_id)
-                if label is not None:
-                    labels[group.query_id, passage.doc_id] = label
-        return labels
-
-    labels = _consume(judged, path)
+    labels: dict[Key, float] = {}
+    for group in load_graded(path):
+        for passage in group.passages:
+            label = passage.judged(group.query_id)
+            if label is not None:
+                labels[group.query_id, passage.doc_id] = label
     name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
     if not labels:
         raise InputError(f"{os.fspath(path)}: holds no judgments")
@@ -197,7 +188,9 @@ def passages_of_records(
     Raises:
         InputError: the grades are on another scale than 0 to 5, which is that of the tables, or have fractions.
     """
-    grades = load_records(path, bank, replace(wanted or GradeFilter(), first=True))
+    groups = load_graded(path)
+    chosen = replace(wanted or GradeFilter(), first=True)
+    grades = collect_grades(select_queries(groups, groups.name, bank, chosen), bank)
     if grades.scale is not None and grades.scale[:2] != SELF_RATING[:2]:
         raise InputError(
             f"the workbench's tables are of grades 0 to 5, and these are on the scale {grades.scale}; leave tables out",
@@ -208,17 +201,14 @@ def passages_of_records(
         for row in query.rows():
             of_passage.setdefault((row.query_id, row.doc_id), []).append(row.relevance)
 
-    def together(groups: Iterator[PassageGroup]) -> list[JudgedPassage]:
-        return [
-            JudgedPassage(
-                tuple(of_passage.get((group.query_id, passage.doc_id), ())),
-                tuple(judgment.relevance for judgment in passage.judgments),
-            )
-            for group in groups
-            for passage in group.passages
-        ]
-
-    found = _consume(together, path)
+    found = [
+        JudgedPassage(
+            tuple(of_passage.get((group.query_id, passage.doc_id), ())),
+            tuple(judgment.relevance for judgment in passage.judgments),
+        )
+        for group in groups
+        for passage in group.passages
+    ]
     real = next((label for one in found for label in (*one.grades, *one.judgments) if label % 1), None)
     if real is not None:
         raise InputError(

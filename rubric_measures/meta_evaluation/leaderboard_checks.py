@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from ir_measures.measures.base import Measure
 
+from rubric_measures.base.runs import Run
 from rubric_measures.base.sorting import Gap, in_single, ranked
-from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.formats.trec_ids import spaced_ids, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
-from rubric_measures.leaderboards.runs import RowSpool
 from rubric_measures.leaderboards.scoring import needed_depth, score_records
 
 __all__ = [
@@ -24,7 +22,6 @@ __all__ = [
     "RunCheck",
     "TopRun",
     "check_leaderboard",
-    "raw_runs",
 ]
 
 
@@ -85,23 +82,6 @@ class LeaderboardChecks:
     top: tuple[TopRun, ...]
 
 
-def raw_runs(
-    paths: Iterable[str | os.PathLike[str]],
-) -> Iterator[tuple[str, Mapping[str, Sequence[tuple[str, float]]]]]:
-    """TREC run files before any tie is broken: run_id and query_id -> (doc_id, score), one at a time.
-
-    Documents are in the order of the file.
-
-    Raises:
-        FormatError: a file is no run.
-    """
-    paths = list(paths)
-    names = distinct_run_names([read_run(path).run_id for path in paths], paths)
-    for path, name in zip(paths, names, strict=True):
-        rankings = read_run(path).rankings
-        yield name, {query_id: ranking.with_scores(ranking.doc_ids).given for query_id, ranking in rankings.items()}
-
-
 def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]]]:
     """The rankings inside graded records: passages in file order, scored by rank (passages of one rank are tied).
 
@@ -121,16 +101,15 @@ def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]
     return runs
 
 
-def _rows_of_files(runs: RowSpool, query: QueryGrades) -> Mapping[str, Sequence[tuple[str, float]]]:
+def _rows_of_files(runs: Iterable[Run], query: QueryGrades) -> dict[str, Sequence[tuple[str, float]]]:
     """The rows of the runs under the ids of the grades where these hold spaces, which a run file cannot."""
-    rows = runs.rows(query.query_id)
-    written = written_id(query.query_id)
-    if written != query.query_id:
-        rows = {**runs.rows(written), **rows}
     forms = spaced_ids(query.levels)
-    if not forms:
-        return rows
-    return {run_id: [(forms.get(doc_id, doc_id), score) for doc_id, score in of_run] for run_id, of_run in rows.items()}
+    rows: dict[str, Sequence[tuple[str, float]]] = {}
+    for run in runs:
+        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
+        if ranking is not None:
+            rows[run.run_id] = ranking.with_scores([forms.get(doc_id, doc_id) for doc_id in ranking.doc_ids]).given
+    return rows
 
 
 @dataclass
@@ -189,27 +168,27 @@ def check_leaderboard(
     board: Leaderboard,
     queries: Iterable[RecordQuery],
     measures: Sequence[Measure],
-    runs: RowSpool | None = None,
+    runs: Sequence[Run] | None = None,
     on_failed: OnFailed = "expected",
 ) -> LeaderboardChecks:
     """Judged@k, missing queries and ties of every run, and whether the tie rule decides the winner.
 
     We break ties by document id, descending (trec_eval's rule); several other tools keep file order. All runs are
-    scored a second time in file order, as a stream: memory is that of one query.
+    scored a second time in file order.
 
     Args:
         board: the leaderboard, scored with our rule.
         queries: the grades that it was scored with; consumed once.
         measures: the measures of the leaderboard.
-        runs: the rows of the run files. None checks the rankings inside records that were read with `keep_ranks`:
-            passages of one rank are tied.
+        runs: the runs, as their files have them. None checks the rankings inside records that were read with
+            `keep_ranks`: passages of one rank are tied.
         on_failed: see `Grades`.
 
     Raises:
         InputError: there is no run.
     """
     cutoff = needed_depth(measures)
-    tallies = {run.run_id: _Tally() for run in runs.runs} if runs is not None else {}
+    tallies = {run.run_id: _Tally() for run in runs or ()}
     seen: set[str] = set()
 
     def counted() -> Iterator[RecordQuery]:
@@ -221,7 +200,6 @@ def check_leaderboard(
                 for run_id, of_run in rows.items()
             }
             yield replace(query, rankings={run_id: order for run_id, order in orders.items() if order}, ranks={})
-            del query
 
     other = score_records(counted(), measures, run_ids=list(tallies), on_failed=on_failed, overall=False)
     top = []

@@ -14,7 +14,7 @@ from rubric_measures.base.scales import Scale, covering_level
 from rubric_measures.base.sentences import sentence_ends
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.cited_answers import CitedAnswer, sentence_items
-from rubric_measures.records.streaming import PassageGroup
+from rubric_measures.records.models import QueryPassages
 from rubric_measures.verification.analyses import CheckedGrade, CheckedQuery, check_records
 
 __all__ = ["Evidence", "QueryEvidence", "evidence_of"]
@@ -89,7 +89,7 @@ class QueryEvidence:
 
 
 def evidence_of(
-    groups: Iterable[PassageGroup],
+    groups: Iterable[QueryPassages],
     rankings: Rankings,
     bank: TestBank | None,
     wanted: GradeFilter,

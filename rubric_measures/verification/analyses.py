@@ -13,8 +13,7 @@ from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.scales import ANY_LEVEL, Scale, covering_level
 from rubric_measures.grades.grade_sets import GradeSetSelector
 from rubric_measures.records.distributions import confidence_of, distributions_of, reasons_of
-from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet
-from rubric_measures.records.streaming import PassageGroup
+from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, QueryPassages
 
 __all__ = [
     "BadItem",
@@ -132,7 +131,7 @@ class BadItem(NamedTuple):
 
 
 def check_records(
-    groups: Iterable[PassageGroup], selector: GradeSetSelector, bank: TestBank | None = None
+    groups: Iterable[QueryPassages], selector: GradeSetSelector, bank: TestBank | None = None
 ) -> Iterator[CheckedQuery]:
     """Puts the grades of one grade set beside answers and judgments, query by query.
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import RecordQuery, consume_records, select_queries
+from rubric_measures.grades.loading import RecordQuery, read_records, select_queries
 from rubric_measures.meta_evaluation.anchors import Anchor, RunGrades
-from rubric_measures.records.models import GradedPassage
-from rubric_measures.records.streaming import GradedFile, PassageGroup, PassageStream
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import GradedPassage, QueryPassages
 
 __all__ = ["ASSESSORS", "Anchored", "by_machines", "machine_graded", "read_anchored"]
 
@@ -43,11 +43,10 @@ class Anchored:
     unmatched: int = 0
 
 
-def by_machines(groups: Iterator[PassageGroup]) -> Iterator[PassageGroup]:
+def by_machines(groups: Iterable[QueryPassages]) -> Iterator[QueryPassages]:
     """The groups without the grades of assessors."""
     for group in groups:
-        yield PassageStream(group.query_id, map(machine_graded, group.passages), group.line)
-        del group
+        yield group._replace(passages=list(map(machine_graded, group.passages)))
 
 
 def machine_graded(passage: GradedPassage) -> GradedPassage:
@@ -80,15 +79,10 @@ def read_anchored(
     """
     truth = _by_assessors(anchors, bank) if against == ASSESSORS else _by_model(anchors, bank, against)
 
-    def gathered(groups: Iterator[PassageGroup], name: str) -> tuple[Anchored, int]:
-        found, matched = Anchored(), 0
-        for query in select_queries(by_machines(groups), name, bank, wanted):
-            matched += _add(found, query, truth, rel)
-            del query
-        return found, matched
-
-    with GradedFile(path) as source:
-        found, matched = source.consume(lambda groups: gathered(groups, source.name))
+    groups = load_graded(path)
+    found, matched = Anchored(), 0
+    for query in select_queries(by_machines(groups), groups.name, bank, wanted):
+        matched += _add(found, query, truth, rel)
     if not matched:
         raise InputError(f"{os.fspath(path)}: no item of a passage has a grade by the grader and one by {against}")
     found.unmatched = len(truth) - matched
@@ -126,21 +120,15 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float], rel: int
 
 
 def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None) -> dict[_Key, float]:
-    def gathered(groups: Iterator[PassageGroup]) -> tuple[dict[_Key, float], int]:
-        found: dict[_Key, float] = {}
-        stale = 0
-        for group in groups:
-            items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
-            for passage in group.passages:
-                theirs = grades_by_assessors(passage, None, items)
-                stale += theirs.stale
-                for item_id, given in theirs.grades.items():
-                    found[group.query_id, passage.doc_id, item_id] = grade_of_assessors(given)
-            del group
-        return found, stale
-
-    with GradedFile(path) as source:
-        found, stale = source.consume(gathered)
+    found: dict[_Key, float] = {}
+    stale = 0
+    for group in load_graded(path):
+        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
+        for passage in group.passages:
+            theirs = grades_by_assessors(passage, None, items)
+            stale += theirs.stale
+            for item_id, given in theirs.grades.items():
+                found[group.query_id, passage.doc_id, item_id] = grade_of_assessors(given)
     if stale:
         logging.getLogger("rubric_measures").warning(
             "%d grades by assessors were given to other words of their items and are left out", stale
@@ -151,9 +139,8 @@ def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None) -> dict[_
 
 
 def _by_model(path: str | os.PathLike[str], bank: TestBank | None, llm: str) -> dict[_Key, float]:
-    def gathered(queries: Iterator[RecordQuery]) -> dict[_Key, float]:
-        return {
-            (row.query_id, row.doc_id, row.iteration): row.relevance for query in queries for row in query.grades.rows()
-        }
-
-    return consume_records(gathered, path, bank, GradeFilter(llm))
+    return {
+        (row.query_id, row.doc_id, row.iteration): row.relevance
+        for query in read_records(path, bank, GradeFilter(llm))
+        for row in query.grades.rows()
+    }

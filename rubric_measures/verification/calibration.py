@@ -12,8 +12,7 @@ from rubric_measures.grades.assessors import grade_of_assessors, grades_by_asses
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_sets import GradeSetSelector
 from rubric_measures.records.distributions import confidence_of, distributions_of, grade_by
-from rubric_measures.records.models import DirectGrade, kind_of_set
-from rubric_measures.records.streaming import PassageGroup
+from rubric_measures.records.models import DirectGrade, QueryPassages, kind_of_set
 from rubric_measures.verification.anchored import machine_graded
 from rubric_measures.verification.sections import PlotPoint, Section, line_plot
 
@@ -52,7 +51,7 @@ class CalibrationBin(NamedTuple):
 
 
 def checked_pairs(
-    groups: Iterable[PassageGroup], selector: GradeSetSelector, bank: TestBank | None = None
+    groups: Iterable[QueryPassages], selector: GradeSetSelector, bank: TestBank | None = None
 ) -> Iterator[tuple[float, bool]]:
     """The confidence of each grade that assessors gave, too, and whether theirs is the grader's most probable one.
 

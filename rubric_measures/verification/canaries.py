@@ -15,7 +15,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.scales import covering_level
 from rubric_measures.grades.grade_sets import grades_of_set, scale_of_set
 from rubric_measures.records.models import GradedPassage, GradeSetKey, QueryPassages, grade_set_key
-from rubric_measures.records.streaming import PassageGroup
 
 __all__ = ["CANARY_KINDS", "CanaryCount", "CanaryReport", "FooledGrade", "build_canaries", "canary_report"]
 
@@ -27,7 +26,7 @@ _INSTRUCTION = (
 
 
 def build_canaries(
-    groups: Iterable[PassageGroup],
+    groups: Iterable[QueryPassages],
     bank: TestBank,
     seed: int = 0,
     cases: int = 3,

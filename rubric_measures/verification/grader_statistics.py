@@ -13,8 +13,14 @@ from rubric_measures.base.scales import Scale
 from rubric_measures.grades.grade_sets import GradeFilter, grades_of_set, scale_of_set
 from rubric_measures.meta_evaluation.kappa import kappa_of_confusion
 from rubric_measures.records.distributions import details_of
-from rubric_measures.records.models import DirectGrade, GradedPassage, GradeSetKey, ItemGradeSet, grade_set_key
-from rubric_measures.records.streaming import PassageGroup, PassageStream
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    GradeSetKey,
+    ItemGradeSet,
+    QueryPassages,
+    grade_set_key,
+)
 
 __all__ = [
     "Disagreement",
@@ -131,16 +137,12 @@ class GraderCounter:
         self._disagreements: list[Disagreement] = []
         self._disagreed = 0
 
-    def watch(self, groups: Iterable[PassageGroup]) -> Iterator[PassageGroup]:
-        """Passes groups on, and counts each passage when it is looked at."""
+    def watch(self, groups: Iterable[QueryPassages]) -> Iterator[QueryPassages]:
+        """Passes groups on, and counts their passages."""
         for group in groups:
-            yield PassageStream(group.query_id, self._watched(group), group.line)
-            del group
-
-    def _watched(self, group: PassageGroup) -> Iterator[GradedPassage]:
-        for passage in group.passages:
-            self.add(group.query_id, passage)
-            yield passage
+            for passage in group.passages:
+                self.add(group.query_id, passage)
+            yield group
 
     def add(self, query_id: str, passage: GradedPassage) -> None:
         """Counts one passage; each passage of a query once."""

@@ -14,11 +14,12 @@ from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, gra
 from rubric_measures.grades.loading import RecordQuery, select_query
 from rubric_measures.grades.notes import note_left_out, note_without_items
 from rubric_measures.records.cited_answers import cited_answer
-from rubric_measures.records.streaming import GradedFile, PassageGroup
+from rubric_measures.records.files import GradedFile
+from rubric_measures.records.models import QueryPassages
 from rubric_measures.verification.analyses import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.verification.bank_sections import BankCounter, bank_sections
 from rubric_measures.verification.bank_stability import bank_stability, ranked_by_files
-from rubric_measures.verification.grader_statistics import GraderCounter, GraderReport
+from rubric_measures.verification.grader_statistics import GraderCounter
 from rubric_measures.verification.item_statistics import ItemReport, item_report
 from rubric_measures.verification.sections import (
     Section,
@@ -97,7 +98,7 @@ class ReportSettings:
             raise InputError(text, settings=("runs", "item_statistics", BANK))
 
 
-def chosen_queries(groups: Iterable[PassageGroup], settings: ReportSettings, source: str) -> Iterator[PassageGroup]:
+def chosen_queries(groups: Iterable[QueryPassages], settings: ReportSettings, source: str) -> Iterator[QueryPassages]:
     """The queries that are wanted, with all their passages.
 
     Raises:
@@ -109,7 +110,6 @@ def chosen_queries(groups: Iterable[PassageGroup], settings: ReportSettings, sou
         seen.add(group.query_id)
         if not wanted or group.query_id in wanted:
             yield group
-        del group
     missing = sorted(wanted - seen)
     if missing:
         raise InputError(f"{source}: has no query {missing[0]!r}")
@@ -152,8 +152,6 @@ def report_sections(source: GradedFile, bank: TestBank | None, settings: ReportS
             yield part
         else:
             yield from _of_query(part, settings)
-        # Not while the next query is read.
-        del part
 
 
 def report_parts(
@@ -200,8 +198,6 @@ def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSetting
             yield from waiting
             waiting = None
         yield query
-        # Not while the next query is read.
-        del query
     if not selector.found:
         raise _no_grades(source)
     yield from waiting or ()
@@ -234,19 +230,16 @@ def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSetti
     """Statistics of items and of graders, from one reading of the records."""
     counted = BankCounter(settings.min_rating, settings.groups) if BANK in settings.reports else None
 
-    def gathered(groups: Iterator[PassageGroup]) -> tuple[ItemReport | None, GraderReport | None]:
-        counter = GraderCounter(settings.wanted, DISAGREEMENTS) if "grader_statistics" in settings.reports else None
-        passing = chosen_queries(groups, settings, source.name)
-        if counter is not None:
-            passing = counter.watch(passing)
-        of_items = "item_statistics" in settings.reports or counted is not None
-        report = _item_report(source, passing, bank, settings, counted) if of_items else None
-        for group in passing:
-            for _ in group.passages:
-                pass
-        return report, counter.report() if counter is not None else None
-
-    of_items, of_graders = source.consume(gathered)
+    counter = GraderCounter(settings.wanted, DISAGREEMENTS) if "grader_statistics" in settings.reports else None
+    passing = chosen_queries(source, settings, source.name)
+    if counter is not None:
+        passing = counter.watch(passing)
+    is_of_items = "item_statistics" in settings.reports or counted is not None
+    of_items = _item_report(source, passing, bank, settings, counted) if is_of_items else None
+    # What the items did not look at.
+    for _ in passing:
+        pass
+    of_graders = counter.report() if counter is not None else None
     if of_items is not None and "item_statistics" in settings.reports:
         yield from _item_sections(of_items, settings)
     if of_items is not None and counted is not None:
@@ -259,7 +252,7 @@ def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSetti
 
 def _item_report(
     source: GradedFile,
-    groups: Iterator[PassageGroup],
+    groups: Iterator[QueryPassages],
     bank: TestBank | None,
     settings: ReportSettings,
     counted: BankCounter | None,

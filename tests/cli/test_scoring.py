@@ -302,24 +302,6 @@ def test_a_run_that_comes_through_a_pipe_is_scored(folder: Path) -> None:
         writer.join()
 
 
-@pytest.mark.parametrize("measure", ["RubricCover(rel=4)@5", "nDCG@10", "SetP", "RR"])
-def test_a_large_run_lies_on_disk_and_scores_the_same(
-    folder: Path, measure: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Ties, whose order in the file some programs keep.
-    lines = (folder / "alpha.run").read_text().splitlines()
-    tied = [" ".join([*(row := line.split())[:4], "1.5", row[5]]) for line in lines]
-    (folder / "tied.run").write_text("\n".join(tied) + "\n")
-    for path in ("alpha.run", "tied.run"):
-        words = ["evaluate", str(folder / "graded.jsonl.gz"), str(folder / path), measure, "-q"]
-        printed = []
-        for size in (1 << 30, 0):
-            monkeypatch.setattr("rubric_measures.api._runs._LARGE", size)
-            assert main(words) == 0
-            printed.append(tuple(capsys.readouterr()))
-        assert printed[0] == printed[1] and printed[0][0]
-
-
 @pytest.mark.parametrize("again", [["--checks"], ["--report", "r.html"], ["--plot", "p.pdf", "--plot-kind", "heat"]])
 def test_a_run_that_is_read_twice_comes_through_no_pipe(
     again: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -340,7 +322,6 @@ def test_records_from_standard_input_in_any_order(folder: Path) -> None:
         command, *more = arguments
         piped = run(folder, command, "-", *more, stdin=content)
         assert piped.stdout == run(folder, command, "mixed.jsonl", *more).stdout != ""
-        assert piped.stderr.count("- is not grouped by query (1 of 2 queries come back after others)") == 1
 
 
 def test_evaluate_refuses_a_provider_that_knows_no_items(folder: Path) -> None:

@@ -62,15 +62,6 @@ def test_runs_beside_records_score_as_they_do_without_spaces(folder: Path, capsy
         assert "\t0.0000" not in expected
 
 
-def test_large_records_beside_runs_on_disk_score_alike(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = ["leaderboard", "graded.jsonl.gz", "alpha.run", "beta.run", "--bank", "bank.jsonl", "-m", *MEASURES]
-    expected = printed(folder, capsys, *command)
-    monkeypatch.setattr("rubric_measures.api._loading.LARGE", 0)
-    assert printed(folder, capsys, *command) == expected
-
-
 @pytest.mark.parametrize("bank", [[], ["--bank", "bank.jsonl"]])
 def test_qrels_and_runs_that_we_wrote_score_alike(
     folder: Path, bank: list[str], capsys: pytest.CaptureFixture[str]

@@ -21,7 +21,7 @@ from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grades.assessors import grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
-from rubric_measures.grades.loading import consume_records, load_records
+from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
@@ -113,14 +113,11 @@ def test_streams_and_files_in_any_order_say_the_same(path: Path, tmp_path: Path)
     bank = load_bank(path.with_name("bank.jsonl"))
     (line,) = [json.loads(one) for one in path.read_text().splitlines()]
     other = ["q2", [passage("q2", "d9", [grade_set({"q2/a": 1})], {"one": 1})]]
-    # A passage a line, and the query comes back after another one: the file is sorted on disk before it is streamed.
+    # A passage a line, and the query comes back after another one.
     lines = [["q1", line[1][2]], other, ["q1", line[1][1]], ["q1", line[1][0]]]
     apart = write_lines(tmp_path / "apart.jsonl", lines)
     together = write_lines(tmp_path / "together.jsonl", [line, other])
-    boards = [
-        consume_records(lambda stream: score_records(stream, [RubricCover(rel=4) @ 1]), one, bank, OVERRIDE)
-        for one in (together, apart)
-    ]
+    boards = [score_records(read_records(one, bank, OVERRIDE), [RubricCover(rel=4) @ 1]) for one in (together, apart)]
     # |R_q1| = 4. one ranks d1 first: b and c. two ranks d3 first, which the grader did not grade.
     first, second = (board.values for board in boards)
     measure = str(RubricCover(rel=4) @ 1)
@@ -206,9 +203,7 @@ def test_a_review_and_its_export_score_alike(path: Path, tmp_path: Path) -> None
         made = export_review(store, material, str(bank), tmp_path / "out")
     finally:
         store.close()
-    after = consume_records(
-        lambda stream: score_records(stream, [measure]), made.paths[0], load_bank(made.paths[1]), OVERRIDE
-    )
+    after = score_records(read_records(made.paths[0], load_bank(made.paths[1]), OVERRIDE), [measure])
     # one has d1 first, where a fell: 0 of 4; two has d2 first with b: 1 of 4; q2 and q3 count with 0.
     assert {row.run_id: row.after for row in impact.rows} == {"one": 0.0, "two": 0.25 / 3}
     means = {run: sum(value or 0 for value in row[str(measure)].values()) / 3 for run, row in after.values.items()}
@@ -219,9 +214,7 @@ def test_a_review_and_its_export_score_alike(path: Path, tmp_path: Path) -> None
 def scores_of(graded: Path | str, bank: Path | str) -> dict[str, float]:
     """What `leaderboard --assessors override` says, to twelve digits."""
     measure = RubricCover(rel=4) @ 1
-    board = consume_records(
-        lambda stream: score_records(stream, [measure], overall=False), graded, load_bank(bank), OVERRIDE
-    )
+    board = score_records(read_records(graded, load_bank(bank), OVERRIDE), [measure], overall=False)
     return {run_id: round(row[str(measure)].mean or 0.0, 12) for run_id, row in board.cells.items()}
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,8 +22,8 @@ from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.leaderboards.board import OVERALL, Cell, Failures, Leaderboard, render
-from rubric_measures.leaderboards.runs import score_run_files, score_runs, spool_runs
-from rubric_measures.leaderboards.scoring import collect_cells, needed_depth, score_records
+from rubric_measures.leaderboards.runs import score_run_files, score_runs
+from rubric_measures.leaderboards.scoring import collect_cells, score_records
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 
 COVER = RubricCover(rel=4) @ 20
@@ -75,22 +73,6 @@ def test_run_files_score_the_same_with_any_number_of_workers(folder: Path) -> No
     assert alone.values["alpha"][str(NDCG)]["q2"] == pytest.approx(1 / math.log2(3))
 
 
-def test_runs_on_disk_beside_a_stream_of_records_score_the_same(folder: Path) -> None:
-    bank = load_bank(folder / "bank.jsonl")
-    paths = [str(folder / "alpha.run"), str(folder / "beta.run")]
-    in_memory = run_board(folder)
-    for measures in ([COVER, NDCG], [COVER, RubricQrels(measure="AP")]):
-        with spool_runs(paths, needed_depth(measures), workers=2) as runs:
-            streamed = score_records(read_records(folder / "graded.jsonl.gz", bank), measures, runs=runs)
-        assert streamed.values[OVERALL][str(COVER)] == in_memory.values[OVERALL][str(COVER)]
-        for run_id in ("alpha", "beta"):
-            assert streamed.values[run_id][str(COVER)] == in_memory.values[run_id][str(COVER)]
-            assert streamed.cells[run_id][str(COVER)] == in_memory.cells[run_id][str(COVER)]
-        assert streamed.missing == in_memory.missing
-    with pytest.raises(InputError, match="two runs are called"), spool_runs([paths[0], paths[0]]):
-        pass
-
-
 def test_measures_that_skip_unjudged_passages_look_below_the_cutoff(folder: Path) -> None:
     # x and y were never graded; d2, which reaches 4 for one of the four items of q1, stands third.
     path = folder / "deep.run"
@@ -99,9 +81,6 @@ def test_measures_that_skip_unjudged_passages_look_below_the_cutoff(folder: Path
     bank = load_bank(folder / "bank.jsonl")
     board = score_run_files(load_records(folder / "graded.jsonl.gz", bank), [str(path)], measures)
     assert [board.values["deep"][str(measure)]["q1"] for measure in measures] == [0.25, 1.0]
-    with spool_runs([str(path)], needed_depth(measures)) as runs:
-        streamed = score_records(read_records(folder / "graded.jsonl.gz", bank), measures, runs=runs)
-    assert streamed.values == board.values
 
 
 def test_errors_in_a_worker_name_file_and_line(folder: Path) -> None:
@@ -380,29 +359,6 @@ def test_the_signature_tells_who_made_the_grades(tmp_path: Path) -> None:
 def test_a_measure_that_no_program_computes_is_one_line(folder: Path) -> None:
     with pytest.raises(MeasureError, match=r"^RubricQrels\(measure='infAP\(rel=0\)'\): the program behind it"):
         record_board(folder, RubricQrels(measure="infAP(rel=0)"))
-
-
-def test_runs_on_disk_have_no_name_that_a_killed_process_could_leave_behind(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    temporary = folder / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    paths = []
-    for number in range(12):
-        path = folder / f"{number}.run"
-        lines = [f"q{query} Q0 d{number}-{rank} {rank} {-rank} r{number}" for query in range(40) for rank in range(50)]
-        path.write_text("\n".join(lines) + "\n")
-        paths.append(str(path))
-    for workers in (1, 3):
-        with spool_runs(paths, 20, workers=workers) as runs:
-            if sys.platform.startswith("linux"):
-                assert list(temporary.iterdir()) == []
-            for query in ("q39", "q0", "q7"):
-                expected = {f"r{number}": [f"d{number}-{rank}" for rank in range(20)] for number in range(12)}
-                assert runs.rankings(query) == expected
-            assert runs.rankings("q40") == {}
-    assert list(temporary.iterdir()) == []
 
 
 def test_item_measures_over_labels_say_that_there_are_no_item_grades(

@@ -17,7 +17,7 @@ from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells
 from rubric_measures.leaderboards.summary import lengths_of_records, with_lengths, with_summary
-from rubric_measures.records.files import write_graded
+from rubric_measures.records.files import load_graded, write_graded
 from tests.example_records import write_all
 
 VALUES = {
@@ -60,10 +60,10 @@ def test_lengths_of_records_are_those_of_whole_answers(tmp_path: Path) -> None:
     answers = [Answer("q", "a", "One two. Three four five."), Answer("q", "b", "One two.")]
     write_graded(tmp_path / "records.jsonl", pool(answers=answers, max_words=3))
     # b's answer is a's first passage, stored once.
-    assert lengths_of_records(tmp_path / "records.jsonl") == {"a": {"q": 5}, "b": {"q": 2}}
+    assert lengths_of_records(load_graded(tmp_path / "records.jsonl"), "") == {"a": {"q": 5}, "b": {"q": 2}}
     (tmp_path / "bare.jsonl").write_text('["q", [{"paragraph_id": "d", "text": "x"}]]\n')
     with pytest.raises(InputError, match="holds no rankings"):
-        lengths_of_records(tmp_path / "bare.jsonl")
+        lengths_of_records(load_graded(tmp_path / "bare.jsonl"), "bare.jsonl")
 
 
 def test_the_command_line_adds_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from rubric_measures import RubricCover, nRubricCover
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import consume_records, load_records, read_records
+from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.scoring import score_records
@@ -31,12 +31,8 @@ def golden() -> Path:
 
 @pytest.fixture(scope="module")
 def board(golden: Path) -> Leaderboard:
-    return consume_records(
-        lambda stream: score_workbench(stream, MEASURES),
-        golden / "dl20-scale.jsonl.gz",
-        wanted=workbench_filter(GradeFilter()),
-        keep_ranks=True,
-    )
+    queries = read_records(golden / "dl20-scale.jsonl.gz", wanted=workbench_filter(GradeFilter()), keep_ranks=True)
+    return score_workbench(queries, MEASURES)
 
 
 @pytest.mark.parametrize("table", ["bool", "1", "2", "3", "4", "5"])

@@ -6,8 +6,6 @@ import gzip
 import json
 import logging
 import os
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import iter_lines
-from rubric_measures.records.files import load_graded, read_graded, write_graded
+from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -28,7 +25,6 @@ from rubric_measures.records.models import (
     RankingEntry,
     grade_of_items,
 )
-from rubric_measures.records.streaming import PassageStream, UngroupedError, passage_streams
 from tests import example_records as example
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
@@ -89,7 +85,6 @@ def test_identity_with_unknown_fields(tmp_path: Path, name: str) -> None:
     lines = [["q1", [passage("p1"), passage("p2")]], ["q/2 %#é", [{"paragraph_id": "p1", "text": ""}]]]
     source = write_lines(tmp_path / name, *lines)
     groups = load_graded(source)
-    assert list(read_graded(source)) == groups
     target = tmp_path / f"out-{name}"
     write_graded(target, groups)
     data = target.read_bytes()
@@ -113,12 +108,11 @@ def test_our_names(tmp_path: Path) -> None:
 def test_both_shapes_and_joined_lines(tmp_path: Path) -> None:
     one, two, three = passage("p1"), passage("p2"), passage("p3")
     path = write_lines(tmp_path / "a.jsonl", ["q1", one], ["q1", [two]], ["q1", three], ["q2", [one]], ["q2", two])
-    groups = list(read_graded(path))
+    groups = load_graded(path)
     assert [(g.query_id, [p.doc_id for p in g.passages], g.line) for g in groups] == [
         ("q1", ["p1", "p2", "p3"], 1),
         ("q2", ["p1", "p2"], 4),
     ]
-    assert load_graded(path) == groups
 
 
 def test_bom_and_windows_line_ends(tmp_path: Path) -> None:
@@ -132,7 +126,7 @@ def test_number_ids_become_text_said_once(tmp_path: Path, caplog: pytest.LogCapt
     number["paragraph_data"]["rankings"][0]["queryId"] = 7
     path = write_lines(tmp_path / "a.jsonl", [7, [number]], [8, [passage()]])
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        groups = list(read_graded(path))
+        groups = load_graded(path)
     assert [group.query_id for group in groups] == ["7", "8"]
     assert groups[0].passages[0].rankings[0].query_id == "7"
     assert len(caplog.messages) == 1 and "3 query ids are numbers" in caplog.messages[0]
@@ -148,8 +142,6 @@ def test_a_query_id_with_a_fraction_is_refused(tmp_path: Path, number: str) -> N
 
 def test_ungrouped_query(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", ["q1", [passage("p1")]], ["q2", [passage("p1")]], ["q1", [passage("p2")]])
-    with pytest.raises(UngroupedError, match=r"a.jsonl:3: query 'q1' comes back"):
-        list(read_graded(path))
     groups = load_graded(path)
     assert [(g.query_id, [p.doc_id for p in g.passages]) for g in groups] == [("q1", ["p1", "p2"]), ("q2", ["p1"])]
 
@@ -157,12 +149,11 @@ def test_ungrouped_query(tmp_path: Path) -> None:
 def test_a_passage_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     same = write_lines(tmp_path / "a.jsonl", ["q1", [passage("p1"), passage("p1")]], ["q2", [passage("p1")]])
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        assert [len(group.passages) for group in read_graded(same)] == [1, 1]
+        assert [len(group.passages) for group in load_graded(same)] == [1, 1]
     assert len(caplog.messages) == 1 and "1 passages come twice" in caplog.messages[0]
     other = write_lines(tmp_path / "b.jsonl", ["q1", [passage("p1")]], ["q1", passage("p1", text="other")])
-    for read in (lambda path: list(read_graded(path)), load_graded):
-        with pytest.raises(FormatError, match=r"b.jsonl:2: passage 'p1' of query 'q1' comes twice with different"):
-            read(other)
+    with pytest.raises(FormatError, match=r"b.jsonl:2: passage 'p1' of query 'q1' comes twice with different"):
+        load_graded(other)
 
 
 RATING: list[int | str] = [1, 0, "exam_grades", 0, "self_ratings", 1, "self_rating"]
@@ -207,7 +198,7 @@ def test_a_wrong_field_is_one_line_with_its_place(
     set_at(line, where, value)
     path = write_lines(tmp_path / "a.jsonl", ["q0", [passage()]], line)
     with pytest.raises(FormatError) as caught:
-        list(read_graded(path))
+        load_graded(path)
     assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 2, field)
     assert "\n" not in str(caught.value)
 
@@ -226,15 +217,14 @@ def test_a_wrong_field_is_one_line_with_its_place(
 def test_damaged_files(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(content)
-    for read in (lambda path: list(read_graded(path)), load_graded):
-        with pytest.raises(FormatError) as caught:
-            read(path)
-        assert message in str(caught.value) and str(path) in str(caught.value)
+    with pytest.raises(FormatError) as caught:
+        load_graded(path)
+    assert message in str(caught.value) and str(path) in str(caught.value)
 
 
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        list(read_graded(tmp_path / "none"))
+        load_graded(tmp_path / "none")
 
 
 def test_empty_optional_fields(tmp_path: Path) -> None:
@@ -288,7 +278,7 @@ def test_repeated_items_are_counted_once_for_a_file(tmp_path: Path, caplog: pyte
     found["exam_grades"].append({**found["exam_grades"][0], "self_ratings": None, "llm": "other"})
     found["exam_grades"][1] |= {"correctAnswered": ["a"], "wrongAnswered": ["b", "a"]}
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        list(read_graded(write_lines(tmp_path / "a.jsonl", ["q1", [found]], ["q2", [found]])))
+        load_graded(write_lines(tmp_path / "a.jsonl", ["q1", [found]], ["q2", [found]]))
     assert len(caplog.messages) == 1 and "4 grades name an item" in caplog.messages[0]
 
 
@@ -403,7 +393,7 @@ def test_mutated_files_parse_or_say_so_in_one_line(
 def test_real_files_are_written_back_unchanged(tmp_path: Path, name: str) -> None:
     if not (SHARED / name).exists():
         pytest.skip("the shared data folder is absent")
-    write_graded(tmp_path / "a.jsonl", read_graded(SHARED / name))
+    write_graded(tmp_path / "a.jsonl", load_graded(SHARED / name))
     with gzip.open(SHARED / name) as before, (tmp_path / "a.jsonl").open() as after:
         assert [json.loads(line) for line in before] == [json.loads(line) for line in after]
 
@@ -446,22 +436,12 @@ def test_ids_and_ranks_that_cannot_be_are_named(
         place = place[key]
     place[path[-1]] = value
     example.write_lines(tmp_path / "x.jsonl", lines)
-    for read in (
-        lambda name: list(read_graded(name)),
-        load_graded,
-        lambda name: [list(s.passages) for s in _streams(name)],
-    ):
-        with pytest.raises(FormatError, match=expected):
-            read(tmp_path / "x.jsonl")
+    with pytest.raises(FormatError, match=expected):
+        load_graded(tmp_path / "x.jsonl")
 
 
 def test_an_empty_query_id_is_named(tmp_path: Path) -> None:
     for content in ([example.passage("", "d1", [])], example.passage("", "d1", [])):
         path = example.write_lines(tmp_path / "x.jsonl", [["", content]])
-        for read in (lambda name: list(read_graded(name)), load_graded, lambda name: list(_streams(name))):
-            with pytest.raises(FormatError, match=r"x\.jsonl:1: \[0\]: the query id is empty; expected text"):
-                read(path)
-
-
-def _streams(path: Path) -> Iterator[PassageStream]:
-    return passage_streams(iter_lines(path), str(path), Counter())
+        with pytest.raises(FormatError, match=r"x\.jsonl:1: \[0\]: the query id is empty; expected text"):
+            load_graded(path)

@@ -16,7 +16,7 @@ from rubric_measures.base.entities import TestBank, item_content, make_item_id
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.bank import BankEntry, bank_of_entries, load_bank, read_bank
 from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import consume_records
+from rubric_measures.grades.loading import read_records
 from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import SelfRating
@@ -33,9 +33,7 @@ Sides = dict[str, dict[str, float | None]]
 def scores_of(graded: Path, bank: TestBank) -> Sides:
     """measure -> run -> what `leaderboard --assessors override` says, to twelve digits."""
     wanted = GradeFilter("model", assessors="override")
-    board = consume_records(
-        lambda stream: score_records(stream, MEASURES, on_failed="expected", overall=False), graded, bank, wanted
-    )
+    board = score_records(read_records(graded, bank, wanted), MEASURES, on_failed="expected", overall=False)
     means = {str(measure): {run: row[str(measure)].mean for run, row in board.cells.items()} for measure in MEASURES}
     return {name: {run: _rounded(mean) for run, mean in row.items()} for name, row in means.items()}
 

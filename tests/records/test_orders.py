@@ -1,0 +1,109 @@
+"""Tests of graded-records files in any order, either shape, packed or not, from standard input and from pipes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.records.files import load_graded
+from tests.example_records import grade_set, passage
+
+
+def write(path: Path, lines: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def one_passage(query_id: str, doc_id: str, text: str = "") -> dict[str, Any]:
+    return passage(query_id, doc_id, [grade_set({f"{query_id}/a": len(doc_id) % 6})]) | {"text": text or doc_id}
+
+
+@st.composite
+def files(draw: st.DrawFn) -> list[list[Any]]:
+    """Lines of a file in any order and of both shapes; sometimes a passage twice, with the same content."""
+    lines: list[list[Any]] = []
+    queries = draw(st.lists(st.sampled_from(["q1", "q2", "q 3", 'a"q\\4', "ü5"]), min_size=1, max_size=5, unique=True))
+    for query_id in queries:
+        docs = [f"d{number}" for number in range(draw(st.integers(1, 4)))]
+        lines += [[query_id, one_passage(query_id, doc_id)] for doc_id in docs]
+        more = [f"e{number}" for number in range(draw(st.integers(0, 3)))]
+        if more:
+            lines.append([query_id, [one_passage(query_id, doc_id) for doc_id in more]])
+        if draw(st.booleans()) and draw(st.booleans()):
+            lines.append([query_id, one_passage(query_id, "d0")])
+    return draw(st.permutations(lines))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@given(files(), st.booleans())
+def test_scattered_queries_are_the_same_queries(tmp_path: Path, lines: list[list[Any]], packed: bool) -> None:
+    path = write(tmp_path / "g.jsonl", lines)
+    if packed:
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    expected: dict[str, dict[str, str]] = {}
+    for query_id, found in lines:
+        for one in found if isinstance(found, list) else [found]:
+            expected.setdefault(query_id, {})[one["paragraph_id"]] = one["text"]
+    groups = load_graded(path)
+    assert [(group.query_id, [(one.doc_id, one.text) for one in group.passages]) for group in groups] == [
+        (query_id, list(passages.items())) for query_id, passages in expected.items()
+    ]
+    together = write(tmp_path / "t.jsonl", sorted(lines, key=lambda line: list(expected).index(line[0])))
+    assert [group[:2] for group in load_graded(together)] == [group[:2] for group in groups]
+
+
+def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [["q1", one_passage("q1", "d1")], ["q2", one_passage("q2", "d1")], ["q1", one_passage("q1", "d2")]]
+    path = write(tmp_path / "g.jsonl", lines)
+    for content in (path.read_bytes(), gzip.compress(path.read_bytes())):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert load_graded("-") == load_graded(path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'["q1", [{}]]\n')))
+    with pytest.raises(FormatError, match=r"^-:1: \[1\]\[0\].paragraph_id"):
+        load_graded("-")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_named_pipes(tmp_path: Path) -> None:
+    lines = [["q1", one_passage("q1", "d1")], ["q2", one_passage("q2", "d1")], ["q1", one_passage("q1", "d2")]]
+    path = write(tmp_path / "g.jsonl", lines)
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(path.read_bytes()))
+    writer.start()
+    assert load_graded(tmp_path / "pipe") == load_graded(path)
+    writer.join()
+    with pytest.raises(InputError, match="cannot be read"):
+        load_graded(tmp_path)
+
+
+def test_errors_name_the_line_of_the_file(tmp_path: Path) -> None:
+    bad = one_passage("q1", "d2")
+    bad["exam_grades"][0]["self_ratings"][0]["self_rating"] = 9
+    lines = [
+        ["q1", [one_passage("q1", "d1")]],
+        ["q2", [one_passage("q2", "d1")]],
+        ["q1", [one_passage("q1", "d3"), bad]],
+    ]
+    path = write(tmp_path / "g.jsonl", lines)
+    message = r"g.jsonl:3: \[1\]\[1\].exam_grades\[0\].self_ratings\[0\].self_rating: .* a number from -2 to 5; found 9"
+    with pytest.raises(FormatError, match=message):
+        load_graded(path)
+    path = write(tmp_path / "g.jsonl", [lines[0], lines[1], lines[0]])
+    path.write_text(path.read_text() + "[nothing\n")
+    with pytest.raises(FormatError, match=r"g.jsonl:4: .*JSON"):
+        load_graded(path)
+    with pytest.raises(FormatError, match="no graded passages"):
+        load_graded(write(tmp_path / "empty", []))
+    with pytest.raises(InputError, match="cannot be read"):
+        load_graded(tmp_path / "nowhere")
