@@ -12,8 +12,7 @@ from typing import Any
 from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
-from rubric_measures.records.models import GradeSetKey
-from rubric_measures.records.streaming import PassageGroup
+from rubric_measures.records.models import GradeSetKey, QueryPassages
 
 __all__ = ["Cells", "Condition", "cells_where", "parse_condition"]
 
@@ -89,7 +88,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def cells_where(
-    where: str, groups: Iterable[PassageGroup], source: str, wanted: GradeFilter, bank: TestBank | None
+    where: str, groups: Iterable[QueryPassages], source: str, wanted: GradeFilter, bank: TestBank | None
 ) -> Cells:
     """The cells whose grades in one grade set fulfil a condition.
 
