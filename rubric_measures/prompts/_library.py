@@ -22,12 +22,13 @@ from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
 from rubric_measures.base.scales import Scale, scale_from
 from rubric_measures.prompts._checks import problems_of
 from rubric_measures.prompts._delimiters import Delimiters, delimiters_of
-from rubric_measures.prompts._scales import PLUG_INS
 from rubric_measures.prompts.frames import FIELD, Frame, Slot, Template, as_shown, cut, cut_json
 
 if TYPE_CHECKING:
     from rubric_measures.prompts.parsers import Parsed
 
+# The group of entry points of other packages' prompts, and what one of them is.
+PLUG_INS = ("rubric_measures.prompts", "folder of prompts")
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -356,6 +357,12 @@ def load_prompt(name: str) -> Prompt:
 def added_prompts() -> Mapping[str, Prompt]:
     """The prompts of plug-ins by name; none has the name of one of this package."""
     return _added()[0]
+
+
+def scale_of_prompt(name: str) -> Scale | None:
+    """The scale of the grades that a prompt class stands for; None where the class is not known, or leads to none."""
+    prompt = _library().get(name) or added_prompts().get(name)
+    return None if prompt is None else prompt.grade_scale
 
 
 def load_prompt_file(path: str | PathLike[str]) -> Prompt:

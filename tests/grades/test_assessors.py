@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rubric_measures import RubricCover, RubricQrels
 from rubric_measures.base.entities import item_content
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.trec import read_qrels
@@ -43,7 +44,8 @@ OVERRIDE = GradeFilter(assessors="override")
 
 def by(assessor: str, grades: dict[str, int], kind: str = "question") -> dict[str, Any]:
     entry = grade_set(grades, llm=f"human:{assessor}", prompt="HumanReview", kind=kind)
-    return {**entry, "answers": [[item_id, f"{assessor} says so"] for item_id in grades]}
+    info = {"prompt_class": "HumanReview", **SELF_RATING.as_json()}
+    return {**entry, "prompt_info": info, "answers": [[item_id, f"{assessor} says so"] for item_id in grades]}
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from rubric_measures.prompts import (
     load_prompt_file,
     prompt_names,
 )
-from rubric_measures.prompts._scales import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", ROOT.parent / "shared"))
@@ -421,7 +420,3 @@ def test_every_prompt_is_documented() -> None:
     page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
     named = {name for name in prompt_names() if not name.startswith("bank.") and not name.endswith(".verify")}
     assert {name for name in named if f"`{name}`" not in page} == {"QuestionCompleteConcisePromptWithAnswerKey2"}
-
-
-def test_the_scales_that_are_known_without_the_prompts_are_those_of_their_files() -> None:
-    assert {name: load_prompt(name).grade_scale for name in prompt_names() if load_prompt(name).grade_scale} == BUILT_IN
