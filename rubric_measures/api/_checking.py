@@ -138,7 +138,7 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     Raises:
         FormatError: it is no such file, or one without settings and digests.
     """
-    from rubric_measures.base.json_files import json_text, parse_json
+    from rubric_measures.base.json_files import parse_json
 
     name = path_name(path)
     content = parse_json(read_text(name), path=name)
@@ -161,8 +161,8 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
         if settings.get("on_failed") is not None:
             check_on_failed(settings["on_failed"])
         # Numbers beyond 1e308 become infinite, and nothing can say those.
-        json_text(settings)
-    except InputError as error:
+        canonical_json(settings)
+    except (InputError, ValueError) as error:
         raise FormatError(str(error), path=name) from None
     return KeptBoard(measures, settings, grades, runs, qrels, str(content.get("signature_hash")), scores)
 

@@ -23,11 +23,11 @@ __all__ = [
     "check_keys",
     "field_path",
     "first_problem",
-    "json_text",
     "json_texts",
     "parse_json",
     "scanned_json",
     "validate_line",
+    "write_texts",
 ]
 
 T = TypeVar("T")
@@ -231,22 +231,19 @@ def _number_as_text(value: Any) -> Any:
 TextId = Annotated[str, BeforeValidator(_number_as_text)]
 
 
-def _refuse_constant(found: str) -> None:
-    """Refuses what JSON has no form for: numbers beyond 1e308, which files may hold and doubles do not."""
-    raise InputError(f"a number is beyond 1e308 ({found}); JSON has no form for it")
-
-
-def json_text(data: Any) -> str:
-    """The text of what a file holds.
+def write_texts(path: str | os.PathLike[str], texts: Iterable[str], what: str) -> None:
+    """Writes texts, one a line; `what` is their plural, for the error.
 
     Raises:
-        InputError: a number is infinite.
+        InputError: the file cannot be written, or there is nothing to write.
     """
-    try:
-        return json.dumps(data, ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        _refuse_constant("Infinity")
-        raise
+    empty = True
+    with atomic_writer(path) as stream:
+        for text in texts:
+            empty = False
+            stream.write(text + "\n")
+        if empty:
+            raise InputError(f"{path_name(path)}: there are no {what} to write")
 
 
 @dataclass(frozen=True)
@@ -308,13 +305,5 @@ class JsonLines(Generic[T]):
         Raises:
             InputError: the file cannot be written, or there is nothing to write.
         """
-        empty = True
-        with atomic_writer(path) as stream:
-            for row in rows:
-                empty = False
-                text = self.adapter.dump_json(row, by_alias=True, exclude_unset=True).decode("utf-8")
-                if "Infinity" in text:
-                    json.loads(text, parse_constant=_refuse_constant)
-                stream.write(text + "\n")
-            if empty:
-                raise InputError(f"{path_name(path)}: there are no {self.what} to write")
+        dumped = (self.adapter.dump_json(row, by_alias=True, exclude_unset=True).decode("utf-8") for row in rows)
+        write_texts(path, dumped, self.what)

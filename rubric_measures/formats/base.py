@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.errors import FormatError
 
 __all__ = ["KINDS", "Format", "Head", "Kind", "PathName", "write_objects"]
 
@@ -126,10 +125,7 @@ def write_objects(path: PathName, rows: Iterable[Mapping[str, Any]], what: str) 
     Raises:
         InputError: the file cannot be written, or there is nothing to write.
     """
-    empty = True
-    with atomic_writer(path) as stream:
-        for row in rows:
-            empty = False
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-        if empty:
-            raise InputError(f"{path_name(path)}: there are no {what} to write")
+    # `import rubric_measures` comes by here, and pydantic takes its time.
+    from rubric_measures.base.json_files import write_texts
+
+    write_texts(path, (json.dumps(row, ensure_ascii=False) for row in rows), what)

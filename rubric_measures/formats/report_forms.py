@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,6 @@ from typing import Any
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name
-from rubric_measures.base.json_files import json_text
 from rubric_measures.formats.base import Format, PathName
 from rubric_measures.formats.biogen import ORIGINAL
 from rubric_measures.formats.reports import CitedReport, Sentence
@@ -96,7 +96,7 @@ def _writer(rows: _Rows) -> Callable[[PathName, Sequence[CitedReport]], None]:
         lost: Counter[str] = Counter()
         with atomic_writer(path) as stream:
             for row in rows(reports, lost):
-                stream.write(json_text(row) + "\n")
+                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
         for what, count in lost.items():
             if count:
                 _LOG.warning("%s: left out, as this form has no place for them: %d %s", path_name(path), count, what)
