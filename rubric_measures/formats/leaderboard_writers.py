@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType, SimpleNamespace
 
 from rubric_measures.base.errors import InputError, UnknownNameError
@@ -31,7 +32,7 @@ from rubric_measures.formats.trec import IdCleaner
 __all__ = ["LEADERBOARD", "OF_FORM", "write_leaderboard"]
 
 # Forms of our own and of the workbench, which know that the row of the best score is no run.
-_WITH_BEST = frozenset(("wide", "workbench", "json"))
+_WITH_BEST = frozenset(("wide", "workbench"))
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -41,15 +42,15 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
     Args:
         path: the file.
         table: the numbers; all digits are written.
-        form: one of `FORMS`; by default lines `run topic measure value`. Only `wide`, `workbench` and `json` have the
-            row of the best score (`_overall_`), as others would read it as a run.
+        form: one of `FORMS` but `json`; by default lines `run topic measure value`. Only `wide` and `workbench` have
+            the row of the best score (`_overall_`), as others would read it as a run.
 
     Raises:
         InputError: the file cannot be written, the form is not known, it holds one run (or measure) only and the
             table has several, or a name holds a tab or line end.
     """
-    if form not in FORMS:
-        raise UnknownNameError("leaderboard form", form, FORMS)
+    if form not in _WRITERS:
+        raise UnknownNameError("leaderboard form", form, _WRITERS)
     best = [row for row in table.rows if row.run_id == OVERALL]
     if best and form not in _WITH_BEST:
         table = replace(table, rows=tuple(row for row in table.rows if row.run_id != OVERALL))
@@ -66,8 +67,6 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
 
 def _lost(table: LeaderboardTable, form: Form) -> str:
     """What the form cannot hold of the table, in words; empty where nothing is lost."""
-    if form == "json":
-        return ""
     parts = []
     queries = sum(row.query_id != ALL for row in table.rows)
     if queries and form in {"wide", "workbench", "dict"}:
@@ -170,40 +169,8 @@ def _only_measure(table: LeaderboardTable, form: Form) -> str:
     return measures.pop()
 
 
-def _own_json(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
-    runs: dict[str, dict[str, dict[str, object]]] = {}
-    for row in table.rows:
-        empty: dict[str, object] = {
-            "mean": None,
-            "standard_error": None,
-            "queries": None,
-            "coverage": None,
-            "failed": None,
-            "per_query": {},
-        }
-        cell = runs.setdefault(row.run_id, {}).setdefault(row.measure, empty)
-        if row.query_id == ALL:
-            cell |= {"mean": row.value, "standard_error": row.error, "queries": row.queries}
-            cell |= {"coverage": row.coverage, "failed": row.failed}
-        else:
-            per_query = cell["per_query"]
-            assert isinstance(per_query, dict)
-            per_query[row.query_id] = row.value
-    content = {
-        "format": OWN_FORMAT,
-        "measures": list(table.measures),
-        "runs": [
-            {"run_id": run_id, "missing_queries": list(table.missing.get(run_id, ())), "measures": measures}
-            for run_id, measures in runs.items()
-        ],
-        "signature": table.signature,
-    }
-    yield json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
-
-
 _WRITERS: Mapping[Form, Callable[[LeaderboardTable, Form, IdCleaner], Iterator[str]]] = MappingProxyType(
-    dict.fromkeys(COLUMNS, _long)
-    | {"jsonl": _json_lines, "wide": _wide, "workbench": _workbench, "dict": _dict, "json": _own_json}
+    dict.fromkeys(COLUMNS, _long) | {"jsonl": _json_lines, "wide": _wide, "workbench": _workbench, "dict": _dict}
 )
 
 
@@ -232,7 +199,7 @@ def _format(form: Form) -> Format:
         "leaderboard",
         f"leaderboard, form {form}",
         lambda path: read_leaderboard(path, form=form),
-        lambda path, table: write_leaderboard(path, table, form),
+        partial(write_leaderboard, form=form) if form in _WRITERS else None,
     )
 
 

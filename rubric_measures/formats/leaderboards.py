@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -41,15 +41,8 @@ _BESIDE = (
     *("stderr:", "coverage:", "queries:", "low:", "high:", "difference:", "p:", "group:", "check:"),
     *(f"{name}{end}:" for name in ("powered", "assessor", "naive") for end in ("", "_low", "_high")),
 )
-# What our own JSON holds beside a mean: its types, and the greatest value.
-_SIDE_FIELDS: Mapping[str, tuple[tuple[type, ...], float]] = MappingProxyType(
-    {
-        "standard_error": ((int, float), sys.float_info.max),
-        "coverage": ((int, float), 1),
-        "queries": ((int,), sys.maxsize),
-        "failed": ((int,), sys.maxsize),
-    }
-)
+# What our own JSON holds beside a mean, and its greatest value.
+_SIDE_FIELDS: Mapping[str, float] = MappingProxyType({"standard_error": sys.float_info.max, "coverage": 1})
 
 
 class Score(NamedTuple):
@@ -62,8 +55,6 @@ class Score(NamedTuple):
         value: the score, finite.
         error: the standard error of an aggregate, where the file gives it.
         coverage: the share of the grades that the value needed which exist, where the file gives it.
-        queries: the number of queries in an aggregate, where the file gives it.
-        failed: the number of needed grades that failed, where the file gives it.
     """
 
     run_id: str
@@ -72,8 +63,6 @@ class Score(NamedTuple):
     value: float
     error: float | None = None
     coverage: float | None = None
-    queries: int | None = None
-    failed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,13 +71,9 @@ class LeaderboardTable:
 
     Attributes:
         rows: the numbers.
-        signature: what produced them, where the file says it.
-        missing: run -> queries without an answer or ranking, where the file says it.
     """
 
     rows: tuple[Score, ...]
-    signature: str = ""
-    missing: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -175,12 +160,12 @@ def read_leaderboard(
     if not text.strip():
         raise FormatError("is empty; expected a leaderboard", path=name)
     form = form or form_of_text(text, name)
-    if form == "json":
-        return _from_own_json(_json_object(text, name), name)
-    if form not in ("dict", "jsonl"):
+    if form not in ("json", "dict", "jsonl"):
         note_unfinished(text, name)
     rows: Iterable[tuple[int, Score]]
-    if form == "dict":
+    if form == "json":
+        rows = _from_own_json(_json_object(text, name), name)
+    elif form == "dict":
         rows = _from_dict(_json_object(text, name), name)
     elif form == "jsonl":
         rows = _from_json_lines(text, name)
@@ -188,19 +173,10 @@ def read_leaderboard(
         rows = _from_table(text, name, form)
     else:
         rows = _from_long(text, name, form, KnownNames(frozenset(queries), frozenset(runs), frozenset(measures)))
-    return _table(rows, name)
-
-
-def _table(
-    rows: Iterable[tuple[int, Score]],
-    name: str,
-    signature: str = "",
-    missing: Mapping[str, tuple[str, ...]] | None = None,
-) -> LeaderboardTable:
     unique = _unique(rows, name)
     if not unique:
         raise FormatError("holds no number; expected a leaderboard", path=name)
-    return LeaderboardTable(unique, signature, MappingProxyType(dict(missing or {})))
+    return LeaderboardTable(unique)
 
 
 def _unique(rows: Iterable[tuple[int, Score]], name: str) -> tuple[Score, ...]:
@@ -384,43 +360,31 @@ def _optional(row: Sequence[str], column: int, name: str, line: int, header: Seq
     return _value(row[column], name, line, header[column])
 
 
-def _from_own_json(content: Mapping[str, Any], name: str) -> LeaderboardTable:
+def _from_own_json(content: Mapping[str, Any], name: str) -> Iterator[tuple[int, Score]]:
     """The JSON that this package's leaderboards are printed as."""
-    rows: list[tuple[int, Score]] = []
-    missing: dict[str, tuple[str, ...]] = {}
     try:
         for run in content["runs"]:
             run_id = run["run_id"]
             if not isinstance(run_id, str):
                 raise FormatError("is no text", path=name, field="run_id")
-            lacks = run.get("missing_queries") or []
-            if not isinstance(lacks, list) or not all(isinstance(query_id, str) for query_id in lacks):
-                raise FormatError("is no list of query ids", path=name, field=f"{run_id}.missing_queries")
-            if lacks:
-                missing[run_id] = tuple(lacks)
             for measure, cell in run["measures"].items():
                 for query_id, value in cell.get("per_query", {}).items():
                     if value is not None:
-                        rows.append((0, Score(run_id, measure, query_id, _value(value, name, 0, measure))))
+                        yield 0, Score(run_id, measure, query_id, _value(value, name, 0, measure))
                 if cell["mean"] is not None:
                     mean = _value(cell["mean"], name, 0, measure)
                     more = (_side_field(cell.get(key), key, name, measure) for key in _SIDE_FIELDS)
-                    rows.append((0, Score(run_id, measure, ALL, mean, *more)))
+                    yield 0, Score(run_id, measure, ALL, mean, *more)
     except (KeyError, TypeError, AttributeError) as error:
         problem = f"is not a {OWN_FORMAT!r} file as this package writes it ({type(error).__name__}: {error})"
         raise FormatError(problem, path=name) from None
-    signature = content.get("signature", "")
-    if not isinstance(signature, str):
-        raise FormatError("is no text", path=name, field="signature")
-    return _table(rows, name, signature, missing)
 
 
 def _side_field(value: Any, key: str, name: str, measure: str) -> Any:
     """What stands beside a mean; None where the file says nothing."""
-    kinds, highest = _SIDE_FIELDS[key]
-    if value is None or (type(value) in kinds and 0 <= value <= highest):
+    highest = _SIDE_FIELDS[key]
+    if value is None or (type(value) in (int, float) and 0 <= value <= highest):
         return value
-    what = "a whole number" if float not in kinds else "a number"
     limit = "" if highest > 1 else " to 1"
-    problem = f"{str(value)[:40]!r} is not {what} from 0{limit}"
+    problem = f"{str(value)[:40]!r} is not a number from 0{limit}"
     raise FormatError(problem, path=name, field=f"{measure}.{key}")

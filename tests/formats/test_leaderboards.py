@@ -30,7 +30,7 @@ def _write(folder: Path, text: str, name: str = "board.txt") -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["ir_measures", "tot", "rag4reports", "ranking", "jsonl", "json"])
+@pytest.mark.parametrize("form", ["ir_measures", "tot", "rag4reports", "ranking", "jsonl"])
 def test_forms_of_several_runs_are_told_by_their_content(tmp_path: Path, form: Form) -> None:
     write_leaderboard(tmp_path / "a", TABLE, form)
     assert read_leaderboard(tmp_path / "a") == TABLE
@@ -161,11 +161,12 @@ def test_workbench_table_and_official_ranks(tmp_path: Path) -> None:
     assert read_leaderboard(_write(tmp_path, json.dumps({"a": 0.5}), "scores.json")).measures == ("score",)
 
 
-def test_own_json_keeps_everything(tmp_path: Path) -> None:
-    rows = (Score("r1", "V", "t1", 0.5), Score("r1", "V", "all", 0.5, 0.1, 0.9, 1, 2))
-    table = LeaderboardTable(rows, "measure:V", {"r1": ("t9",)})
-    write_leaderboard(tmp_path / "a.json", table, "json")
-    assert read_leaderboard(tmp_path / "a.json") == table
+def test_own_json_is_read(tmp_path: Path) -> None:
+    cell = {"mean": 0.5, "standard_error": 0.1, "coverage": 0.9, "queries": 1, "failed": 2, "per_query": {"t1": 0.5}}
+    runs = [{"run_id": "r1", "missing_queries": ["t9"], "measures": {"V": cell}}]
+    content = {"format": "rubric_measures leaderboard 1", "runs": runs, "signature": "measure:V"}
+    table = read_leaderboard(_write(tmp_path, json.dumps(content), "a.json"))
+    assert table.rows == (Score("r1", "V", "t1", 0.5), Score("r1", "V", "all", 0.5, 0.1, 0.9))
     assert table.per_query("V") == {"r1": {"t1": 0.5}}
     assert (table.query_ids, table.measures, table.run_ids) == (("t1",), ("V",), ("r1",))
     with pytest.raises(UnknownNameError, match="unknown measure 'W'"):

@@ -180,7 +180,7 @@ OTHERS = {
     "answers": "answers",
     "evaluations": "qrels",
     "games": "games",
-    "ranking": "leaderboard:json",
+    "ranking": "leaderboard:jsonl",
 }
 
 

@@ -102,10 +102,10 @@ def test_the_best_score_is_no_run(
     assert main([*score, measures[0], "--format", "json", "--output", "board.json"]) == 0
     assert main(["convert", "board.json", "--to", "leaderboard", "-o", "here.txt"]) == 0
     held = {}
-    for form in ("ir_measures", "tot", "rag4reports", "ranking", "jsonl", "dict", "wide", "workbench", "json"):
+    for form in ("ir_measures", "tot", "rag4reports", "ranking", "jsonl", "dict", "wide", "workbench"):
         write_leaderboard(form, read_leaderboard("board.json"), form)  # type: ignore[arg-type]
         held[form] = "_overall_" in Path(form).read_text(encoding="utf-8")
     assert "_overall_" not in Path("here.txt").read_text(encoding="utf-8")
-    assert [form for form, has in held.items() if has] == ["wide", "workbench", "json"]
+    assert [form for form, has in held.items() if has] == ["wide", "workbench"]
     # alpha is the first of the two.
     assert "alpha\t1\t" in Path("ranking").read_text(encoding="utf-8")
