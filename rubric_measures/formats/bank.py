@@ -5,7 +5,6 @@ Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 20
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -39,7 +38,6 @@ __all__ = [
 
 _LOG = logging.getLogger("rubric_measures")
 _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
-_PEEKED = 1 << 16  # bytes that tell a bank, as a rule
 _NUMBER_ID = re.compile(rb'"query_id"\s*:\s*[-0-9]')
 
 
@@ -162,21 +160,9 @@ def is_bank(path: str | os.PathLike[str]) -> bool:
     if path_name(path) == "-":
         return False
     try:
-        start = peek_head(path, _PEEKED)
-        line, is_whole, _ = start.partition(b"\n")
-        entry = _object(line) if is_whole or len(start) < _PEEKED else None
-        return {"query_id", "items"} <= (head_of(path).object if entry is None else entry).keys()
+        return {"query_id", "items"} <= head_of(path).object.keys()
     except FormatError:
         return False
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line; None where it is none by itself, as of a file with objects over several lines."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def load_bank(path: str | os.PathLike[str]) -> TestBank:

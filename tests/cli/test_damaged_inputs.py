@@ -201,7 +201,7 @@ def test_a_blank_tqa_question_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     assert "NDQ_1" in said
 
 
-@pytest.mark.parametrize("field", ["standard_error", "coverage", "queries", "failed"])
+@pytest.mark.parametrize("field", ["standard_error", "coverage"])
 @pytest.mark.parametrize("value", ['"abc"', "1e400", "-1", "true", "[1]"])
 def test_side_fields_of_our_leaderboards_are_numbers(field: str, value: str, tmp_path: Path) -> None:
     path = tmp_path / "board.json"
@@ -214,18 +214,11 @@ def test_side_fields_of_our_leaderboards_are_numbers(field: str, value: str, tmp
     assert str(found.value).startswith(f"{path}: ")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("run_id", '["r"]'), ("missing_queries", '"abc"'), ("missing_queries", "[[1]]"), ("signature", "[1]")],
-)
-def test_names_in_our_leaderboards_are_texts(name: str, value: str, tmp_path: Path) -> None:
+def test_runs_in_our_leaderboards_are_texts(tmp_path: Path) -> None:
     path = tmp_path / "board.json"
-    fields = {"run_id": '"r"', "missing_queries": "[]", "signature": '"s"', name: value}
-    path.write_text(
-        f'{{"format": "rubric_measures leaderboard 1", "signature": {fields["signature"]}, "runs": [{{"run_id": '
-        f'{fields["run_id"]}, "missing_queries": {fields["missing_queries"]}, "measures": {{"m": {{"mean": 0.5}}}}}}]}}'
-    )
-    with pytest.raises(FormatError, match=name):
+    runs = [{"run_id": ["r"], "missing_queries": [], "measures": {"m": {"mean": 0.5}}}]
+    path.write_text(json.dumps({"format": "rubric_measures leaderboard 1", "signature": "s", "runs": runs}))
+    with pytest.raises(FormatError, match="run_id"):
         read_leaderboard(path)
 
 
