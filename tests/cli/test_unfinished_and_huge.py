@@ -162,8 +162,6 @@ def test_runs_in_a_folder_have_safe_names(tmp_path: Path) -> None:
         ".hidden",
         "-rf",
         "a:b*c?",
-        "x" * 300,
-        "x" * 299 + "y",
         "ordinär",
         "bm25",
         "C:\\con",
@@ -184,6 +182,13 @@ def test_runs_in_a_folder_have_safe_names(tmp_path: Path) -> None:
     )
     assert {read_run(path).run_id for path in folder.iterdir()} == set(names)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "runs.txt"]
+
+
+def test_a_name_that_is_too_long_for_a_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "one.run").write_text(f"q Q0 d 1 1.0 {'x' * 300}\n")
+    (tmp_path / "out").mkdir()
+    assert main(["convert", str(tmp_path / "one.run"), "--to", "run", "-o", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.endswith("reading or writing failed (File name too long)\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on files")
