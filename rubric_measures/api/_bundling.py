@@ -172,9 +172,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise FormatError("is no bundle; make one with `bundle`", path=name)
     fields = {"load": dict, "graded": str, "runs": list, "also": list, "files": dict}
-    for field, kind in fields.items():
-        if not isinstance(content.get(field), kind):
-            raise FormatError(f"lacks {field}", path=name)
+    for key, kind in fields.items():
+        if not isinstance(content.get(key), kind):
+            raise FormatError(f"lacks {key}", path=name)
     for one in (*content["files"], *_names(content)):
         path = PurePosixPath(str(one))
         if path.is_absolute() or ".." in path.parts or "\\" in str(one):

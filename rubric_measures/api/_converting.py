@@ -76,7 +76,7 @@ def convert(
         UnknownNameError: there is no such format.
         InputError: a file is wrong, files contradict each other, or there is no way from one format to the other.
     """
-    from rubric_measures import conversion
+    from rubric_measures.conversion import Options, convert_files
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.formats.reports import read_answers
 
@@ -86,14 +86,14 @@ def convert(
         runs, qrels = ([stack.enter_context(file_path(one)) for one in listed(group)] for group in (add_run, add_qrels))
         beside = [stack.enter_context(file_path(one)) for one in listed(answers)]
         keep_inputs(output, *files, *runs, *qrels, *beside, bank, *listed(collection or ()))
-        conversion.convert(
+        convert_files(
             files,
             output,
             to=to,
             source=source,
             runs=runs,
             qrels=qrels,
-            options=conversion.Options(
+            options=Options(
                 collection=collection,
                 bank=bank_of(bank),
                 wanted=grade_filter(**chosen),

@@ -15,7 +15,7 @@ from rubric_measures.cli.inputs import (
     passed,
     write_output,
 )
-from rubric_measures.formats.leaderboards import FORMS
+from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
 from rubric_measures.meta_evaluation.comparison_tables import comparison_report
 
 _PASSED = ("measures", "runs", "baseline", "correction", "test", "alpha", "rounds", "seed", "form")
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", metavar="RUN", help="compare every run with this one (default: all pairs)")
     add_test_options(parser)
     add_plot_option(parser, "the ranking with its groups")
-    parser.add_argument("--board-form", dest="form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
+    parser.add_argument(
+        "--board-form", dest="form", choices=BOARD_FORMS, help="the form of SCORES, where it cannot be seen"
+    )
     add_output_options(parser)
     add_places_option(parser)
     parser.epilog = """example:

@@ -18,7 +18,7 @@ from rubric_measures.cli.inputs import (
     passed,
     write_output,
 )
-from rubric_measures.formats.leaderboards import FORMS
+from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
 from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
 
@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{' '.join(DEFAULT_COEFFICIENTS)}",
     )  # fmt: skip
     parser.add_argument(
-        "--board-form", dest="form", choices=FORMS, help="the form of LEADERBOARD, where it cannot be seen"
+        "--board-form", dest="form", choices=BOARD_FORMS, help="the form of LEADERBOARD, where it cannot be seen"
     )
-    parser.add_argument("--official-form", choices=FORMS, help="the form of OFFICIAL, where it cannot be seen")
+    parser.add_argument("--official-form", choices=BOARD_FORMS, help="the form of OFFICIAL, where it cannot be seen")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--official-ranks", action="store_true", default=None, help="OFFICIAL holds ranks, 1 best")
     kind.add_argument(

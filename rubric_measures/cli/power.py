@@ -7,7 +7,7 @@ import argparse
 from rubric_measures import api
 from rubric_measures.cli.inputs import add_output_options, add_places_option, passed, write_output
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.formats.leaderboards import FORMS
+from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
 
 _PASSED = ("delta", "measures", "run_count", "alpha", "power", "correction", "form")
 
@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--correction", choices=("holm", "bh", "none"), default="holm", help="for BOARD's own pairs (default holm)"
     )
-    parser.add_argument("--board-form", dest="form", choices=FORMS, help="the form of BOARD, where it cannot be seen")
+    parser.add_argument(
+        "--board-form", dest="form", choices=BOARD_FORMS, help="the form of BOARD, where it cannot be seen"
+    )
     add_output_options(parser)
     add_places_option(parser)
     parser.epilog = """example:

@@ -22,7 +22,7 @@ from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.trec import Run, distinct_run_names, read_passage_qrels, read_run, run_file
 from rubric_measures.records.merging import merge_records
 
-__all__ = ["Options", "convert"]
+__all__ = ["Options", "convert_files"]
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -30,7 +30,7 @@ _LOG = logging.getLogger("rubric_measures")
 _OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "evaluations", "support labels", "graded answers")
 
 
-def convert(
+def convert_files(
     paths: Sequence[PathName],
     output: PathName,
     *,

@@ -52,15 +52,15 @@ def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -
     if LENGTH in board.measures:
         raise MeasureError(f"the leaderboard has a measure {LENGTH} already")
     values: dict[str, dict[str, Mapping[str, float | None]]] = {}
-    for run_id, columns in board.values.items():
-        values[run_id] = dict(columns)
+    for run_id, by_measure in board.values.items():
+        values[run_id] = dict(by_measure)
         if run_id != OVERALL:
-            queries = next(iter(columns.values()), {})
+            queries = next(iter(by_measure.values()), {})
             found = lengths.get(run_id, {})
             values[run_id][LENGTH] = {query_id: float(found.get(query_id, 0)) for query_id in queries}
         else:
             values[run_id][LENGTH] = {}
-    made = collect_cells({run_id: {LENGTH: columns[LENGTH]} for run_id, columns in values.items()})
+    made = collect_cells({run_id: {LENGTH: by_measure[LENGTH]} for run_id, by_measure in values.items()})
     cells = {run_id: {**row, **made[run_id]} for run_id, row in board.cells.items()}
     return replace(board, measures=[*board.measures, LENGTH], values=values, cells=cells)
 
@@ -72,11 +72,11 @@ def with_present(board: Leaderboard) -> Leaderboard:
     are. The row of the best possible score has an answer to every query.
     """
     values: dict[str, dict[str, Mapping[str, float | None]]] = {}
-    for run_id, columns in board.values.items():
+    for run_id, by_measure in board.values.items():
         missing = set(board.missing.get(run_id, ()))
         values[run_id] = {
             PRESENT + name: {query_id: value for query_id, value in column.items() if query_id not in missing}
-            for name, column in columns.items()
+            for name, column in by_measure.items()
         }
     made = collect_cells(values)
     cells = {
@@ -89,7 +89,7 @@ def with_present(board: Leaderboard) -> Leaderboard:
     return replace(
         board,
         measures=[*board.measures, *(PRESENT + name for name in board.measures)],
-        values={run_id: {**board.values[run_id], **columns} for run_id, columns in values.items()},
+        values={run_id: {**board.values[run_id], **by_measure} for run_id, by_measure in values.items()},
         cells=cells,
     )
 
@@ -104,16 +104,16 @@ def with_summary(board: Leaderboard) -> Leaderboard:
     values = dict(board.values)
     cells = dict(board.cells)
     for row, combine in _KINDS.items():
-        columns: dict[str, dict[str, float | None]] = {}
+        by_measure: dict[str, dict[str, float | None]] = {}
         summary: dict[str, Cell] = {}
         for name in board.measures:
             means = [mean for run_id in runs if (mean := board.cells[run_id][name].mean) is not None]
             queries = dict.fromkeys(query_id for run_id in runs for query_id in board.values[run_id][name])
-            columns[name] = {}
+            by_measure[name] = {}
             for query_id in queries:
                 found = [board.values[run_id][name].get(query_id) for run_id in runs]
                 known = [value for value in found if value is not None]
-                columns[name][query_id] = float(combine(known)) if known else None
+                by_measure[name][query_id] = float(combine(known)) if known else None
             summary[name] = Cell(float(combine(means)) if means else None, None, len(queries), None, 0)
-        values[row], cells[row] = columns, summary
+        values[row], cells[row] = by_measure, summary
     return replace(board, values=values, cells=cells)

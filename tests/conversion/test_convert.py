@@ -12,7 +12,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.conversion import convert
+from rubric_measures.conversion import convert_files
 from rubric_measures.corpora.collections import load_collection
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.bank import load_bank, read_bank
@@ -580,7 +580,7 @@ def test_real_files_are_told_and_read(tmp_path: Path, name: str) -> None:
         pytest.skip("the shared data folder is absent")
     assert detect_format(path) == REAL[name]
     target = "bank" if REAL[name] in ("nuggets", "rubrics", "nugget-bank") else None
-    convert([path], tmp_path / "out.jsonl", to=target)
+    convert_files([path], tmp_path / "out.jsonl", to=target)
     assert detect_format(tmp_path / "out.jsonl") == (target or REAL[name])
 
 
@@ -588,7 +588,7 @@ def test_the_workbench_s_own_qrels(tmp_path: Path) -> None:
     golden = SHARED / "workbench-golden"
     if not golden.exists():
         pytest.skip("the shared data folder is absent")
-    convert([golden / "dl20-scale.jsonl.gz"], tmp_path / "out.qrels", to="qrels")
+    convert_files([golden / "dl20-scale.jsonl.gz"], tmp_path / "out.qrels", to="qrels")
     assert sorted(read_qrels(tmp_path / "out.qrels")) == sorted(read_qrels(golden / "rated.qrels.gz"))
 
 
@@ -599,7 +599,7 @@ def test_windows_line_ends_bom_and_odd_ids(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "x.qrels").write_bytes("\ufeffq/1%20%é 0 d_1 1\r\n".encode())
     assert main(["convert", str(path), "-o", str(tmp_path / "b.jsonl")]) == 0
     assert json.loads((tmp_path / "b.jsonl").read_text("utf-8")) == line
-    convert([path], tmp_path / "c.jsonl", qrels=[tmp_path / "x.qrels"])
+    convert_files([path], tmp_path / "c.jsonl", qrels=[tmp_path / "x.qrels"])
     assert json.loads((tmp_path / "c.jsonl").read_text("utf-8")) == line
     assert main(["convert", str(tmp_path / "x.qrels"), "-o", str(tmp_path / "y.qrels")]) == 0
     assert (tmp_path / "y.qrels").read_text("utf-8") == "q/1%20%é 0 d_1 1\n"
@@ -649,9 +649,9 @@ def test_requests_that_make_no_run(tmp_path: Path) -> None:
     ):
         path.write_text(json.dumps(request) + "\n")
         with pytest.raises(InputError, match=said):
-            convert([path], tmp_path / "out.run", to="run")
+            convert_files([path], tmp_path / "out.run", to="run")
     candidates = [{"docid": name, "doc": {"passage": f"text of {name}"}} for name in ("b", "a")]
     path.write_text(json.dumps({"query": query, "candidates": candidates}) + "\n")
-    convert([path], tmp_path / "out.run", to="run")
+    convert_files([path], tmp_path / "out.run", to="run")
     # Without scores the order counts.
     assert (tmp_path / "out.run").read_text() == "7 Q0 b 1 0.0 dense\n7 Q0 a 2 -1.0 dense\n"

@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.base.entities import RubricItem, TestBank, bank_hash
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.conversion import convert
+from rubric_measures.conversion import convert_files
 from rubric_measures.formats.autojudge import (
     bank_of_nugget_banks,
     list_banks,
@@ -152,7 +152,7 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = [V3, LISTS]
-    convert([_write(tmp_path, rows)], tmp_path / "bank.jsonl", to="bank")
+    convert_files([_write(tmp_path, rows)], tmp_path / "bank.jsonl", to="bank")
     bank = load_bank(tmp_path / "bank.jsonl")
     first_id = bank.for_query("300")[0].item_id
     assert bank.for_query("300")[0].info["nugget_bank"] == {
@@ -163,12 +163,12 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
     bare = {query_id: [dataclasses.replace(one, info=None) for one in items] for query_id, items in bank.items.items()}
     assert bank_hash(bank) == bank_hash(bank_of_items(bare))
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        convert([tmp_path / "bank.jsonl"], tmp_path / "again.jsonl", to="nugget-bank")
+        convert_files([tmp_path / "bank.jsonl"], tmp_path / "again.jsonl", to="nugget-bank")
     # Version 3 has no place for who made the bank.
     assert "nugget-bank cannot hold all of the bank: info of 1 items" in caplog.text
     _write(tmp_path, [LISTS])
-    convert([tmp_path / "banks.jsonl"], tmp_path / "bank2.jsonl", to="bank")
-    convert([tmp_path / "bank2.jsonl"], tmp_path / "lists.jsonl", to="nugget-lists")
+    convert_files([tmp_path / "banks.jsonl"], tmp_path / "bank2.jsonl", to="bank")
+    convert_files([tmp_path / "bank2.jsonl"], tmp_path / "lists.jsonl", to="nugget-lists")
     (written,) = _rows(tmp_path / "lists.jsonl")
     assert written == {**LISTS, "nugget_bank": [LISTS["nugget_bank"][0] | {"question_id": first_id}]}  # type: ignore[operator,index]
     v3, lists = (json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines())

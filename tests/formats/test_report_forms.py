@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.conversion import convert
+from rubric_measures.conversion import convert_files
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.reports import read_answers, read_reports
 
@@ -96,7 +96,7 @@ def test_task_a_keeps_what_contradicts_and_answers_say_that_they_do_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = _file(tmp_path, TASK_A)
-    convert([path], tmp_path / "lines.jsonl", to="reports")
+    convert_files([path], tmp_path / "lines.jsonl", to="reports")
     (line,) = (tmp_path / "lines.jsonl").read_text().splitlines()
     kept = {**TASK_A[0]["answer"][0], "supported_citations": ["21", "22"], "contradicted_citations": ["23"]}
     assert json.loads(line)["answer"] == [kept]
@@ -108,7 +108,7 @@ def test_task_a_keeps_what_contradicts_and_answers_say_that_they_do_not(
 
 def test_positions_ids_and_scores_become_each_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def made(content: Any, form: str) -> dict[str, Any]:
-        convert([_file(tmp_path, content)], tmp_path / "out.json", to=form)
+        convert_files([_file(tmp_path, content)], tmp_path / "out.json", to=form)
         found: dict[str, Any] = json.loads((tmp_path / "out.json").read_text())
         return found
 

@@ -9,7 +9,7 @@ import pytest
 
 import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.conversion import convert
+from rubric_measures.conversion import convert_files
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.support_labels import read_support_labels, records_of_support_labels
 from tests.support_data import LABELS, line, write
@@ -22,8 +22,8 @@ def test_labels_come_back_from_records_as_they_went_in(tmp_path: Path, style: st
         tmp_path / "labels.jsonl", line("one", style=style, joined=joined), line("two", labels=(), style=style)
     )
     assert detect_format(path) == "support-labels"
-    convert([path], tmp_path / "records.jsonl", to="records")
-    convert([tmp_path / "records.jsonl"], tmp_path / "back.jsonl", to="support-labels")
+    convert_files([path], tmp_path / "records.jsonl", to="records")
+    convert_files([tmp_path / "records.jsonl"], tmp_path / "back.jsonl", to="support-labels")
     before, after = read_support_labels(path), read_support_labels(tmp_path / "back.jsonl")
     assert [answer.model_dump(exclude_none=True) for answer in after] == [
         answer.model_dump(exclude_none=True) for answer in before
@@ -71,7 +71,7 @@ def test_what_nobody_defined_is_refused(tmp_path: Path) -> None:
 def test_labels_of_several_files_are_joined_and_compared(tmp_path: Path) -> None:
     one = write(tmp_path / "one.jsonl", line("one"))
     two = write(tmp_path / "two.jsonl", line("two", labels=(["2"], ["0"], ["2", "2"])))
-    convert([one, two], tmp_path / "both.jsonl", to="records")
+    convert_files([one, two], tmp_path / "both.jsonl", to="records")
     board = rubric_measures.score(str(tmp_path / "both.jsonl"), overall=False, notes=False)
     assert board.cells["one"]["SupportPrecision"].mean == pytest.approx(0.5)
     assert board.cells["two"]["SupportPrecision"].mean == pytest.approx(2 / 3)

@@ -12,7 +12,7 @@ import pytest
 import rubric_measures
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
-from rubric_measures.conversion import convert
+from rubric_measures.conversion import convert_files
 from rubric_measures.formats.support_labels import read_support_labels, records_of_support_labels
 from rubric_measures.measures import CitationF1, SupportPrecision, SupportRecall
 from rubric_measures.records.models import QueryPassages
@@ -185,7 +185,7 @@ def test_citations_are_part_of_what_was_scored(tmp_path: Path) -> None:
 def test_the_published_labels_give_the_published_numbers(tmp_path: Path, name: str, files: list[str]) -> None:
     folder = shared_data("support")
     records = tmp_path / "support.jsonl.gz"
-    convert([folder / file for file in files], records, to="records")
+    convert_files([folder / file for file in files], records, to="records")
     board = rubric_measures.score(str(records), measures=list(PUBLISHED.values()), present=True, overall=False)
     with gzip.open(folder / f"expected.{name}.answers.tsv.gz", "rt", encoding="utf-8") as stream:
         answers = list(csv.DictReader(stream, delimiter="\t"))

@@ -100,13 +100,13 @@ def request_body(request: Request, name: str, known: Known | None = None) -> dic
         body["prompt"] = "\n\n".join(message.content for message in request.messages)
     else:
         body["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
-    for field, value in options.items():
-        if field in _OWN_OPTIONS or value is None or field in known.left_out:
+    for option, value in options.items():
+        if option in _OWN_OPTIONS or value is None or option in known.left_out:
             continue
-        if field == "max_tokens":
+        if option == "max_tokens":
             body[known.token_field] = known.longest(value) if isinstance(value, int) else value
         else:
-            body[field] = value
+            body[option] = value
     if request.replicate and isinstance(seed := body.get("seed"), int):
         # The same seed would draw the same reply again.
         body["seed"] = seed + request.replicate
