@@ -132,6 +132,7 @@ def of_asked(bank: TestBank, asked: Questions) -> TestBank:
 
 
 def write_kept(path: Path, bank: TestBank) -> None:
+    """Writes a bank as CSV, unless the file holds the same items."""
     from rubric_measures.formats.bank import bank_entries
     from rubric_measures.formats.bank_csv import write_bank_csv
 

@@ -113,6 +113,7 @@ def asked_in(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -
 
 
 def short(text: str) -> str:
+    """A text in one quoted line of at most 50 characters."""
     text = " ".join(text.split())
     return repr(text if len(text) <= 50 else f"{text[:49]}…")
 

@@ -156,9 +156,9 @@ def review_link(address: str, query_id: str, doc_id: str, item_id: str) -> str:
     return f'<a href="{page_text(address)}/check/{cell}?seen=1">review</a>'
 
 
-def page_text(text: str) -> str:
+def page_text(data: str) -> str:
     """Data as text of a page; its lines stay lines."""
-    return "\n".join(map(one_line, text.split("\n")))
+    return "\n".join(map(one_line, data.split("\n")))
 
 
 def shade(grade: float, scale: Scale | None) -> str:
