@@ -334,15 +334,13 @@ def bootstrap_means(scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> list[Inter
         fewer than two scores has no interval, and a column with none no estimate.
 
     Raises:
-        InputError: scores is not a table, or a score is infinite.
+        InputError: a score is infinite.
 
     >>> result = bootstrap_means([[0.0], [1.0], [1.0], [0.0]], Draws(2000))
     >>> result[0].estimate, result[0].low, result[0].high
     (0.5, 0.0, 1.0)
     """
     table = np.asarray(scores, dtype=np.float64)
-    if table.ndim != 2:
-        raise InputError(f"scores must be a table of queries × columns, not of shape {table.shape}")
     if np.isinf(table).any():
         raise InputError("a score is infinite; leave it out or correct it")
     queries, columns = table.shape

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import FloatArray, pieces, ratio
 
 
@@ -140,13 +139,8 @@ def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9) -> FloatArray:
 
     The persistence p is between 0 and 1; the higher, the deeper it looks.
 
-    Raises:
-        InputError: p is not between 0 and 1.
-
     Source: Webber, Moffat and Zobel (TOIS 2010); ties: Corsi and Urbano (SIGIR 2024), sections 4 and 5.
     """
-    if not 0.0 < p < 1.0:
-        raise InputError(f"RBO's persistence p is {p}; it lies between 0 and 1")
     samples, runs = x.shape
     weights = p ** np.arange(1, runs + 1)
     result = np.empty(samples)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import (
     PIECE,
     USUAL_DRAWS,
@@ -146,7 +145,7 @@ def correlate_over_queries(
         one result a measure.
 
     Raises:
-        InputError: shapes do not fit, or a run has no score at all.
+        InputError: a run has no score at all.
     """
     points, replicates = drawn_over_queries(official, scores, name, draws)
     if draws.rounds == 0:
@@ -177,15 +176,11 @@ def drawn_over_queries(
         fewer than two queries.
 
     Raises:
-        InputError: shapes do not fit, or a run has no score at all.
+        InputError: a run has no score at all.
     """
     base, k = parse_coefficient(name)
     x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     table = table[:, :, None] if table.ndim == 2 else table
-    if table.ndim != 3 or x.ndim not in (1, 2) or x.shape[-1] != table.shape[1]:
-        raise InputError(f"official scores of shape {x.shape} do not fit scores of shape {table.shape}")
-    if x.ndim == 2 and x.shape[0] != table.shape[0]:
-        raise InputError(f"official scores have {x.shape[0]} queries, the measures {table.shape[0]}")
     queries = table.shape[0]
     ones = np.ones((1, queries))
     x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
@@ -248,15 +243,6 @@ _NO_COPIES = {
 }
 
 
-def _two_tables(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    if x.ndim != 2 or x.shape != y.shape:
-        raise InputError(
-            f"per-query scores must be two tables of queries × runs, not of shapes {x.shape} and {y.shape}"
-        )
-    return x, y
-
-
 def query_tau(
     official: ArrayLike,
     scores: ArrayLike,
@@ -274,7 +260,7 @@ def query_tau(
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), the τ "averaged over topics" of its score figures.
     """
-    x, y = _two_tables(official, scores)
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     taus = np.full(len(x), np.nan)
     for query in range(len(x)):
         present = ~(np.isnan(x[query]) | np.isnan(y[query]))
@@ -313,7 +299,7 @@ def pooled_tau(
 
     Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), the τ over all topic/run pairs.
     """
-    x, y = _two_tables(official, scores)
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     queries = len(x)
     missing = np.isnan(x) | np.isnan(y)
     both, untied_x, untied_y = (np.zeros((queries, queries)) for _ in range(3))

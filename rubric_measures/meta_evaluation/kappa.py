@@ -39,12 +39,9 @@ def paired_labels(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.int_], NDArray
     """The labels of two sources over the same documents, in the same order.
 
     Raises:
-        InputError: lengths differ, or labels are no whole numbers.
+        InputError: labels are no whole numbers.
     """
-    left, right = whole_labels(a, "first source"), whole_labels(b, "second source")
-    if left.shape != right.shape:
-        raise InputError(f"agreement needs labels of the same documents; got {len(left)} and {len(right)}")
-    return left, right
+    return whole_labels(a, "first source"), whole_labels(b, "second source")
 
 
 def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int] | None = None) -> NDArray[np.int_]:
@@ -53,20 +50,13 @@ def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int] | None = None) -
     Args:
         a: whole-number labels.
         b: the other source's, same documents in the same order.
-        labels: the scale, ascending; by default all labels that occur.
-
-    Raises:
-        InputError: lengths differ, or a label is not on the scale.
+        labels: the scale, ascending, with all labels that occur; by default these.
 
     >>> confusion([0, 1, 1], [0, 0, 1]).tolist()
     [[1, 0], [1, 1]]
     """
     left, right = paired_labels(a, b)
     scale = np.unique(np.concatenate([left, right])) if labels is None else np.asarray(labels, dtype=np.int_)
-    position = {int(label): index for index, label in enumerate(scale)}
-    unknown = ({int(v) for v in left} | {int(v) for v in right}) - position.keys()
-    if unknown:
-        raise InputError(f"label {min(unknown)} is not on the scale {scale.tolist()}")
     table = np.zeros((len(scale), len(scale)), dtype=np.int_)
     rows, columns = np.searchsorted(scale, left), np.searchsorted(scale, right)
     np.add.at(table, (rows, columns), 1)
@@ -146,8 +136,6 @@ def binary_agreement(a: ArrayLike, b: ArrayLike, cutoff_a: int, cutoff_b: int) -
     0.4
     """
     left, right = paired_labels(a, b)
-    if not len(left):
-        raise InputError("agreement needs at least one document that both sources label")
     x, y = left >= cutoff_a, right >= cutoff_b
     cells = int((x & y).sum()), int((x & ~y).sum()), int((~x & y).sum()), int((~x & ~y).sum())
     return BinaryAgreement(cutoff_a, cutoff_b, *cells, binary_kappa(*cells))

@@ -14,7 +14,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray, score_table
-from rubric_measures.meta_evaluation._significance import ROUNDING, adjust, complete_table, exact_shift_p
+from rubric_measures.meta_evaluation._significance import ROUNDING, adjust, exact_shift_p
 from rubric_measures.meta_evaluation.correlation import parse_coefficient, ranks, undefined_reason
 from rubric_measures.meta_evaluation.intervals import (
     CoefficientInterval,
@@ -89,14 +89,9 @@ def significant_pair_agreement(official: ArrayLike, scores: ArrayLike) -> PairAg
         official: (queries, runs), complete.
         scores: (queries, runs), complete, same runs; the queries may be others.
 
-    Raises:
-        InputError: the runs differ in number, or a score is missing.
-
     Source: Moffat, Scholer and Thomas (ADCS 2012) and Faggioli and Ferro (ECIR 2021) for the counts.
     """
-    x, y = complete_table(official), complete_table(scores)
-    if x.shape[1] != y.shape[1]:
-        raise InputError(f"the two tables have {x.shape[1]} and {y.shape[1]} runs; join them first")
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     first, second = np.triu_indices(x.shape[1], 1)
     (x_way, x_real), (y_way, y_real) = (_directions(table, first, second) for table in (x, y))
     opposite = x_way * y_way < 0

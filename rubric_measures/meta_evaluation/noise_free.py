@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.base.seeds import seeded
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray
 from rubric_measures.meta_evaluation.correlation import kendall_batch
@@ -62,16 +61,11 @@ def noise_free_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_
         scores: (queries, runs), the same queries and runs.
         draws: seed, level and rounds (at most 2,000 are drawn; 0 gives the observed value alone).
 
-    Raises:
-        InputError: shapes differ, or a score is missing.
-
     Source: the random-effects model of generalizability theory for two measures (Brennan, Generalizability Theory 2001,
     chapter 9), drawn as in Gelman et al., Bayesian Data Analysis (2013), chapter 5; for one measure the question is
     that of Urbano and Marrero (SIGIR 2016).
     """
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    if x.ndim != 2 or x.shape != y.shape or not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise InputError("τ without noise needs a score of every run on every query on both sides")
     queries, runs = x.shape
     means = np.stack([x.mean(axis=0), y.mean(axis=0)], axis=1)
     rounded = np.round(means, 12)

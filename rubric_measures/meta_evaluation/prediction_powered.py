@@ -89,7 +89,7 @@ def prediction_powered_mean(
         power: λ where it is not to be tuned; 1 is classical PPI, 0 uses assessors' labels alone.
 
     Raises:
-        InputError: lengths differ, fewer than two units on a side, a value is not finite.
+        InputError: fewer than two units on a side, a value is not finite.
 
     Source: Angelopoulos, Duchi and Zrnic, PPI++: Efficient Prediction-Powered Inference (2023), sections 2 and 6;
     Angelopoulos et al., Prediction-Powered Inference (Science 2023).
@@ -99,10 +99,6 @@ def prediction_powered_mean(
     (0.6111, 0.5208)
     """
     truth, guess, others = (np.asarray(values, dtype=np.float64) for values in (assessed, model, model_unlabelled))
-    if truth.ndim != 1 or truth.shape != guess.shape or others.ndim != 1:
-        raise InputError(
-            f"assessors' labels need the model's of the same units, not shapes {truth.shape}, {guess.shape}"
-        )
     if len(truth) < 2 or len(others) < 2:
         raise InputError(f"prediction-powered inference needs two units a side, not {len(truth)} and {len(others)}")
     if not all(np.isfinite(values).all() for values in (truth, guess, others)):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
-
-from rubric_measures.meta_evaluation._significance import complete_table
 
 __all__ = ["Components", "variance_components"]
 
@@ -50,10 +49,7 @@ def variance_components(scores: ArrayLike) -> Components:
     σ²_runs = (MS_runs − MS_rest) / n, σ²_queries = (MS_queries − MS_rest) / k, σ²_rest = MS_rest.
 
     Args:
-        scores: (queries, runs), complete.
-
-    Raises:
-        InputError: a score is missing, or there are fewer than two queries or runs.
+        scores: (queries, runs), complete, two or more of both.
 
     Source: Bodoff and Li (SIGIR 2007) and Urbano, Marrero and Martín (SIGIR 2013), generalizability theory for test
     collections; the expected mean squares are those of Cornfield and Tukey (1956).
@@ -62,7 +58,7 @@ def variance_components(scores: ArrayLike) -> Components:
     >>> round(found.runs, 4), round(found.queries, 4), round(found.rest, 4)
     (0.0433, 0.03, 0.005)
     """
-    table = complete_table(scores)
+    table = np.asarray(scores, dtype=np.float64)
     n, k = table.shape
     by_run, by_query, mean = table.mean(axis=0), table.mean(axis=1), table.mean()
     runs = n * float(((by_run - mean) ** 2).sum()) / (k - 1)

@@ -39,12 +39,10 @@ def fit_strengths(points: FloatArray, prior: float = 0.1, start: FloatArray | No
         (..., agents), natural-log units; a difference of 1 is a chance of 73 %.
 
     Raises:
-        InputError: prior is negative; or it is 0 and the maximum does not exist.
+        InputError: the prior is 0 and the maximum does not exist.
 
     Source: Bradley & Terry, Biometrika 39 (1952); existence: Ford, American Mathematical Monthly 64 (1957).
     """
-    if prior < 0:
-        raise InputError(f"the prior is {prior:g} games; it cannot be negative")
     size = points.shape[-1]
     won = points.reshape(-1, size, size) * (1 - np.eye(size))
     if prior == 0 and len(_strong_pieces(won.sum(axis=0) > 0)) > 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation.run_comparison import Comparison
 from rubric_measures.plots.dots import DotPanel, draw_means, draw_queries, group_columns, lines_of, rows_figure
 from rubric_measures.plots.style import BLUE, ORANGE, figure_of, legend_below, shown_number, titled
@@ -24,12 +23,7 @@ def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[
     Args:
         comparison: with a baseline.
         differences: run -> run minus baseline on each query; empty where it is not known.
-
-    Raises:
-        InputError: the comparison has no baseline.
     """
-    if comparison.baseline is None:
-        raise InputError("differences are to a baseline; name it", settings=("baseline",))
     pairs = sorted(comparison.pairs, key=lambda pair: -pair.test.mean_difference)
     runs = [pair.first for pair in pairs]
     figure, (axes,) = rows_figure(runs, [comparison.measure])
@@ -72,14 +66,9 @@ def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
         comparison: of all pairs.
         shown: at most so many runs, best first.
 
-    Raises:
-        InputError: the comparison is with a baseline, so that there are no groups.
-
     Source: after Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 2006), with mean scores
     in the place of mean ranks.
     """
-    if comparison.baseline is not None:
-        raise InputError("the groups of all pairs are drawn; leave the baseline out", settings=("plot", "baseline"))
     order = list(comparison.means)[:shown]
     means = [comparison.means[run] for run in order]
     rank = {run: index for index, run in enumerate(order)}

@@ -52,19 +52,12 @@ def plot_ranks(
         others: name of a leaderboard -> run -> score.
         name: of the official scores.
         queries: how many queries these are over; 0 where nobody knows.
-
-    Raises:
-        InputError: there is no leaderboard, or one without any of the runs.
     """
-    if not others:
-        raise InputError("there is no leaderboard to plot")
     across = min(3, len(others))
     rows = -(-len(others) // across)
     figure, every = figure_of(max(4.2, 3.4 * across), 3.4 * rows, len(others), across)
     for number, (axes, (other, scores)) in enumerate(zip(every, others.items(), strict=True), 1):
         runs = sorted(official.keys() & scores.keys())
-        if not runs:
-            raise InputError("a leaderboard has none of the runs that are to be plotted")
         x_scores, y_scores = [official[run] for run in runs], [scores[run] for run in runs]
         x, y = (np.asarray(rankdata([-score for score in side])) for side in (x_scores, y_scores))
         axes.plot([1, len(runs)], [1, len(runs)], color="0.45", linewidth=1.0, linestyle=":", label="the same rank")
@@ -117,8 +110,6 @@ def plot_scatter(
     Source: after Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 6.
     """
     x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    if x.ndim not in (1, 2) or x.shape != y.shape or x.shape[-1] != len(runs):
-        raise InputError(f"both sides need one shape (queries × runs, or a score a run), not {x.shape} and {y.shape}")
     missing = np.isnan(x) | np.isnan(y)
     if missing.all():
         raise InputError("the two sides have no query and run in common")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.plots.cells import draw_cells
 from rubric_measures.plots.dots import DotPanel, draw_groups, draw_means, group_columns
 from rubric_measures.plots.style import BLUE, figure_of, legend_below, titled
@@ -35,12 +34,7 @@ def plot_tournament(
         groups: agents that cannot be told apart.
         rates: (agents, agents) in the order of the ratings: row beats column, 0 to 1; None where they never met.
         title: what is shown.
-
-    Raises:
-        InputError: there is no agent.
     """
-    if not ratings:
-        raise InputError("there is no agent to plot")
     agents = list(ratings)
     ends = [end for pair in intervals.values() for end in pair if end is not None] + list(ratings.values())
     spare = 0.08 * (max(ends) - min(ends) or 1.0)

@@ -142,8 +142,6 @@ def test_rbo_ties_by_hand() -> None:
     x, y = np.array([[2.0, 1.0, 1.0]]), np.array([[3.0, 2.0, 1.0]])
     # a: depth 2 holds a and half of b: X = 1 + 1/2, A = 1.5/2. 1/2 + 0.75/4 + 1/4 = 0.9375
     assert rbo_batch(x, y, 0.5)[0] == pytest.approx(0.9375)
-    with pytest.raises(InputError, match="between 0 and 1"):
-        rbo_batch(x, y, 1.0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -227,12 +225,8 @@ def test_names() -> None:
 
 
 def test_wrong_input() -> None:
-    with pytest.raises(InputError, match="same length"):
-        correlate([1.0], [1.0, 2.0], "kendall")
     with pytest.raises(InputError, match="finite"):
         correlate([1.0, math.nan], [1.0, 2.0], "kendall")
-    with pytest.raises(InputError, match="at least 1"):
-        top_k([1.0], 0)
 
 
 def test_batches_cut_in_pieces_agree_with_one_by_one() -> None:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.meta_evaluation._bootstrap import Draws, bootstrap_counts
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS, correlate
 from rubric_measures.meta_evaluation.intervals import (
@@ -70,10 +69,6 @@ def test_one_query_or_no_rounds() -> None:
     (tied,) = correlate_over_queries(x, np.zeros_like(y), "kendall", draws=Draws(100))
     assert tied.coefficient.value is None
     assert tied.interval.reason == "all runs are tied in the second leaderboard"
-    with pytest.raises(InputError, match="do not fit"):
-        correlate_over_queries(x[:, :3], y)
-    with pytest.raises(InputError, match="queries"):
-        correlate_over_queries(x[:5], y)
 
 
 def test_over_runs() -> None:
@@ -128,8 +123,6 @@ def test_pooled_tau_is_scipys_over_all_pairs_and_rounds_repeat_queries() -> None
     tied = pooled_tau(np.zeros_like(x), y, draws=Draws(0))
     assert tied.interval.estimate is None
     assert tied.interval.reason
-    with pytest.raises(InputError, match="two tables"):
-        pooled_tau(x, y[:, :2])
 
 
 @pytest.mark.parametrize("name", list(COEFFICIENTS))

@@ -97,17 +97,11 @@ def test_adjust_is_statsmodels() -> None:
         assert adjust(list(p_values), correction) == pytest.approx(list(expected))
     assert adjust([0.5, None, 0.1], "none") == [0.5, None, 0.1]
     assert adjust([]) == []
-    with pytest.raises(InputError, match="unknown correction"):
-        adjust([0.1], "bonferroni")
-    with pytest.raises(InputError, match="between 0 and 1"):
-        adjust([1.5])
 
 
 def test_comparisons_need_complete_tables() -> None:
     with pytest.raises(InputError, match="finite"):
         paired_tests([0.1, np.nan], [0.1, 0.2])
-    with pytest.raises(InputError, match="same queries"):
-        paired_tests([0.1], [0.1, 0.2])
 
 
 def test_groups_of_equals() -> None:
@@ -119,8 +113,6 @@ def test_groups_of_equals() -> None:
     assert groups_of_equals(means, np.zeros((4, 4))) == []
     undefined = np.full((2, 2), np.nan)
     assert groups_of_equals([0.5, 0.5], undefined) == [(0, 1)]
-    with pytest.raises(InputError, match="2 × 2"):
-        groups_of_equals([0.5, 0.5], np.ones((3, 3)))
 
 
 def test_significant_pair_agreement() -> None:
@@ -140,8 +132,6 @@ def test_significant_pair_agreement() -> None:
     assert (flat.passive_agreements, flat.active_share) == (3, None)
     mixed = significant_pair_agreement(official, np.zeros((20, 3)))
     assert (mixed.mixed_agreements, mixed.passive_agreements) == (2, 1)
-    with pytest.raises(InputError, match="join them"):
-        significant_pair_agreement(official, official[:, :2])
 
 
 def test_pair_agreement_uses_the_paired_t_test() -> None:
