@@ -1,4 +1,4 @@
-"""Hugging Face backends in CPU seconds: the encoder alone, labels, generation; a passage shared by its items.
+"""Hugging Face backends in CPU seconds: the encoder alone, labels, generation; a decoder; an extractive model.
 
 Random weights of real geometries: speed carries over, grades do not. One thread, so that CPU seconds are comparable.
 """
@@ -19,8 +19,7 @@ import torch
 import transformers
 
 from rubric_measures.backends import Backend, Message, Request, make_backend
-from rubric_measures.backends.hf._batching import by_length
-from rubric_measures.backends.hf._decoding import padded
+from rubric_measures.backends.hf._batching import by_length, padded
 from rubric_measures.backends.hf._seq2seq import Seq2SeqBackend
 from rubric_measures.base.entities import canonical_json
 from tests.hf_models import WORDS, save_tokenizer
@@ -79,13 +78,10 @@ def save_t5(folder: Path, size: str) -> None:
     network.save_pretrained(folder)
 
 
-def requests_of(backend: Backend, prompts: Sequence[str], group: Callable[[int], str]) -> list[Request]:
-    """Rating requests; group of a prompt by its place."""
+def requests_of(backend: Backend, prompts: Sequence[str]) -> list[Request]:
+    """Rating requests."""
     options = {"temperature": 0, "max_tokens": 8, **backend.options}
-    return [
-        Request(backend.model, (Message("user", prompt),), options, LABELS, 0, group(place))
-        for place, prompt in enumerate(prompts)
-    ]
+    return [Request(backend.model, (Message("user", prompt),), options, LABELS) for prompt in prompts]
 
 
 def seq2seq(folder: Path, count: int, size: str, rounds: int) -> None:
@@ -110,15 +106,15 @@ def seq2seq(folder: Path, count: int, size: str, rounds: int) -> None:
             ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
             network.generate(input_ids=ids, max_new_tokens=8, do_sample=False)
 
-    replies = list(labels.complete(requests_of(labels, prompts[:16], lambda place: "")))  # also warms up
+    replies = list(labels.complete(requests_of(labels, prompts[:16])))  # also warms up
     modes = [(str(reply.raw["mode"]), reply.text) for _, reply in replies]
     print(f"replies of the first 16 prompts: {sorted(set(modes))}")
     few = prompts[: max(1, count // 10)]
     generate = make_backend(f"hf:{folder}", mode="generate", dtype="float32")
-    list(generate.complete(requests_of(generate, prompts[:2], lambda place: "")))
+    list(generate.complete(requests_of(generate, prompts[:2])))
 
     def run(backend: Backend) -> None:
-        list(backend.complete(requests_of(backend, prompts, lambda place: "")))
+        list(backend.complete(requests_of(backend, prompts)))
 
     ways: dict[str, Callable[[], object]] = {
         "encoder alone": encode,
@@ -137,8 +133,8 @@ def seq2seq(folder: Path, count: int, size: str, rounds: int) -> None:
     print(f"library, one prompt at a time  {one_by_one:7.1f} s   {one_by_one / min(alone):.2f} x (from {len(few)})")
 
 
-def decoder(folder: Path, passages: int, window: int | None = None) -> None:
-    """Ten items of 42 tokens for each passage of 257 tokens: its prefix shared, and not; also with a sliding window."""
+def decoder(folder: Path, prompts: int) -> None:
+    """Prompts of about 299 tokens, a label each."""
     tokenizer = save_tokenizer(folder, chat=True)
     torch.manual_seed(0)
     geometry: dict[str, Any] = {
@@ -146,33 +142,13 @@ def decoder(folder: Path, passages: int, window: int | None = None) -> None:
         "num_attention_heads": 9, "num_key_value_heads": 3, "max_position_embeddings": 2048, "pad_token_id": 0,
         "bos_token_id": None, "eos_token_id": tokenizer.eos_token_id,
     }  # fmt: skip
-    if window is None:
-        transformers.LlamaForCausalLM(transformers.LlamaConfig(**geometry)).save_pretrained(folder)
-    else:
-        windowed = transformers.MistralConfig(**geometry, sliding_window=window)
-        transformers.MistralForCausalLM(windowed).save_pretrained(folder)
+    transformers.LlamaForCausalLM(transformers.LlamaConfig(**geometry)).save_pretrained(folder)
     backend = make_backend(f"hf:{folder}", dtype="float32", label_mass=0.0)
     draw = random.Random(3)
-    prompts = []
-    for _ in range(passages):
-        passage = text_of(tokenizer, 256, draw)
-        prompts += [f"{passage} {text_of(tokenizer, 40, draw)}" for _ in range(10)]
-    shared = requests_of(backend, prompts, lambda place: f"passage {place // 10}")
-    apart = requests_of(backend, prompts, lambda place: "")
-    list(backend.complete(apart[:2]))
-    found: dict[str, list[str | None]] = {}
-
-    def run(name: str, requests: Sequence[Request]) -> None:
-        by_key = {request.key: reply.text for request, reply in backend.complete(requests)}
-        found[name] = [by_key[request.key] for request in requests]
-
-    one = cpu_seconds(lambda: run("shared", shared))
-    other = cpu_seconds(lambda: run("apart", apart))
-    same = sum(a == b for a, b in zip(found["shared"], found["apart"], strict=True))
-    print(f"prompts one by one in batches    {other:7.1f} s")
-    print(
-        f"passage computed once            {one:7.1f} s   {other / one:.2f} x faster; same labels {same}/{len(prompts)}"
-    )
+    requests = requests_of(backend, [text_of(tokenizer, 296, draw) for _ in range(prompts)])
+    list(backend.complete(requests[:2]))
+    spent = cpu_seconds(lambda: list(backend.complete(requests)))
+    print(f"decoder, {prompts} prompts                {spent:7.1f} s")
 
 
 def extractive(folder: Path, count: int) -> None:
@@ -212,16 +188,14 @@ def main() -> None:
     """Prints the figures of benchmarks/README.md, section "Hugging Face backends"."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prompts", type=int, default=200)
-    parser.add_argument("--passages", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3, help="of the sequence-to-sequence part; the shortest counts")
     parser.add_argument("--size", choices=list(T5), default="small", help="the FLAN-T5 whose geometry is measured")
-    parser.add_argument("--window", type=int, metavar="N", help="decoder: a Mistral with a window of so many tokens")
     parser.add_argument("--only", choices=["seq2seq", "decoder", "extractive", "dtypes"], help="one part")
     options = parser.parse_args()
     torch.set_num_threads(1)
     parts: dict[str, Callable[[Path], None]] = {
         "seq2seq": lambda folder: seq2seq(folder, options.prompts, options.size, options.rounds),
-        "decoder": lambda folder: decoder(folder, options.passages, options.window),
+        "decoder": lambda folder: decoder(folder, options.prompts),
         "extractive": lambda folder: extractive(folder, options.prompts),
         "dtypes": lambda folder: dtypes(),
     }

@@ -74,14 +74,12 @@ class Family:
         rate: tokens of prompts read in a second of one processor core (or of one GPU).
         source: `measured`; `computed` from a measured rate by the number of operations; `simulated` for a machine that
             was not at hand.
-        shares_passages: a passage's tokens are computed once for all its calls (the prompt has to put them first).
         extracts: the prompt is only passage and question.
     """
 
     name: str
     rate: float
     source: str
-    shares_passages: bool = False
     extracts: bool = False
 
     def seconds(self, work: Workload) -> float:
@@ -89,8 +87,6 @@ class Family:
         tokens = work.tokens
         if self.extracts:
             tokens = work.grades * (work.passage_tokens + 12)
-        if self.shares_passages:
-            tokens -= (work.calls - work.texts) * work.passage_tokens
         return tokens / self.rate
 
 
@@ -119,7 +115,6 @@ FAMILIES = [
     Family("flan-t5-large", T5_SMALL * T5_SMALL_SIZE / T5_LARGE_SIZE, "computed"),
     Family("BERT-base, extractive", BERT_BASE, "measured", extracts=True),
     Family("decoder of 12 layers × 576", LLAMA, "measured"),
-    Family("the same, passages shared", LLAMA, "measured", shares_passages=True),
     Family("decoder of 8 billion weights", LLAMA * LLAMA_SIZE / EIGHT_BILLION, "computed"),
 ]
 # Calls a second of processor time, whole command, replies at once and all from the cache (benchmarks.grading).
@@ -174,7 +169,6 @@ def times(gpu: float) -> list[list[str]]:
         *FAMILIES,
         Family("flan-t5-large on a GPU", gpu / 2 / T5_LARGE_SIZE, "simulated"),
         Family("8 billion weights on a GPU", gpu / 2 / EIGHT_BILLION, "simulated"),
-        Family("the same, passages shared", gpu / 2 / EIGHT_BILLION, "simulated", shares_passages=True),
     ]
     rows = [["", "tokens/s", "rate is", *(work.name for work in WORKLOADS)]]
     rows.append(["lexical (no model)", "", "measured", *(duration(work.grades / LEXICAL) for work in WORKLOADS)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ transformers = pytest.importorskip("transformers")
 
 from rubric_measures.backends import Backend, Message, Reply, Request, make_backend  # noqa: E402
 from rubric_measures.backends.hf._batching import by_length, run_batches  # noqa: E402
-from rubric_measures.backends.hf._decoder import DecoderBackend, common_prefix  # noqa: E402
-from rubric_measures.backends.hf._decoding import LabelTable, score_labels  # noqa: E402
+from rubric_measures.backends.hf._decoder import DecoderBackend  # noqa: E402
+from rubric_measures.backends.hf._writing import LabelTable  # noqa: E402
 from rubric_measures.backends.hf.loading import choose_dtype, find_source  # noqa: E402
 from rubric_measures.backends.hf.text import chat_text, defused  # noqa: E402
 from rubric_measures.base.entities import RubricItem, TestBank  # noqa: E402
@@ -213,24 +214,6 @@ def test_decoders_generate_what_the_library_generates(folders: Callable[[str], s
     assert [reply.text for reply in found] == generated(folders(name), shown, "AutoModelForCausalLM")
 
 
-def test_a_shared_passage_changes_no_probability(folders: Callable[[str], str]) -> None:
-    backend = make_backend(f"hf:{folders('llama-taught')}", label_mass=0.0)
-    assert isinstance(backend, DecoderBackend)
-    shown = []
-    forward = backend.network.forward
-    backend._parameters  # noqa: B018 - read from the real forward
-    backend.network.forward = lambda **given: shown.append(given["input_ids"].numel()) or forward(**given)
-    shared = replies(backend, chats("p")(backend))
-    tokens_shared = sum(shown)
-    shown.clear()
-    apart = replies(backend, chats("")(backend))
-    for one, other in zip(shared, apart, strict=True):
-        assert one.text == other.text
-        assert one.raw["label_probabilities"] == pytest.approx(other.raw["label_probabilities"], rel=1e-3)
-    assert [reply.text for reply in shared] == list(TAUGHT.values())
-    assert tokens_shared < sum(shown) / 1.8
-
-
 def test_several_groups_and_single_requests_in_one_window(folders: Callable[[str], str]) -> None:
     folder = folders("llama")
     backend = make_backend(f"hf:{folder}", mode="generate", batch_tokens=600)
@@ -246,7 +229,7 @@ def test_several_groups_and_single_requests_in_one_window(folders: Callable[[str
     assert texts == alone
 
 
-def test_a_group_too_large_for_a_batch_is_cut(folders: Callable[[str], str]) -> None:
+def test_replies_of_decoders_do_not_depend_on_the_batch(folders: Callable[[str], str]) -> None:
     whole = make_backend(f"hf:{folders('llama-taught')}")
     parts = make_backend(f"hf:{folders('llama-taught')}", batch_tokens=150)
     requests = chats("p")(whole)
@@ -320,54 +303,25 @@ def test_context_of_decoders_counts_the_reply_and_the_template(folders: Callable
     assert "the model takes 60 together" in not_fits.error
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [([(1, 2, 3), (1, 2, 4)], 2), ([(1, 2), (1, 2)], 1), ([(1,), (1, 2)], 0), ([(1, 2, 3), (1, 2, 3, 4)], 2)],
-)
-def test_common_prefix(rows: list[tuple[int, ...]], expected: int) -> None:
-    assert common_prefix(rows) == expected
-
-
 # Label scoring by hand
-
-
-class Table:
-    """A decoder whose next token depends on the tokens so far, by a table of probabilities."""
-
-    def __init__(self, table: dict[tuple[int, ...], list[float]], rows: list[tuple[int, ...]]) -> None:
-        self.table, self.rows = table, rows
-
-    @property
-    def logits(self) -> Any:
-        return torch.tensor([self.table.get(row, [0.2] * 5) for row in self.rows]).log()
-
-    def step(self, tokens: Sequence[int]) -> None:
-        self.rows = [(*row, token) for row, token in zip(self.rows, tokens, strict=True)]
-
-    def select(self, rows: Sequence[int]) -> Table:
-        return Table(self.table, [self.rows[row] for row in rows])
 
 
 def test_the_most_probable_first_token_need_not_begin_the_best_label() -> None:
     # Token 0 ends. "b" = 2 1 0: first token .6, then .5 and .9: .27. "a" = 3 0: .4 × 1 = .4.
-    table = {(): [0, 0, 0.6, 0.4, 0], (2,): [0.5, 0.5, 0, 0, 0], (2, 1): [0.9, 0.1, 0, 0, 0], (3,): [1.0, 0, 0, 0, 0]}
+    table = {(): {2: 0.6, 3: 0.4}, (2,): {1: 0.5}, (2, 1): {0: 0.9}, (3,): {0: 1.0}}
     labels = LabelTable(("a", "b"), (((3, 0),), ((2, 1, 0),)))
-    [scores] = score_labels(Table(table, [()]), [labels], 0.6)
-    assert scores is not None
-    assert (scores.best, scores.is_greedy) == ("a", False)
-    assert scores.probabilities == pytest.approx({"a": 0.4, "b": 0.27}, rel=1e-5)
-    # .27 + .4 = .67
-    assert score_labels(Table(table, [()]), [labels], 0.68) == [None]
+    # Behind the prompt, one pass over "2 1" and one over "3" say all of it.
+    assert labels.rows == [(2, 1), (3,)]
+    steps = {(begun, token): log(share) for begun, tokens in table.items() for token, share in tokens.items()}
+    assert labels.probabilities(steps) == pytest.approx({"a": 0.4, "b": 0.27}, rel=1e-5)
 
 
-def test_spellings_of_a_label_add_up_and_settled_rows_cost_nothing() -> None:
-    # "a" is token 1 or token 2 (.3 + .3), "b" token 3 (.4): "a" wins without any step.
-    table = {(): [0, 0.3, 0.3, 0.4, 0]}
-    state = Table(table, [()])
-    [scores] = score_labels(state, [LabelTable(("a", "b"), (((1,), (2,)), ((3,),)))], 0.8)
-    assert scores is not None
-    assert scores.probabilities == pytest.approx({"a": 0.6, "b": 0.4})
-    assert state.rows == [()]
+def test_spellings_of_a_label_add_up_and_one_pass_says_them() -> None:
+    # "a" is token 1 or token 2 (.3 + .3), "b" token 3 (.4).
+    labels = LabelTable(("a", "b"), (((1,), (2,)), ((3,),)))
+    assert labels.rows == [()]
+    steps = {((), token): log(share) for token, share in ((1, 0.3), (2, 0.3), (3, 0.4))}
+    assert labels.probabilities(steps) == pytest.approx({"a": 0.6, "b": 0.4})
 
 
 def test_tables_with_prefixes_are_not_usable() -> None:

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from rubric_measures.backends import Message, Reply, Request, make_backend  # noqa: E402
-from rubric_measures.backends.hf._decoder import DecoderBackend, Memory  # noqa: E402
+from rubric_measures.backends.hf._decoder import DecoderBackend  # noqa: E402
 from tests import hf_models  # noqa: E402
 
 LABELS = tuple("012345")
@@ -99,38 +99,6 @@ def test_generated_replies_are_those_of_single_prompts(tmp_path: Path, name: str
         assert backend._text(out[0, ids.shape[1] :].tolist()).strip() == reply.text
 
 
-def computed(backend: DecoderBackend, asked: Sequence[Request]) -> int:
-    """How many tokens (padding included) are computed for some requests."""
-    shown: list[int] = []
-    backend._memory  # noqa: B018 - read from the real forward
-    forward = backend.network.forward
-    backend.network.forward = lambda **given: shown.append(given["input_ids"].numel()) or forward(**given)
-    answered(backend, asked)
-    return sum(shown)
-
-
-def test_prefixes_are_shared_as_far_as_the_window_reaches(tmp_path: Path) -> None:
-    folders = {window: tmp_path / str(window) for window in (24, 400)}
-    for window, folder in folders.items():
-        folder.mkdir()
-        hf_models.save_decoder(folder, "MistralForCausalLM", window=window)
-    far, near = (backend_of(folders[window]) for window in (400, 24))
-    assert far._memory == Memory(shared=400)
-    assert near._memory == Memory(shared=24)
-    assert computed(far, requests(far)) < computed(near, requests(near)) / 1.5
-
-
-def test_full_attention_shares_whatever_the_length(tmp_path: Path) -> None:
-    backend = backend_of(hf_models.save_decoder(tmp_path, "LlamaForCausalLM"))
-    assert backend._memory == Memory()
-
-
-@pytest.mark.parametrize("name", ["BloomForCausalLM", "FalconH1ForCausalLM", "MambaForCausalLM", "RobertaForCausalLM"])
-def test_what_keeps_anything_else_is_computed_whole(tmp_path: Path, name: str) -> None:
-    backend = backend_of(hf_models.save_decoder(tmp_path, name))
-    assert backend._memory == Memory(0, 0)
-
-
 def test_rows_with_other_positions_make_batches_of_their_own(tmp_path: Path) -> None:
     # longrope: above 64 tokens the factors of the positions are others, for all rows that are computed together.
     rope = {
@@ -139,7 +107,6 @@ def test_rows_with_other_positions_make_batches_of_their_own(tmp_path: Path) -> 
     }  # fmt: skip
     settings = {"rope_parameters": rope, "original_max_position_embeddings": 64}
     backend = backend_of(hf_models.save_decoder(tmp_path, "Phi3ForCausalLM", **settings))
-    assert backend._memory == Memory(batched=64, shared=64)
     asked = requests(backend)
     lengths = [len(backend._tokens(request.messages)) for request in asked]
     assert min(lengths) < 64 < max(lengths)

@@ -51,7 +51,7 @@ def test_the_final_channel_is_the_reply(whole: str, expected: str) -> None:
 def test_replies_in_channels(folder: Path) -> None:
     # Without the marks it read "analysis… rate it 3.assistantfinal4".
     from rubric_measures.backends import make_backend
-    from rubric_measures.backends.hf._decoding import Written
+    from rubric_measures.backends.hf._writing import Written
     from tests import hf_models
 
     backend: Any = make_backend(f"hf:{hf_models.save_llama(folder)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import BackendError, DeviceLostError
@@ -41,6 +41,20 @@ def by_length(jobs: Iterable[T], length: Callable[[T], int], budget: int) -> Ite
         batch.append(job)
     if batch:
         yield batch
+
+
+def padded(rows: Sequence[Sequence[int]], device: str, *, left: bool) -> tuple[Any, Any]:
+    """Token ids and attention mask of rows, padded with token 0 (masked) on one side."""
+    import torch
+
+    width = max(len(row) for row in rows)
+    ids = torch.zeros((len(rows), width), dtype=torch.long)
+    mask = torch.zeros((len(rows), width), dtype=torch.long)
+    for place, row in enumerate(rows):
+        where = slice(width - len(row), width) if left else slice(0, len(row))
+        ids[place, where] = torch.tensor(row, dtype=torch.long)
+        mask[place, where] = 1
+    return ids.to(device), mask.to(device)
 
 
 def run_batches(

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.backends.hf._batching import by_length
-from rubric_measures.backends.hf._decoding import padded
+from rubric_measures.backends.hf._batching import by_length, padded
 from rubric_measures.backends.hf.loading import FORGED, HuggingFaceModel, ModelSource
 from rubric_measures.backends.hf.text import defused
 from rubric_measures.base.errors import InputError

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.hf._batching import by_length
-from rubric_measures.backends.hf._decoding import Written, padded, selected_cache
-from rubric_measures.backends.hf._replies import WritingJob, WritingModel, token_limit, written_reply
+from rubric_measures.backends.hf._batching import by_length, padded
+from rubric_measures.backends.hf._writing import (
+    Tokens,
+    WritingJob,
+    WritingModel,
+    Written,
+    token_limit,
+    written_reply,
+)
 from rubric_measures.backends.hf.loading import ModelSource
 from rubric_measures.backends.hf.text import plain_text
 from rubric_measures.base.errors import BackendError
@@ -33,48 +38,13 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = {
 }
 
 
-class _Seq2SeqState:
-    """Rows in the decoder; the encoder's output and its keys and values are computed once."""
-
-    def __init__(self, network: Any, encoded: Any, mask: Any, start: int) -> None:
-        self._network, self._encoded, self._mask = network, encoded, mask
-        self._cache: Any = None
-        self.logits: Any = None
-        self.step([start] * mask.shape[0])
-
-    def step(self, tokens: Sequence[int]) -> None:
-        import torch
-        from transformers.modeling_outputs import BaseModelOutput
-
-        out = self._network(
-            encoder_outputs=BaseModelOutput(last_hidden_state=self._encoded),
-            attention_mask=self._mask,
-            decoder_input_ids=torch.tensor(tokens, device=self._mask.device)[:, None],
-            past_key_values=self._cache,
-            use_cache=True,
-        )
-        self._cache, self.logits = out.past_key_values, out.logits[:, -1].float()
-
-    def select(self, rows: Sequence[int]) -> _Seq2SeqState:
-        import torch
-
-        chosen = torch.tensor(rows, device=self._mask.device)
-        new = copy.copy(self)
-        new._encoded, new._mask, new.logits = self._encoded[chosen], self._mask[chosen], self.logits[chosen]
-        new._cache = copy.copy(self._cache)
-        new._cache.is_updated = dict(self._cache.is_updated)
-        for name in ("self_attention_cache", "cross_attention_cache"):
-            setattr(new._cache, name, selected_cache(getattr(self._cache, name), chosen))
-        return new
-
-
 class Seq2SeqBackend(WritingModel):
     """T5, FLAN-T5 and others of AutoModelForSeq2SeqLM; one with rules of its own for generation (BART) is refused.
 
     Mode `generate` writes the reply greedily, token by token, as `model.generate(num_beams=1, do_sample=False)` does.
     Mode `labels` scores every label of `Request.labels` as a whole reply (all its tokens and the end token) and replies
     with the most probable one; where the labels together have less than `label_mass` of the probability, it generates.
-    Above 1/2, the label is provably what greedy decoding writes (see `LabelScores.is_greedy`). Requests without labels,
+    Above 1/2, the label is provably what greedy decoding writes (`equals_greedy`). Requests without labels,
     and such with a temperature above 0, are generated.
 
     Equal requests get equal replies; in another batch, with other padding, sums are rounded in another order, which may
@@ -98,12 +68,6 @@ class Seq2SeqBackend(WritingModel):
         super().__init__(source, mode=mode, label_mass=label_mass, **settings)
 
     @property
-    def options(self) -> Mapping[str, object]:
-        """Device, dtype, revision, mode, and in mode `labels` the least mass."""
-        mass = {"label_mass": self.label_mass} if self.mode == "labels" else {}
-        return {**super().options, "mode": self.mode, **mass}
-
-    @property
     def context_tokens(self) -> int | None:
         """How many tokens the prompt may have."""
         return self.limit
@@ -124,6 +88,11 @@ class Seq2SeqBackend(WritingModel):
             found = self.tokenizer.eos_token_id
         return tuple(found) if isinstance(found, list) else (found,)
 
+    @cached_property
+    def _start(self) -> int:
+        found: int | None = self.network.generation_config.decoder_start_token_id
+        return self.network.config.decoder_start_token_id if found is None else found
+
     def _plan(self, jobs: list[WritingJob]) -> Iterator[list[WritingJob]]:
         return by_length(jobs, lambda job: len(job.ids), self.batch_tokens)
 
@@ -137,17 +106,27 @@ class Seq2SeqBackend(WritingModel):
     def _encoded(self, messages: Sequence[Message]) -> list[int]:
         return self.encode(plain_text(messages, self.control_tokens), special=True)
 
-    def _execute(self, jobs: Sequence[WritingJob]) -> list[Reply]:
+    def _shown(self, jobs: Sequence[WritingJob]) -> tuple[Any, Any]:
+        ids, mask = padded([job.ids for job in jobs], self.device, left=False)
+        return self.network.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state, mask
+
+    def _of_jobs(self, shown: tuple[Any, Any], places: Sequence[int]) -> dict[str, Any]:
+        from transformers.modeling_outputs import BaseModelOutput
+
+        encoded, mask = (part[list(places)] for part in shown)
+        return {"encoder_outputs": BaseModelOutput(last_hidden_state=encoded), "attention_mask": mask}
+
+    def _row(self, job: WritingJob, begun: Tokens) -> Tokens:
+        return (self._start, *begun)
+
+    def _logits(self, shown: Any, places: Sequence[int], rows: Sequence[Tokens], last: int) -> Any:
         import torch
 
-        with torch.inference_mode():
-            ids, mask = padded([job.ids for job in jobs], self.device, left=False)
-            network = self.network
-            encoded = network.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
-            start = network.generation_config.decoder_start_token_id
-            if start is None:
-                start = network.config.decoder_start_token_id
-            return self._replies(jobs, _Seq2SeqState(network, encoded, mask, start))
+        ids = torch.tensor(rows, device=self.device)
+        return self.network(**self._of_jobs(shown, places), decoder_input_ids=ids, use_cache=False).logits
+
+    def _generation(self, shown: Any, jobs: Sequence[WritingJob], places: Sequence[int]) -> dict[str, Any]:
+        return self._of_jobs(shown, places)
 
     def _spellings(self, label: str) -> tuple[tuple[int, ...], ...]:
         return ((*self.encode(label), *self._ends[:1]),)
