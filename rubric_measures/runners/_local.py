@@ -5,30 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from rubric_measures.backends.base import Backend, Reply, Request
+from rubric_measures.backends.base import Backend
 from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import GradingError, InputError, RejectedError
 from rubric_measures.runners._run_state import Job, RunState
 from rubric_measures.runners._stats import RunStats
+from rubric_measures.runners.prices import Price
 
-__all__ = ["LocalRunner", "Pricing"]
+__all__ = ["LocalRunner"]
 
 K = TypeVar("K")
 T = TypeVar("T")
-
-
-class Pricing(Protocol):
-    """What a model costs, for limits and counts."""
-
-    def of_reply(self, reply: Reply) -> float:
-        """The cost of a call, by the tokens that its reply reports."""
-        ...
-
-    def most_of(self, request: Request) -> float:
-        """What a call can cost at most, before it is made; infinity where nobody can say."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +50,7 @@ class LocalRunner:
     max_calls: int | None = None
     max_cost: float | None = None
     max_cost_per_query: float | None = None
-    price: Pricing | None = None
+    price: Price | None = None
     progress: Callable[[RunStats], None] | None = None
     stop: threading.Event | None = None
 

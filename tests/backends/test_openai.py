@@ -316,15 +316,15 @@ def test_grading_asks_a_server_passage_by_passage(tmp_path: Path) -> None:
 # ---- constraints
 def test_auto_finds_what_an_endpoint_obeys(server: Running) -> None:
     modes = {name: backend(server.url, model=name, structured="auto") for name in ("m", "plain", "obedient")}
-    found = {name: made.structured_mode for name, made in modes.items()}
+    found = {name: made._obeyed for name, made in modes.items()}
     assert found == {"m": "off", "plain": "json_schema", "obedient": "choice+logprobs"}
     replies = {name: ask(made, "rate it", labels=("4", "5"))["rate it"] for name, made in modes.items()}
     assert {name: reply.text for name, reply in replies.items()} == {"m": "echo rate it", "plain": "4", "obedient": "4"}
     assert replies["obedient"].raw["first_token_logprobs"] == [["4", -0.1], ["5", -2.5]]
     assert {name: reply.raw["structured"] for name, reply in replies.items()} == found
     # One that rejects every attempt, for whatever reason, obeys nothing, and is asked all the same.
-    assert backend(server.url, model="warm", structured="auto").structured_mode == "off"
-    assert backend(server.url, model="warm", structured="auto", concurrency=1).structured_mode == "off"
+    assert backend(server.url, model="warm", structured="auto")._obeyed == "off"
+    assert backend(server.url, model="warm", structured="auto", concurrency=1)._obeyed == "off"
 
 
 def test_auto_asks_before_the_first_closed_list_and_not_before(server: Running) -> None:

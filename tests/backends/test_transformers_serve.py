@@ -85,7 +85,7 @@ def test_a_real_server_answers_every_request_alike_each_time(served: tuple[str, 
 
 def test_what_the_server_ignores_in_silence_is_not_believed(served: tuple[str, str]) -> None:
     url, model = served
-    assert OpenAICompatible(model, url, structured="auto").structured_mode == "off"
+    assert OpenAICompatible(model, url, structured="auto")._obeyed == "off"
 
 
 def test_a_path_that_does_not_exist_ends_the_run(served: tuple[str, str]) -> None:

@@ -141,20 +141,6 @@ class OpenAICompatible:
         return MappingProxyType({"api": self._api, "structured": self._structured})
 
     @property
-    def structured_mode(self) -> str:
-        """The constraint in use; with `structured="auto"` the first look asks the endpoint.
-
-        Raises:
-            BackendError: the endpoint cannot be used.
-        """
-        return self._obeyed if self._structured == "auto" else self._structured
-
-    @functools.cached_property
-    def _obeyed(self) -> str:
-        """What the endpoint obeys; the first look asks it."""
-        return self._probed()
-
-    @property
     def context_tokens(self) -> int | None:
         """What was given; endpoints have no common way to say it."""
         return self._context_tokens
@@ -270,8 +256,9 @@ class OpenAICompatible:
     def _secrets(self) -> tuple[str, ...]:
         return tuple(os.environ.get(name, "") for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"))
 
-    def _probed(self) -> str:
-        """The first way of constraining replies that the endpoint obeys, `off` when none."""
+    @functools.cached_property
+    def _obeyed(self) -> str:
+        """The first way of constraining replies that the endpoint obeys, `off` when none; the first look asks it."""
         question = (Message("user", "What is 1 + 1? Reply with the number only."),)
         modes = [f"{mode}{extra}" for mode in STRUCTURED_MODES[1:] for extra in ("+logprobs", "")]
         probes = [

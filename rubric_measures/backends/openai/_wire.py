@@ -113,48 +113,26 @@ def request_body(request: Request, name: str, known: Known | None = None) -> dic
     mode, _, extra = str(options.get("structured", "off")).partition("+")
     if request.labels:
         explain = bool(options.get("explain"))
-        body.update(_explained(mode, request.labels) if explain else _constraint(mode, request.labels))
+        body.update(_constraint(mode, request.labels, explain))
         if extra == "logprobs" and not explain:
             chat: dict[str, Any] = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
             body.update(chat if "messages" in body else {"logprobs": _TOP_LOGPROBS})
     return body
 
 
-def _constraint(mode: str, labels: tuple[str, ...]) -> dict[str, Any]:
+def _constraint(mode: str, labels: tuple[str, ...], explain: bool) -> dict[str, Any]:
+    """The constraint to one of the labels, or to a reason and then one of them."""
+    label = {"type": "string", "enum": list(labels)}
+    fields = {"reason": {"type": "string"}, "grade": label} if explain else {_SCHEMA_FIELD: label}
+    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     if mode == "choice":
-        return {"structured_outputs": {"choice": list(labels)}}
+        return {"structured_outputs": {"json": schema} if explain else {"choice": list(labels)}}
     if mode == "guided_choice":
-        return {"guided_choice": list(labels)}
-    if mode == "json_schema":
-        schema = {
-            "type": "object",
-            "properties": {_SCHEMA_FIELD: {"type": "string", "enum": list(labels)}},
-            "required": [_SCHEMA_FIELD],
-            "additionalProperties": False,
-        }
-        return {
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "reply", "strict": True, "schema": schema},
-            }
-        }
-    return {}
-
-
-def _explained(mode: str, labels: tuple[str, ...]) -> dict[str, Any]:
-    """The constraint to a reason, then one of the labels."""
-    schema = {
-        "type": "object",
-        "properties": {"reason": {"type": "string"}, "grade": {"type": "string", "enum": list(labels)}},
-        "required": ["reason", "grade"],
-        "additionalProperties": False,
-    }
+        return {"guided_json": schema} if explain else {"guided_choice": list(labels)}
     if mode == "json_schema":
         named = {"name": "reply", "strict": True, "schema": schema}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
-    if mode == "choice":
-        return {"structured_outputs": {"json": schema}}
-    return {"guided_json": schema} if mode == "guided_choice" else {}
+    return {}
 
 
 def reply_of(content: bytes | str, request: Request, secrets: tuple[str, ...] = ()) -> Reply | Trouble:

@@ -370,13 +370,6 @@ class ReplyCache:
         with self._using:
             self._connection.execute("DELETE FROM leases WHERE owner = ?", (owner,))
 
-    def models(self) -> list[str]:
-        """The names of the models that have replies."""
-        if not self._is_there():
-            return []
-        with self._using:
-            return sorted(str(name) for (name,) in self._connection.execute("SELECT DISTINCT model FROM replies"))
-
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""
         if not self._is_there():
