@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ir_measures.measures.base import Measure
@@ -23,7 +22,7 @@ from rubric_measures.api._loading import (
 )
 from rubric_measures.api._runs import run_of
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.trec import Run, map_run, read_run, run_columns
+from rubric_measures.formats.trec import Run, read_run
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.grades.compiled import BANK_DOC, Grades, OnFailed
 from rubric_measures.grades.notes import note_queries, note_without_items
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from rubric_measures.leaderboards.runs import Evaluation
 
 _LOG = logging.getLogger("rubric_measures")
-# Lines of a run beyond which not all of them are held at once.
-_MANY = 500_000
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ def evaluate(
     on_failed: OnFailed | None = None,
     **chosen: Any,
 ) -> RunValues:
-    """Scores one run file. Judgments of documents go to ir_measures as they are; graded records are streamed.
+    """Scores one run file. Judgments of documents go to ir_measures as they are.
 
     Args:
         source: a file that `load` reads, or an ir_datasets id; `-` is standard input.
@@ -153,70 +150,7 @@ def evaluate(
         raise InputError(
             f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
         )
-    return RunValues(asked, _computed(asked, rows, run, provider))
-
-
-def _computed(asked: Sequence[Measure], rows: Sequence[Any], path: str, provider: str | None) -> list[Metric]:
-    """The values of standard measures; of a large run some queries are held at a time."""
-    if path != "-" and Path(path).is_file() and provider != "pyndeval":
-        _, counts = map_run(path, lambda _, ranking: len(ranking))
-        if sum(counts.values()) > _MANY:
-            found = _computed_in_parts(asked, rows, path, provider)
-            if found is not None:
-                return found
-    return list(compute(asked, rows, _as_judged(_scored_docs(path), rows), provider))
-
-
-def _computed_in_parts(
-    asked: Sequence[Measure], rows: Sequence[Any], path: str, provider: str | None
-) -> list[Metric] | None:
-    """As `compute` gives them, program by program; None where the lines of a query do not stand together."""
-    judged: dict[str, list[Any]] = {}
-    for row in rows:
-        judged.setdefault(row.query_id, []).append(row)
-    spaced = spaced_ids(judged)
-    found: list[Metric] = []
-    held: list[ScoredDoc] = []
-    done: set[str] = set()
-    part: list[Any] = []
-    before: str | None = None
-
-    def compute_part() -> None:
-        found.extend(compute(asked, part, _as_judged(held, part), provider))
-        held.clear()
-        part.clear()
-
-    for columns in run_columns(path):
-        query_id = columns[0]
-        if query_id != before:
-            if query_id in done:
-                return None
-            # A part without judgments is nothing that the programs could be asked about.
-            if len(held) > _MANY // 2 and part:
-                compute_part()
-            done.add(query_id)
-            before = query_id
-            part += judged.pop(spaced.get(query_id, query_id), [])
-        held.append(ScoredDoc(query_id, columns[2], float(columns[4])))
-    part += [row for left in judged.values() for row in left]
-    compute_part()
-    return _by_program(found)
-
-
-def _by_program(metrics: list[Metric]) -> list[Metric]:
-    """Values that came part by part, in the order in which they come at once: program by program."""
-    programs: dict[Measure, int] = {}
-    seen: set[str] = set()
-    program, last = 0, None
-    for metric in metrics:
-        if metric.query_id != last:
-            if metric.query_id in seen:
-                # The next program begins with the first query anew.
-                program, seen = program + 1, set()
-            seen.add(metric.query_id)
-            last = metric.query_id
-        programs.setdefault(metric.measure, program)
-    return sorted(metrics, key=lambda metric: programs[metric.measure])
+    return RunValues(asked, list(compute(asked, rows, _as_judged(_scored_docs(run), rows), provider)))
 
 
 def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None) -> InputError:

@@ -17,7 +17,9 @@ from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rubric_measures.leaderboards.items import ItemGrades
+    from rubric_measures.base.entities import RubricItem
+    from rubric_measures.base.scales import Scale
+    from rubric_measures.grades.compiled import QueryGrades
     from rubric_measures.meta_evaluation.intervals import Draws, Interval
     from rubric_measures.meta_evaluation.run_comparison import Comparison, Correction, Test
     from rubric_measures.plots.dots import DotPanel
@@ -197,9 +199,7 @@ def _value(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> list[ItemGrades]:
-    from rubric_measures.leaderboards.items import item_grades
-
+def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> list[_ItemGrades]:
     known = loaded(grades)
     if isinstance(known, RecordGrades) and known.records.name == "-":
         text = "items are drawn from the grades, which are read twice: give a file, not standard input"
@@ -210,7 +210,7 @@ def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> lis
     if runs is None:
         if isinstance(known, RecordGrades):
             return [
-                item_grades(query.query_id, query.grades, query.rankings, cutoff) for query in known.records.queries()
+                _best_grades(query.query_id, query.grades, query.rankings, cutoff) for query in known.records.queries()
             ]
         if not isinstance(known, AnswerGrades):
             raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
@@ -218,6 +218,55 @@ def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> lis
     else:
         held = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
     return [
-        item_grades(name, query, {run: found.get(name, ()) for run, found in held.items()}, cutoff)
+        _best_grades(name, query, {run: found.get(name, ()) for run, found in held.items()}, cutoff)
         for name, query in known.queries.items()
     ]
+
+
+@dataclass(frozen=True)
+class _ItemGrades:
+    """The best grades of one query.
+
+    Attributes:
+        query_id: the query, or `query/facet`.
+        items: its items.
+        best: run -> the best grade of each item; None where no passage has a grade of it.
+        scale: of the grades; None where it is not known.
+        covers: the least grade that covers an item; None where the scale is not known.
+    """
+
+    query_id: str
+    items: tuple[RubricItem, ...]
+    best: Mapping[str, tuple[float | None, ...]]
+    scale: Scale | None
+    covers: int | None
+
+
+def _best_grades(
+    name: str,
+    grades: QueryGrades,
+    rankings: Mapping[str, Sequence[str]],
+    cutoff: int | None = None,
+) -> _ItemGrades:
+    """The best grade of each item among the passages of each run.
+
+    Args:
+        name: what the query is called.
+        grades: its grades.
+        rankings: run -> doc_ids, best first.
+        cutoff: how many passages of a ranking count; None for all.
+    """
+    best = {run: _best_of(grades, ranking if cutoff is None else ranking[:cutoff]) for run, ranking in rankings.items()}
+    covers = None if grades.scale is None else grades.scale.covers
+    return _ItemGrades(name, grades.items, best, grades.scale, covers)
+
+
+def _best_of(grades: QueryGrades, doc_ids: Sequence[str]) -> tuple[float | None, ...]:
+    masks: dict[float, int] = {}
+    for doc_id in doc_ids:
+        for grade, mask in grades.levels.get(doc_id, {}).items():
+            masks[grade] = masks.get(grade, 0) | mask
+    falling = sorted(masks, reverse=True)
+    return tuple(
+        next((grade for grade in falling if masks[grade] >> place & 1), None) for place in range(len(grades.items))
+    )

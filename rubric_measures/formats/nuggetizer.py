@@ -166,7 +166,7 @@ def read_assignments(
     rows = []
     for number, data in json_texts(name):
         content = data if found is None else with_known_labels(parse_json(data, path=name, line=number), found)
-        rows.append((number, validate_assignments(content, name, number, None)))
+        rows.append((number, validate_assignments(content, name, number)))
     if not rows:
         raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
     if says:
@@ -207,14 +207,14 @@ def note_unknown_labels(found: Counter[str] | None, name: str) -> None:
         _LOG.warning("%s: %d labels that nobody defined (%s) are failed grades", name, found.total(), shown)
 
 
-def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int, run_id: str | None) -> AssignmentLine:
-    """One line of an assignments file, as JSON text or as what that says; a line that names no run is of `run_id`.
+def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int) -> AssignmentLine:
+    """One line of an assignments file, as JSON or as what that says; one that names no run has the name of the file.
 
     Raises:
         FormatError: naming file, line and field.
     """
     try:
-        return _with_run(validate_line(_ASSIGNMENTS.adapter, data, path=name, line=line), name, line, run_id)
+        return _with_run(validate_line(_ASSIGNMENTS.adapter, data, path=name, line=line), name, line)
     except FormatError as error:
         if not error.field.endswith(".assignment"):
             raise
@@ -222,11 +222,11 @@ def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int, 
         raise FormatError(problem, path=name, line=line, field=error.field, settings=("unknown_labels",)) from None
 
 
-def _with_run(line: AssignmentLine, name: str, number: int, run_id: str | None) -> AssignmentLine:
+def _with_run(line: AssignmentLine, name: str, number: int) -> AssignmentLine:
     if line.run_id:
         return line
     # An empty name is a mistake, and no name that was left out.
-    run_id = run_id or (run_of_file(name) if line.run_id is None else "")
+    run_id = run_of_file(name) if line.run_id is None else ""
     if not run_id:
         raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
     return line.model_copy(update={"run_id": run_id})

@@ -9,12 +9,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, dropwhile, repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, decode_text, iter_lines, open_binary, path_name
+from rubric_measures.base.files import atomic_writer, decode_text, open_binary, path_name
 from rubric_measures.base.runs import Qrel, Ranking, Run, make_run
 from rubric_measures.base.scales import as_number
 from rubric_measures.formats._trec_checked import (
@@ -47,7 +47,6 @@ __all__ = [
     "read_passage_qrels",
     "read_qrels",
     "read_run",
-    "run_columns",
     "run_file",
     "run_name_of",
     "write_qrels",
@@ -73,17 +72,6 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     """
     run_id, rankings, disagreements = _map_rankings(path, lambda _, ranking: ranking)
     return Run(run_id, rankings, disagreements)
-
-
-def run_columns(path: str | os.PathLike[str]) -> Iterator[list[str]]:
-    """The columns of each line of a run that was read before, without the comments at its top."""
-    lines: Iterator[str] = (line.decode("utf-8") for _, line in iter_lines(path))
-    first = next(lines, "")
-    if first.startswith(START):
-        lines = dropwhile(lambda line: line.startswith("#"), lines)
-    elif first:
-        yield columns_of(first)
-    yield from map(columns_of, lines)
 
 
 def map_run(path: str | os.PathLike[str], take: Callable[[str, Ranking], T]) -> tuple[str, dict[str, T]]:

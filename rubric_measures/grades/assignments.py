@@ -86,7 +86,6 @@ def load_assignments(
     path: str | os.PathLike[str],
     bank: TestBank | None = None,
     *,
-    run_id: str | None = None,
     on_failed: OnFailed | None = None,
     source: Mapping[str, object] | None = None,
     unknown_labels: UnknownLabels | None = None,
@@ -99,7 +98,6 @@ def load_assignments(
     Args:
         path: the file; several runs may be in it.
         bank: the complete bank, with importance.
-        run_id: the run of lines that name none.
         on_failed: see `Grades`.
         source: what the grades are, for the signature.
         unknown_labels: what labels that nobody defined count as, with a note; None refuses them.
@@ -116,7 +114,7 @@ def load_assignments(
     # The lines make no cyclic garbage; looking for it would take as long as reading.
     with paused_collector():
         for line, data in json_texts(name):
-            row = _AssignmentLine.of(data, name, line, run_id, unknown)
+            row = _AssignmentLine.of(data, name, line, unknown)
             query = queries.get(row.query_id) or queries.setdefault(row.query_id, _OpenQuery())
             if row.query_id in rankings.setdefault(row.run_id, {}):
                 problem = f"run {row.run_id!r} has answered query {row.query_id!r} before"
@@ -152,13 +150,13 @@ class _AssignmentLine(NamedTuple):
     nuggets: AssignmentLine | list[dict[str, Any]]
 
     @classmethod
-    def of(cls, data: bytes, name: str, line: int, run_id: str | None, unknown: Counter[str] | None) -> _AssignmentLine:
+    def of(cls, data: bytes, name: str, line: int, unknown: Counter[str] | None) -> _AssignmentLine:
         content = parse_json(data, path=name, line=line)
         try:
             nuggets = content["nuggets"]
             labels = [nugget["assignment"] for nugget in nuggets]
             key = tuple([(one["text"], one.get("importance"), one.get("mapped_sub_narrative")) for one in nuggets])
-            query_id, run, text = content["qid"], content.get("run_id", run_id), content["answer_text"]
+            query_id, run, text = content["qid"], content.get("run_id"), content["answer_text"]
             hash(key)
             strings = all(isinstance(found, str) for found in (query_id, run, text))
             if run and strings and isinstance(nuggets, list) and _LABELS.issuperset(labels):
@@ -167,7 +165,7 @@ class _AssignmentLine(NamedTuple):
             # Not as nuggetizer writes it today: the models know older forms, and name the field that is wrong.
             pass
         known = data if unknown is None else with_known_labels(content, unknown)
-        row = validate_assignments(known, name, line, run_id)
+        row = validate_assignments(known, name, line)
         key = tuple([(one.text, one.importance, one.mapped_sub_narrative) for one in row.nuggets])
         labels = [one.assignment for one in row.nuggets]
         length = len(row.answer_text.split()) if row.answer_text is not None else row.response_length or 0
@@ -178,9 +176,7 @@ def _item_ids(query: _OpenQuery, row: _AssignmentLine, bank: TestBank | None, na
     """The item of each nugget of a line that is like no line before; new nuggets join the query's items."""
     parsed = row.nuggets
     if isinstance(parsed, list):
-        parsed = validate_assignments(
-            {"qid": row.query_id, "run_id": row.run_id, "nuggets": parsed}, name, line, row.run_id
-        )
+        parsed = validate_assignments({"qid": row.query_id, "run_id": row.run_id, "nuggets": parsed}, name, line)
     facets = facet_ids(nugget.mapped_sub_narrative for nugget in parsed.nuggets)
     in_bank: dict[str, str] = {}
     if bank is not None:

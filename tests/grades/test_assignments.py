@@ -82,7 +82,7 @@ def test_older_files_are_read_as_new_ones(tmp_path: Path) -> None:
     assert _scores(_write(tmp_path, old, "old")) == _scores(_write(tmp_path, new))
     del old[0]["answer_text"], old[0]["run_id"]
     old[0]["response_length"] = 12
-    assigned = load_assignments(_write(tmp_path, old, "old"), run_id="mine")
+    assigned = load_assignments(_write(tmp_path, old, "mine.jsonl"))
     assert assigned.lengths == {"mine": {"7": 12}}
 
 
