@@ -131,7 +131,7 @@ def write_qrels(
     rel: int | None = None,
     times: int | None = None,
 ) -> int:
-    """Writes grades as a TREC qrels file; graded records are read as a stream.
+    """Writes grades as a TREC qrels file.
 
     Args:
         grades: `Grades`, or what `load` takes.

@@ -394,8 +394,7 @@ def load(
 ) -> Grades:
     """Loads the grades of anything that can be scored, for `score`, or for ir_measures as qrels.
 
-    A file of graded records is read when its grades are looked at; `score` reads it as a stream, so that it need not
-    fit into memory. All else is read at once.
+    A file of graded records is read when its grades are looked at. All else is read at once.
 
     >>> import rubric_measures
     >>> from ir_measures import Qrel

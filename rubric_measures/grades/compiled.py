@@ -458,7 +458,6 @@ def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iter
         elif grades.items:
             whole.append(grades.query_id)
         yield query
-        del query, grades
     if found:
         note_whole(whole)
     else:

@@ -330,8 +330,6 @@ class Scoring:
         self.scorers: dict[str, QueryScorer] = {}
         self.parts: dict[str, list[str]] = {}
         self.without_items: list[str] = []
-        # How much of a ranking is looked at; None: all.
-        self.depth = needed_depth(measures, self.on_failed)
 
     def new_row(self) -> RunRow:
         """The row of a run that scored nothing yet."""

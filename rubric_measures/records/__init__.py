@@ -1,1 +1,1 @@
-"""The waist: graded passage records, as models, read, written, streamed and merged."""
+"""The waist: graded passage records, as models, read, written and merged."""

@@ -147,7 +147,6 @@ def check_records(
     for group in groups:
         where = f"{selector.source}:{group.line}"
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id, where)}
-        # What is shown of a passage is a small part of its record, which need not be kept.
         passages = [
             _passage(group.query_id, passage, selector.choose(passage, items), items, selector)
             for passage in group.passages
@@ -157,10 +156,7 @@ def check_records(
         else:
             texts = {item_id: item.text for item_id, item in items.items()}
         text = bank.query_texts.get(group.query_id, "") if bank is not None else ""
-        query_id = group.query_id
-        del group
-        yield CheckedQuery(query_id, text, texts, passages, selector.scale)
-        del passages
+        yield CheckedQuery(group.query_id, text, texts, passages, selector.scale)
     selector.note_counts()
 
 

@@ -46,7 +46,6 @@ class BankCounter:
         for query in counted if self._teams is None else self._teams.watch(counted):
             self.pairs += redundant_pairs(query, self.min_rating)
             yield query
-            del query
 
     def reusability(self) -> list[Reusability]:
         """Each run left out; and each team, where there are groups."""

@@ -217,7 +217,6 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
                 doc_id not in query.grades.levels and doc_id not in query.grades.failed for doc_id in doc_ids
             )
         yield replace(query, rankings=rankings)
-        del query
     idle = [name for name, of_run in zip(names, places, strict=True) if known.isdisjoint(of_run)]
     if len(idle) == len(names):
         raise InputError(f"none of the {len(names)} runs ranks a query of the records")

@@ -132,10 +132,10 @@ class ItemReport:
 
 
 def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_rating: int | None = None) -> ItemReport:
-    """Item statistics and near-duplicates of a stream of queries: memory is that of one query, its items and runs.
+    """Item statistics and near-duplicates of queries.
 
     Args:
-        queries: the selected grades; consumed once, and not kept.
+        queries: the selected grades; consumed once.
         min_judgment: the least judgment that is relevant.
         min_rating: the least grade that covers an item; None takes the scale's.
     """
@@ -149,7 +149,6 @@ def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_ratin
         items.append(query.grades.items)
         if query.grades.levels:
             level = query.grades.level(min_rating)
-        del query
     coverage = joined_coverage(covered)
     table = coverage.table()
     full = mean_scores(table)

@@ -128,7 +128,6 @@ class ReusabilityCounter:
         for query in queries:
             self._add(query)
             yield query
-            del query
 
     def _add(self, query: RecordQuery) -> None:
         if not query.rankings or not query.grades.items:
