@@ -32,7 +32,7 @@ from rubric_measures.records.models import (
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
 from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
-from rubric_measures.verification.anchored import machine_graded
+from rubric_measures.verification.anchored import by_machines
 
 __all__ = ["Material", "QueryMaterial", "grader_name", "load_material", "read_entries"]
 
@@ -273,10 +273,7 @@ def load_material(
     the_bank = _test_bank(bank)
     groups = load_graded(name)
     # What a review looks at: grades by assessors are what it makes.
-    machine = [
-        QueryPassages(group.query_id, [machine_graded(passage) for passage in group.passages], group.line)
-        for group in groups
-    ]
+    machine = list(by_machines(groups))
     wanted = wanted or GradeFilter()
     keys = grade_sets(machine)
     prompts = prompt_cells(keys)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 
 from rubric_measures.base.tables import Cell, Undefined
 from rubric_measures.grades.loading import RecordQuery
@@ -15,59 +14,38 @@ from rubric_measures.verification.bank_checks import (
     redundant_pairs,
 )
 from rubric_measures.verification.item_statistics import ItemReport, ItemStatistics
-from rubric_measures.verification.reusability import Reusability, ReusabilityCounter
+from rubric_measures.verification.reusability import Reusability, reusability
 from rubric_measures.verification.sections import Section
 
-__all__ = ["BankCounter", "bank_sections"]
+__all__ = ["bank_sections"]
 
 _FEW_RUNS = "fewer than two runs, or all of them tied"
 
 
-@dataclass
-class BankCounter:
-    """Gathers, query by query, what the bank report needs beside item statistics.
-
-    Attributes:
-        min_rating: the least grade that covers an item; None takes the scale's.
-        groups: run -> group; None where there are no groups.
-    """
-
-    min_rating: int | None = None
-    groups: Mapping[str, str] | None = None
-    pairs: list[RedundantPair] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._alone = ReusabilityCounter(self.min_rating)
-        self._teams = None if self.groups is None else ReusabilityCounter(self.min_rating, self.groups)
-
-    def watch(self, queries: Iterable[RecordQuery]) -> Iterator[RecordQuery]:
-        """Passes the queries on."""
-        counted = self._alone.watch(queries)
-        for query in counted if self._teams is None else self._teams.watch(counted):
-            self.pairs += redundant_pairs(query, self.min_rating)
-            yield query
-
-    def reusability(self) -> list[Reusability]:
-        """Each run left out; and each team, where there are groups."""
-        found = [one.report() for one in (self._alone, self._teams) if one is not None]
-        return [one for one in found if one is not None]
-
-
 def bank_sections(
-    report: ItemReport, counter: BankCounter, *, seed: int = 0, suggest: bool = False
+    report: ItemReport,
+    queries: Sequence[RecordQuery],
+    *,
+    min_rating: int | None = None,
+    groups: Mapping[str, str] | None = None,
+    seed: int = 0,
+    suggest: bool = False,
 ) -> Iterator[Section]:
     """The sections of the bank report.
 
     Args:
         report: the item statistics.
-        counter: what was gathered beside them.
+        queries: the grades that they are of.
+        min_rating: the least grade that covers an item; None takes the scale's.
+        groups: run -> group; None where there are no groups.
         seed: of what is drawn.
         suggest: also list what to split, merge, reword and retire.
     """
     runs = len(report.coverage.runs)
     ends = _at_ends(report)
     against = items_against(report.statistics, runs)
-    pairs = sorted(counter.pairs, key=lambda one: (-one.kappa, one.query_id, one.first))
+    pairs = [pair for query in queries for pair in redundant_pairs(query, min_rating)]
+    pairs.sort(key=lambda one: (-one.kappa, one.query_id, one.first))
     yield _overview(report, ends, against, pairs, seed)
     text = {(row.query_id, row.item_id): row.item_text for row in report.statistics}
     yield Section(
@@ -92,8 +70,9 @@ def bank_sections(
             for one in pairs
         ],
     )  # fmt: skip
-    for one in counter.reusability():
-        yield _reusability(one)
+    for teams in (None,) if groups is None else (None, groups):
+        if (found := reusability(queries, min_rating, teams)) is not None:
+            yield _reusability(found)
     if suggest:
         yield _suggestions(report, ends, against, pairs, text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -180,14 +180,14 @@ def _bits(masks: Sequence[int], size: int) -> BoolArray:
     return np.unpackbits(data.reshape(len(masks), width), axis=1, count=size, bitorder="little").astype(np.bool_)
 
 
-def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> Iterator[RecordQuery]:
+def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> list[RecordQuery]:
     """The same grades with the first 20 places of TREC run files in the place of the rankings inside the records.
 
     Passages that the records do not grade cover nothing. Counted in notes, at the end: queries of the runs that the
     records lack, runs that rank none of the records' queries, and how many of the passages have no grades.
 
     Args:
-        queries: the selected grades; consumed once, and not kept.
+        queries: the selected grades.
         paths: the run files; runs that share a tag are called after their files.
 
     Raises:
@@ -203,6 +203,7 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
     names = distinct_run_names(tags, paths)
     known: set[str] = set()
     shown = ungraded = 0
+    found: list[RecordQuery] = []
     for query in queries:
         known.add(written_id(query.query_id))
         query_id = written_id(query.query_id)
@@ -216,7 +217,7 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
             ungraded += sum(
                 doc_id not in query.grades.levels and doc_id not in query.grades.failed for doc_id in doc_ids
             )
-        yield replace(query, rankings=rankings)
+        found.append(replace(query, rankings=rankings))
     idle = [name for name, of_run in zip(names, places, strict=True) if known.isdisjoint(of_run)]
     if len(idle) == len(names):
         raise InputError(f"none of the {len(names)} runs ranks a query of the records")
@@ -226,6 +227,7 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
     note_queries({name: of_run.keys() - known for name, of_run in zip(names, places, strict=True)}, {})
     if ungraded:
         log.warning("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
+    return found
 
 
 class StabilityPoint(NamedTuple):

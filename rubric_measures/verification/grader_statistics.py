@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
@@ -18,7 +18,6 @@ from rubric_measures.records.models import (
     GradedPassage,
     GradeSetKey,
     ItemGradeSet,
-    QueryPassages,
     grade_set_key,
 )
 
@@ -136,13 +135,6 @@ class GraderCounter:
         self._pairs: dict[tuple[GradeSetKey, GradeSetKey], Counter[tuple[float, float]]] = {}
         self._disagreements: list[Disagreement] = []
         self._disagreed = 0
-
-    def watch(self, groups: Iterable[QueryPassages]) -> Iterator[QueryPassages]:
-        """Passes groups on, and counts their passages."""
-        for group in groups:
-            for passage in group.passages:
-                self.add(group.query_id, passage)
-            yield group
 
     def add(self, query_id: str, passage: GradedPassage) -> None:
         """Counts one passage; each passage of a query once."""

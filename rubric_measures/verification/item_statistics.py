@@ -16,7 +16,6 @@ from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.verification.bank_stability import (
     FloatArray,
-    QueryCoverage,
     RunCoverage,
     joined_coverage,
     mean_scores,
@@ -131,35 +130,28 @@ class ItemReport:
     min_rating: int | None = None
 
 
-def item_report(queries: Iterable[RecordQuery], min_judgment: int = 1, min_rating: int | None = None) -> ItemReport:
+def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1, min_rating: int | None = None) -> ItemReport:
     """Item statistics and near-duplicates of queries.
 
     Args:
-        queries: the selected grades; consumed once.
+        queries: the selected grades.
         min_judgment: the least judgment that is relevant.
         min_rating: the least grade that covers an item; None takes the scale's.
     """
-    level = min_rating
-    rows: list[ItemStatistics] = []
-    covered: list[QueryCoverage] = []
-    items: list[tuple[RubricItem, ...]] = []
-    for query in queries:
-        rows += _counts(query, min_judgment, min_rating)
-        covered.append(query_coverage(query, min_rating))
-        items.append(query.grades.items)
-        if query.grades.levels:
-            level = query.grades.level(min_rating)
+    rows = [row for query in queries for row in _counts(query, min_judgment, min_rating)]
+    covered = [query_coverage(query, min_rating) for query in queries]
+    graded = [query for query in queries if query.grades.levels]
     coverage = joined_coverage(covered)
     table = coverage.table()
     full = mean_scores(table)
     influences = [influence_of(row.query_id, row.item_id, coverage, table, full) for row in rows]
     return ItemReport(
         [row._replace(by_run=r, flips=flips) for row, (r, flips) in zip(rows, influences, strict=True)],
-        duplicate_items(items),
+        duplicate_items([query.grades.items for query in queries]),
         coverage,
         [one.query_id for one in covered],
         [one.query_id for one in covered if not one.item_ids],
-        level,
+        graded[-1].grades.level(min_rating) if graded else min_rating,
     )
 
 

@@ -17,7 +17,7 @@ from rubric_measures.records.cited_answers import cited_answer
 from rubric_measures.records.files import GradedFile
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.verification.analyses import CheckedQuery, check_records, is_graded, level_of
-from rubric_measures.verification.bank_sections import BankCounter, bank_sections
+from rubric_measures.verification.bank_sections import bank_sections
 from rubric_measures.verification.bank_stability import bank_stability, ranked_by_files
 from rubric_measures.verification.grader_statistics import GraderCounter
 from rubric_measures.verification.item_statistics import ItemReport, item_report
@@ -227,24 +227,31 @@ def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSett
 
 
 def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Iterator[Section]:
-    """Statistics of items and of graders, from one reading of the records."""
-    counted = BankCounter(settings.min_rating, settings.groups) if BANK in settings.reports else None
-
-    counter = GraderCounter(settings.wanted, DISAGREEMENTS) if "grader_statistics" in settings.reports else None
-    passing = chosen_queries(source, settings, source.name)
-    if counter is not None:
-        passing = counter.watch(passing)
-    is_of_items = "item_statistics" in settings.reports or counted is not None
-    of_items = _item_report(source, passing, bank, settings, counted) if is_of_items else None
-    # What the items did not look at.
-    for _ in passing:
-        pass
-    of_graders = counter.report() if counter is not None else None
-    if of_items is not None and "item_statistics" in settings.reports:
-        yield from _item_sections(of_items, settings)
-    if of_items is not None and counted is not None:
-        yield from bank_sections(of_items, counted, seed=settings.seed, suggest=settings.suggest)
-    if of_graders is not None:
+    """Statistics of items, the bank report, and statistics of graders."""
+    groups = list(chosen_queries(source, settings, source.name))
+    if {"item_statistics", BANK} & set(settings.reports):
+        selector = GradeSetSelector(settings.wanted, source.name)
+        queries = [select_query(group, selector, bank) for group in groups]
+        if settings.run:
+            queries = ranked_by_files(queries, settings.run)
+        report = _item_report(source, queries, selector, bank, settings)
+        if "item_statistics" in settings.reports:
+            yield from _item_sections(report, settings)
+        if BANK in settings.reports:
+            yield from bank_sections(
+                report,
+                queries,
+                min_rating=settings.min_rating,
+                groups=settings.groups,
+                seed=settings.seed,
+                suggest=settings.suggest,
+            )
+    if "grader_statistics" in settings.reports:
+        counter = GraderCounter(settings.wanted, DISAGREEMENTS)
+        for group in groups:
+            for passage in group.passages:
+                counter.add(group.query_id, passage)
+        of_graders = counter.report()
         if not of_graders.graders:
             raise _no_grades(source)
         yield from grader_sections(of_graders)
@@ -252,17 +259,11 @@ def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSetti
 
 def _item_report(
     source: GradedFile,
-    groups: Iterator[QueryPassages],
+    queries: Sequence[RecordQuery],
+    selector: GradeSetSelector,
     bank: TestBank | None,
     settings: ReportSettings,
-    counted: BankCounter | None,
 ) -> ItemReport:
-    selector = GradeSetSelector(settings.wanted, source.name)
-    queries: Iterator[RecordQuery] = (select_query(group, selector, bank) for group in groups)
-    if settings.run:
-        queries = ranked_by_files(queries, settings.run)
-    if counted is not None:
-        queries = counted.watch(queries)
     report = item_report(queries, settings.min_judgment, settings.min_rating)
     if not selector.found:
         raise _no_grades(source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.meta_evaluation.correlation import ranks
 
-__all__ = ["LeftOut", "Reusability", "ReusabilityCounter"]
+__all__ = ["LeftOut", "Reusability", "reusability"]
 
 # How many passages of a ranking are pooled, and count.
 _CUTOFF = 20
@@ -106,88 +106,79 @@ class _OfQuery:
     own: dict[str, dict[str, tuple[int, int, int]]]
 
 
-class ReusabilityCounter:
-    """Gathers, query by query, what each run would score if it, or its team, had not been pooled.
+def reusability(
+    queries: Iterable[RecordQuery], min_rating: int | None = None, groups: Mapping[str, str] | None = None
+) -> Reusability | None:
+    """What each run would score if it, or its team, had not been pooled; None where there are fewer than two teams.
 
     The pool of a query is the first 20 passages of all runs. A passage is brought by the runs that have it there;
     graded passages that no run has are brought by somebody else. What failed covers nothing here.
 
     Args:
+        queries: the selected grades.
         min_rating: the least grade that covers an item; None takes the scale's.
         groups: run -> team; a run that it lacks is a team of its own. None leaves each run out alone.
     """
+    ranked = [query for query in queries if query.rankings and query.grades.items]
+    runs = sorted({run_id for query in ranked for run_id in query.rankings})
+    team_of = {run_id: (groups or {}).get(run_id, run_id) for run_id in runs}
+    teams = sorted(set(team_of.values()))
+    if len(teams) < 2:
+        return None
+    shares = {run_id: [0, 0] for run_id in runs}
+    counted = [_of_query(query, min_rating, team_of, shares) for query in ranked]
+    full = {run: sum(one.full.get(run, 0) / one.size for one in counted) / len(counted) for run in runs}
+    before = _ranks(full)
+    rows = []
+    for team in teams:
+        scores = [dict.fromkeys(runs, 0.0) for _ in range(3)]
+        for one in counted:
+            # A query whose every item goes has no score without them; nobody covers anything there.
+            left = one.items.get(team, one.size) or one.size
+            own = one.own.get(team, {})
+            for run, covered in one.full.items():
+                counts = own.get(run, (covered, covered, covered))
+                for kind, size in enumerate((left, one.size, left)):
+                    scores[kind][run] += counts[kind] / size / len(counted)
+        after = [_ranks(one) for one in scores]
+        for run in (run for run in runs if team_of[run] == team):
+            unjudged, seen = shares[run]
+            rows.append(
+                LeftOut(
+                    run, team if groups is not None else "", unjudged / seen if seen else 0.0, full[run],
+                    scores[0][run], scores[1][run], scores[2][run], before[run], after[0][run], after[1][run],
+                    after[2][run],
+                )
+            )  # fmt: skip
+    return Reusability(tuple(sorted(rows, key=lambda row: (row.rank, row.run_id))), groups is not None)
 
-    def __init__(self, min_rating: int | None = None, groups: Mapping[str, str] | None = None):
-        self._min_rating, self._groups = min_rating, groups
-        self._teams: dict[str, str] = {}
-        self._shares: dict[str, list[int]] = {}
-        self._queries: list[_OfQuery] = []
 
-    def watch(self, queries: Iterable[RecordQuery]) -> Iterator[RecordQuery]:
-        """Passes the queries on."""
-        for query in queries:
-            self._add(query)
-            yield query
-
-    def _add(self, query: RecordQuery) -> None:
-        if not query.rankings or not query.grades.items:
-            return
-        covering = query.grades.at_least(query.grades.level(self._min_rating))
-        tops = {run_id: list(ranking[:_CUTOFF]) for run_id, ranking in query.rankings.items()}
-        brought: dict[str, set[str]] = {}
-        for run_id, top in tops.items():
-            self._teams[run_id] = run_id if self._groups is None else self._groups.get(run_id, run_id)
-            for doc_id in top:
-                brought.setdefault(doc_id, set()).add(self._teams[run_id])
-        full = {run_id: _union(covering, top) for run_id, top in tops.items()}
-        anything = _union(covering, covering)
-        size = len(query.grades.items)
-        found = _OfQuery(size, {run_id: mask.bit_count() for run_id, mask in full.items()}, {}, {})
-        for run_id, top in tops.items():
-            team = self._teams[run_id]
-            only = {doc_id for doc_id, teams in brought.items() if teams == {team}}
-            left = _union(covering, (doc_id for doc_id in covering if doc_id not in only))
-            # Items that nothing covers stay: no passage of the team was needed to think of them.
-            found.items[team] = size - (anything & ~left).bit_count()
-            others = _union(covering, (doc_id for doc_id in top if doc_id not in only))
-            masks = (full[run_id] & left, others, others & left)
-            found.own.setdefault(team, {})[run_id] = (masks[0].bit_count(), masks[1].bit_count(), masks[2].bit_count())
-            shares = self._shares.setdefault(run_id, [0, 0])
-            shares[0] += sum(doc_id in only for doc_id in top)
-            shares[1] += len(top)
-        self._queries.append(found)
-
-    def report(self) -> Reusability | None:
-        """What was gathered; None where there are fewer than two teams."""
-        runs = sorted(self._teams)
-        teams = sorted(set(self._teams.values()))
-        if len(teams) < 2:
-            return None
-        count = len(self._queries)
-        full = {run: sum(one.full.get(run, 0) / one.size for one in self._queries) / count for run in runs}
-        before = _ranks(full)
-        rows = []
-        for team in teams:
-            scores = [dict.fromkeys(runs, 0.0) for _ in range(3)]
-            for one in self._queries:
-                # A query whose every item goes has no score without them; nobody covers anything there.
-                left = one.items.get(team, one.size) or one.size
-                own = one.own.get(team, {})
-                for run, covered in one.full.items():
-                    counts = own.get(run, (covered, covered, covered))
-                    for kind, size in enumerate((left, one.size, left)):
-                        scores[kind][run] += counts[kind] / size / count
-            after = [_ranks(one) for one in scores]
-            for run in (run for run in runs if self._teams[run] == team):
-                unjudged, seen = self._shares[run]
-                rows.append(
-                    LeftOut(
-                        run, team if self._groups is not None else "", unjudged / seen if seen else 0.0, full[run],
-                        scores[0][run], scores[1][run], scores[2][run], before[run], after[0][run], after[1][run],
-                        after[2][run],
-                    )
-                )  # fmt: skip
-        return Reusability(tuple(sorted(rows, key=lambda row: (row.rank, row.run_id))), self._groups is not None)
+def _of_query(
+    query: RecordQuery, min_rating: int | None, team_of: Mapping[str, str], shares: Mapping[str, list[int]]
+) -> _OfQuery:
+    """What a query counts; adds to a run's shares how many of its first passages are its team's alone, of how many."""
+    covering = query.grades.at_least(query.grades.level(min_rating))
+    tops = {run_id: list(ranking[:_CUTOFF]) for run_id, ranking in query.rankings.items()}
+    brought: dict[str, set[str]] = {}
+    for run_id, top in tops.items():
+        for doc_id in top:
+            brought.setdefault(doc_id, set()).add(team_of[run_id])
+    full = {run_id: _union(covering, top) for run_id, top in tops.items()}
+    anything = _union(covering, covering)
+    size = len(query.grades.items)
+    found = _OfQuery(size, {run_id: mask.bit_count() for run_id, mask in full.items()}, {}, {})
+    for run_id, top in tops.items():
+        team = team_of[run_id]
+        only = {doc_id for doc_id, of_doc in brought.items() if of_doc == {team}}
+        left = _union(covering, (doc_id for doc_id in covering if doc_id not in only))
+        # Items that nothing covers stay: no passage of the team was needed to think of them.
+        found.items[team] = size - (anything & ~left).bit_count()
+        others = _union(covering, (doc_id for doc_id in top if doc_id not in only))
+        masks = (full[run_id] & left, others, others & left)
+        found.own.setdefault(team, {})[run_id] = (masks[0].bit_count(), masks[1].bit_count(), masks[2].bit_count())
+        shares[run_id][0] += sum(doc_id in only for doc_id in top)
+        shares[run_id][1] += len(top)
+    return found
 
 
 def _union(covering: Mapping[str, int], doc_ids: Iterable[str]) -> int:

@@ -20,7 +20,7 @@ from rubric_measures.verification.bank_checks import (
 )
 from rubric_measures.verification.bank_stability import RunCoverage
 from rubric_measures.verification.item_statistics import Discrimination, ItemStatistics
-from rubric_measures.verification.reusability import ReusabilityCounter
+from rubric_measures.verification.reusability import reusability
 from tests.example_records import grade_set, passage, write_lines
 
 
@@ -97,9 +97,9 @@ POOL: list[object] = [
 
 
 def test_runs_and_teams_left_out_by_hand(tmp_path: Path) -> None:
-    counter, teams = ReusabilityCounter(), ReusabilityCounter(groups={"x": "one", "y": "one", "z": "two"})
-    assert len(list(teams.watch(counter.watch(queries_of(tmp_path, POOL))))) == 1
-    rows = {one.run_id: one for one in counter.report().rows}
+    queries = queries_of(tmp_path, POOL)
+    alone, teams = (reusability(queries, groups=one) for one in (None, {"x": "one", "y": "one", "z": "two"}))
+    rows = {one.run_id: one for one in alone.rows}
     x = rows["x"]
     # x covers a and c: 2/4. Without d3 it has a: 1/4; without the item c in the bank 1/3, with d3 graded or not.
     assert (x.unjudged, x.score, x.without_grades) == (0.5, 0.5, 0.25)
@@ -109,16 +109,14 @@ def test_runs_and_teams_left_out_by_hand(tmp_path: Path) -> None:
     y = rows["y"]
     assert (y.unjudged, y.score, y.without_items, y.without_both) == (0.0, 0.5, 0.5, 0.5)
     # The only run with an unjudged share loses .25 at .5.
-    assert counter.report().slope == pytest.approx(0.5)
-    said = counter.report().sentence()
+    assert alone.slope == pytest.approx(0.5)
+    said = alone.sentence()
     assert said.startswith("Would a new run be judged fairly? 16.7 % of the passages of a run that is left out are")
     assert "scores 0.0556 less and drops 0.33 ranks on average (at most 1: x), and 2 of 3 keep their rank" in said
     # The team of x and y brings d1 and d3: what is left of the bank is b and d.
-    x = next(one for one in teams.report().rows if one.run_id == "x")
+    x = next(one for one in teams.rows if one.run_id == "x")
     assert (x.group, x.unjudged, x.without_grades, x.without_items) == ("one", 1.0, 0.0, 0.0)
-    lonely = ReusabilityCounter(groups={"x": "one", "y": "one", "z": "one"})
-    list(lonely.watch(queries_of(tmp_path, POOL)))
-    assert lonely.report() is None
+    assert reusability(queries, groups={"x": "one", "y": "one", "z": "one"}) is None
 
 
 def test_groups_are_read(tmp_path: Path) -> None:
