@@ -91,7 +91,7 @@ def write_html(
 
     Args:
         path: the first page; `-` is standard output.
-        parts: tables, and queries with their grades; consumed once, and not kept.
+        parts: tables, and queries with their grades; consumed once.
         settings: which of the analyses of queries are shown, and at which levels.
         title: of the pages.
         review: where single grades can be reviewed.
@@ -113,7 +113,6 @@ def write_html(
             else:
                 pages.heading = f"<h2>{page_text(part.text or part.query_id)}, continued</h2>\n"
                 look.add(part, query_blocks(part, count, settings, review, pages.add))
-            del part
         first, *further = look.query_lists() or [""]
         for count, block in enumerate(further):
             # Thousands of queries have their list on pages of their own.
