@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rubric_measures.meta_evaluation.run_comparison import Comparison, Correction, Test
     from rubric_measures.plots.dots import DotPanel
 
-BoardPlot = Literal["dots", "boxes", "differences", "heat"]
+BoardPlot = Literal["dots", "differences", "heat"]
 _KINDS = get_args(BoardPlot)
 # Measures on one page.
 _PANELS = 4
@@ -63,7 +63,7 @@ def plot_board(
     elif kind == "differences":
         pages = _differences(board, settings)
     else:
-        pages = _dots(board, settings, boxes=kind == "boxes")
+        pages = _dots(board, settings)
     save_figures(pages, path)
 
 
@@ -71,27 +71,23 @@ def _runs_of(board: Leaderboard) -> list[str]:
     return [run for run in board.ranking() if run != OVERALL and run not in BELOW]
 
 
-def _dots(board: Leaderboard, settings: PlotSettings, boxes: bool) -> Iterator[Figure]:
+def _dots(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
     """A panel a measure; a page holds as many as can be read."""
     from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
     from rubric_measures.plots.dots import plot_dots
 
     runs = _runs_of(board)
-    intervals = {} if boxes else mean_intervals(board, settings.draws)
+    intervals = mean_intervals(board, settings.draws)
     for start in range(0, len(board.measures), _PANELS):
         names = board.measures[start : start + _PANELS]
         panels = [_panel(board, name, runs, settings, intervals) for name in names]
-        yield plot_dots(runs, panels, _dots_title(board, runs, panels, settings, boxes), boxes)
+        yield plot_dots(runs, panels, _dots_title(board, runs, panels, settings))
 
 
-def _dots_title(
-    board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], settings: PlotSettings, boxes: bool
-) -> str:
+def _dots_title(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], settings: PlotSettings) -> str:
     counts = sorted({board.cells[run][name].queries for run in runs for name in board.measures})
     over = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     said = [f"{len(runs)} runs over {over} queries: mean"]
-    if boxes:
-        said = [f"{len(runs)} runs, query by query ({over} queries); boxes hold the middle half"]
     if any(panel.intervals for panel in panels):
         said.append(f"with {100 * settings.draws.level:.4g} % interval")
     if any(panel.groups for panel in panels):
@@ -126,8 +122,6 @@ def _panel(
         return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, best=best)
     queries = {run: _scored(board, run, name) for run in runs}
     shown = {run: list(values.values()) for run, values in queries.items()}
-    if not intervals:
-        return DotPanel(name, means, queries=shown, best=best)
     common = set.intersection(*map(set, queries.values()))
     groups = _compared(board, name, settings).groups if len(runs) > 1 and len(common) > 1 else ()
     ends = {run: (intervals[run][name].low, intervals[run][name].high) for run in runs}

@@ -236,7 +236,6 @@ class Board(Leaderboard):
 
         - `dots`: a row a run, best first by the first measure, and a panel a measure: mean with bootstrap interval,
           single queries in grey, and squares in the columns of the groups of runs that it cannot be told apart from.
-        - `boxes`: the same rows with the quartiles of the queries.
         - `differences`: a page a measure, every run minus the baseline, best first.
         - `heat`: queries by runs by the first measure; with grades also items by runs, a page a query.
 

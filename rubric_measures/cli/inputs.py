@@ -338,8 +338,8 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         help="per-query scores by assessors' grades on some queries: prediction-powered means beside the naive ones",
     )  # fmt: skip
     group.add_argument("--assessor-form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
-    kinds = ("dots", "boxes", "differences", "heat")
-    add_plot_option(group, "the runs (means and groups, quartiles, differences to --baseline, or items by runs)", kinds)
+    kinds = ("dots", "differences", "heat")
+    add_plot_option(group, "the runs (means and groups, differences to --baseline, or items by runs)", kinds)
     add_test_options(parser)
 
 

@@ -78,14 +78,8 @@ def powered_means(
     result: dict[str, dict[str, PredictionPowered]] = {}
     strangers: set[tuple[str, str]] = set()
     for measure in board.measures:
-        name = (
-            measure
-            if measure in assessors.measures
-            else assessors.measures[0]
-            if len(assessors.measures) == 1
-            else None
-        )
-        if name is None:
+        name = assessors.measures[0] if len(assessors.measures) == 1 else measure
+        if name not in assessors.measures:
             raise InputError(
                 f"the assessors' scores have no measure {measure}; they have {', '.join(assessors.measures)}"
             )

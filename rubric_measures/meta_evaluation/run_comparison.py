@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -136,7 +137,7 @@ def compare_runs(
     means = dict(sorted(zip(runs, table.mean(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0])))
     order = list(means)
     if baseline is None:
-        names = [(order[i], order[j]) for i in range(len(order)) for j in range(i + 1, len(order))]
+        names = list(combinations(order, 2))
     else:
         names = [(run, baseline) for run in order if run != baseline]
     level = 1.0 - alpha / (len(names) if procedure == "holm" else 1)

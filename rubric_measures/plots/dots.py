@@ -14,7 +14,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
 from rubric_measures.plots.style import (
     BLUE,
-    COLOURS,
     GREY,
     ORANGE,
     figure_of,
@@ -64,7 +63,7 @@ class DotPanel:
     best: float | None = None
 
 
-def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str, boxes: bool = False) -> Figure:
+def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str) -> Figure:
     """A panel a measure, a row a run: the mean with its interval in the measure's own unit, single queries in grey.
 
     The numbers stand to the right. Behind them, a column of squares joins the runs of each group that cannot be told
@@ -74,8 +73,6 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str, boxes
         runs: from top to bottom, the same in all panels.
         panels: one or more.
         title: what is shown, and over how many queries.
-        boxes: draw a box from the lower to the upper quartile of a run's queries, with their median, and a line from
-            the least to the greatest.
 
     Raises:
         InputError: there is no run, or no panel.
@@ -87,8 +84,6 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str, boxes
     figure, every = rows_figure(runs, [panel.measure for panel in panels], most)
     place = {run: row for row, run in enumerate(runs)}
     for number, (axes, panel, found) in enumerate(zip(every, panels, columns, strict=True), 1):
-        if boxes:
-            _draw_boxes(axes, place, panel)
         draw_queries(axes, place, panel)
         draw_means(axes, place, panel)
         draw_groups(axes, place, panel.groups, found)
@@ -125,23 +120,6 @@ def lines_of(name: str) -> str:
             lines.append("")
         lines[-1] += part
     return "\n".join(lines)
-
-
-def _draw_boxes(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
-    scored = [(place[run], panel.queries[run]) for run in place if panel.queries.get(run)]
-    if not scored:
-        return
-    rows = [row for row, _ in scored]
-    lower, middle, upper = np.array([np.quantile(values, (0.25, 0.5, 0.75)) for _, values in scored]).T
-    least, most = [min(values) for _, values in scored], [max(values) for _, values in scored]
-    axes.use_sticky_edges = False
-    axes.hlines(rows, least, most, color="0.45", linewidth=0.8, gid="ranges")
-    axes.barh(
-        rows, upper - lower, 0.62, lower, color=COLOURS[4], alpha=0.45, edgecolor=BLUE, linewidth=0.8,
-        label="half of the queries",
-    )  # fmt: skip
-    row = np.array(rows)
-    axes.vlines(middle, row - 0.31, row + 0.31, color="black", linewidth=1.6, label="median", gid="medians")
 
 
 def draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel, name: str = "mean") -> None:

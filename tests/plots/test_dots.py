@@ -102,16 +102,3 @@ def test_counts_have_a_sum_and_no_interval(tmp_path: Path) -> None:
     drawing = (tmp_path / "board.svg").read_text()
     assert "NumRet(rel=1) (sum)" in drawing and ">3.000<" in drawing
     assert 'id="intervals-1"' not in drawing and 'id="intervals-2"' in drawing
-
-
-def test_boxes_hold_half_of_the_queries() -> None:
-    panel = dots.DotPanel("m", {"a": 0.4, "b": 0.0}, queries={"a": [0.1, 0.2, 0.3, 0.4, 1.0], "b": []})
-    (axes,) = dots.plot_dots(["a", "b"], [panel], "title", boxes=True).axes
-    # Of five values the second and the fourth are the quartiles.
-    (box,) = axes.patches
-    assert (box.get_x(), box.get_x() + box.get_width()) == pytest.approx((0.2, 0.4))
-    drawn = {one.get_gid(): one for one in axes.findobj() if one.get_gid()}
-    assert drawn["ranges-1"].get_segments()[0][:, 0].tolist() == [0.1, 1.0]
-    assert drawn["medians-1"].get_segments()[0][:, 0].tolist() == [0.3, 0.3]
-    # Nothing sticks to the edge, where half of a point would be cut off.
-    assert axes.get_xlim()[0] < 0
