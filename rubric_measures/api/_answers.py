@@ -11,10 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union, Unpack
 
 from rubric_measures.api._answer_banks import BankSource, given_bank, made_bank, of_asked, write_kept
+from rubric_measures.api._answer_citations import answers_with_citations
 from rubric_measures.api._answer_rows import Questions, answer_tables_of, asked_in
-from rubric_measures.api._loading import Bank, File
+from rubric_measures.api._gates import read_gates
+from rubric_measures.api._grading import grade
+from rubric_measures.api._loading import Bank, File, load
+from rubric_measures.api._report_pages import evidence, write_report
+from rubric_measures.api._scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, score
+from rubric_measures.api._support import sentence_bank
 from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.runs import make_run
+from rubric_measures.corpora.pooling import pool
+from rubric_measures.formats.reports import Answer, answer_doc_id
+from rubric_measures.grading import default_prompts
+from rubric_measures.measures.scoring import Plan, parse_measures, rubric_measures_of
+from rubric_measures.measures.support import SupportMeasure
+from rubric_measures.prompts import load_prompt
 
 if TYPE_CHECKING:
     import pandas
@@ -70,7 +84,6 @@ class EvaluatedAnswers:
     @cached_property
     def evidence(self) -> Sequence[QueryEvidence]:
         """What stands behind the grades, query by query: which run has which item, and why."""
-        from rubric_measures.api._report_pages import evidence
 
         return evidence(self.board, self.grades)
 
@@ -98,7 +111,6 @@ class EvaluatedAnswers:
         """
         # Pytest shows the line of the test, and not this one.
         __tracebackhide__ = True
-        from rubric_measures.api._gates import read_gates
 
         gates = read_gates({measure: least})
         lines = []
@@ -190,11 +202,6 @@ def evaluate_answers(
         GradingError: the model cannot be used.
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
-    from rubric_measures.api._grading import grade
-    from rubric_measures.grading import default_prompts
-    from rubric_measures.measures.scoring import Plan, parse_measures, rubric_measures_of
-    from rubric_measures.measures.support import SupportMeasure
-
     # A name that is none is found before a model is paid, and what the bank lacks.
     plan = None if measures is None else Plan(rubric_measures_of(parse_measures(measures)))
     of_citations = {isinstance(measure, SupportMeasure) for measure in (() if plan is None else plan.measures)}
@@ -220,9 +227,6 @@ def evaluate_answers(
         explain = not prompt and model.partition(":")[0] in ("openai", "litellm")
     asking: Any = {"prompt": prompt, "explain": explain}
     if True in of_citations:
-        from rubric_measures.api._answer_citations import answers_with_citations
-        from rubric_measures.api._support import sentence_bank
-
         answered: Any = answers_with_citations(asked)
         assert plan is not None
         # What the measures need of the scale is asked before a model is paid.
@@ -264,10 +268,6 @@ def _scored(
     shown: Mapping[str, Any],
 ) -> EvaluatedAnswers:
     """Scores the records, and writes board and report."""
-    from rubric_measures.api._loading import load
-    from rubric_measures.api._report_pages import write_report
-    from rubric_measures.api._scoring import score
-    from rubric_measures.base.files import atomic_writer
 
     grades = load(records, bank, on_failed=on_failed)
     board = score(grades, None, measures, overall=False, notes=False)
@@ -284,15 +284,12 @@ def _scored(
 
 def _scale_of(prompt: str | Sequence[str], usual: Sequence[str]) -> Scale | None:
     """The scale of the grades that will be."""
-    from rubric_measures.prompts import load_prompt
 
     names = ([prompt] if isinstance(prompt, str) else list(prompt)) or usual
     return load_prompt(names[0]).grade_scale if names else None
 
 
 def _measures(bank: TestBank) -> tuple[str, ...]:
-    from rubric_measures.api._scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS
-
     items = list(bank)
     if all(item.importance is not None for item in items):
         # Of items that are all vital V, W and A are one.
@@ -312,9 +309,6 @@ def _folder(output: str | os.PathLike[str]) -> Path:
 
 def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:
     """The answers as passages; with contexts also these, as rankings of runs of their own."""
-    from rubric_measures.base.runs import make_run
-    from rubric_measures.corpora.pooling import pool
-    from rubric_measures.formats.reports import Answer, answer_doc_id
 
     answers = [Answer(query_id, run_id, row.answer) for (query_id, run_id), (_, row) in asked.answers.items()]
     retrieved = {key: row.contexts for key, (_, row) in asked.answers.items() if row.contexts}

@@ -7,21 +7,42 @@ import dataclasses
 import itertools
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
-from rubric_measures.base.entities import TestBank
+from rubric_measures.backends.counting import CountingBackend
+from rubric_measures.base import __version__
+from rubric_measures.base.entities import Query, TestBank
 from rubric_measures.base.errors import GradingError, InputError, counted, naming
+from rubric_measures.base.files import peek_head, read_text
+from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
+from rubric_measures.formats.bank import write_bank
+from rubric_measures.formats.nuggetizer import read_requests
+from rubric_measures.formats.nuggetizer_records import passages_of_requests
+from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.trec import read_qrels
+from rubric_measures.formats.trec_ids import spaced_pairs
+from rubric_measures.prompts import load_prompt
+from rubric_measures.records.files import load_graded
+from rubric_measures.runners.models import CallSettings
+from rubric_measures.runners.progress import Interrupts, note_limit
+from rubric_measures.test_bank.calls import Caller, Failure
+from rubric_measures.test_bank.files import made_entries, read_bank_queries, read_passages, write_synthetic
+from rubric_measures.test_bank.generation import BankQuery, check_queries, generate_bank, generation_prompt
+from rubric_measures.test_bank.nuggetization import nuggetize, published_calls, related_segments
+from rubric_measures.test_bank.synthetic_queries import (
+    generate_queries,
+    long_passages,
+    sample_by_model,
+    sample_passages,
+)
 
 if TYPE_CHECKING:
     from rubric_measures.prompts import Prompt
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.runners.models import CallOptions, CallSettings, Model
+    from rubric_measures.runners.models import CallOptions, Model
     from rubric_measures.runners.progress import Progress
-    from rubric_measures.test_bank.calls import Caller, Failure
-    from rubric_measures.test_bank.generation import BankQuery
     from rubric_measures.test_bank.nuggetization import RelatedBy, SourceSegment
     from rubric_measures.test_bank.synthetic_queries import LongPassage, SyntheticQueries, SyntheticQuery
 
@@ -156,9 +177,6 @@ def generate(
         InputError: a setting is missing, wrong or without effect, or an input cannot be read.
         GradingError: the model cannot be used, or no call led to anything.
     """
-    from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-    from rubric_measures.runners.models import CallSettings
-    from rubric_measures.runners.progress import note_limit
 
     specs = list(dict.fromkeys([model] if isinstance(model, str) else model))
     calls["cache"] = path = calls.get("cache") or (
@@ -184,22 +202,44 @@ def generate(
     how = {"max_tokens": max_tokens, "temperature": temperature, **(option or {})}
     with _callers(settings, how, retries, dry_run, progress) as asked:
         callers = [caller for _, caller in asked]
-        finish: Callable[[_File | None, str], Generated]
+        first = callers[0]
         if target == "queries":
-            shown = _long_passages(os.fspath(passages or ""), callers[0], passage_tokens, sample_passages, seed, limit)
+            shown = _long_passages(os.fspath(passages or ""), first, passage_tokens, sample_passages, seed, limit)
             # A quota names a model as it was named; its queries bear the canonical name.
             names = {spec: caller.model for spec, caller in zip(specs, callers, strict=True)}
-            finish = _ask_for_queries(shown, callers, examples or (), max_questions, names, quota or {}, seed)
+            if unknown := [spec for spec in quota or {} if spec not in names]:
+                raise InputError(f"a quota of {unknown[0]}: expected one of {', '.join(names)}", settings=("quota",))
+            quotas = {names[spec]: count for spec, count in (quota or {}).items()}
+            written = generate_queries(shown, callers, examples=_examples(examples or ()), max_questions=max_questions)
         elif from_documents:
             texts = {query.query_id: query.text for query in _asked(queries, limit)}
-            found = _related(from_documents, texts, by, qrels, level, (llm, prompt_class, grade_set))
-            related = {query_id: segments[:max_documents] for query_id, segments in found.items()}
-            finish = _ask_for_nuggets(texts, related, callers[0], max_nuggets, keep, over_generate, program, dry_run)
+            related = _related(from_documents, texts, by, qrels, level, (llm, prompt_class, grade_set))
+            related = {query_id: segments[:max_documents] for query_id, segments in related.items()}
+            having = [Query(query_id, text) for query_id, text in texts.items() if related.get(query_id)]
+            found = nuggetize(
+                having, related, first, max_nuggets=max_nuggets, keep=keep, over_generate=over_generate, program=program
+            )
+            if dry_run and not over_generate:
+                text = "importance takes up to %d calls more, by the nuggets that creation leads to"
+                _LOG.info(text, published_calls(0, max_nuggets)[1] * len(having))
+            bare = (query_id for query_id in texts if not related.get(query_id))
+            none = (Failure(query_id, "documents", "none is related to it") for query_id in bare)
+            failures: Sequence[Failure] = [*found.failures, *none]
+            parts = ["nuggets.create"] if over_generate else ["nuggets.create", "nuggets.importance"]
+            prompts = [load_prompt(f"{name}{program and '@'}{program}") for name in parts]
+            bank, sources = found.bank, found.sources
         else:
-            finish = _ask_for_bank(_asked(queries, limit), callers[0], target, style, program)
+            kind: Literal["nugget", "question"] = "nugget" if target == "nuggets" else "question"
+            listed = _asked(queries, limit)
+            bank, failures = generate_bank(listed, first, kind=kind, style=style, program=program)
+            prompts = [generation_prompt(kind, query, style, program) for query in listed]
+            sources = None
         if dry_run:
             return Generated(TestBank({}), plan=tuple(_plan(known, caller) for known, caller in asked))
-        made = finish(output, test_collection)
+        if target == "queries":
+            made = _drawn(written, quotas, seed, output)
+        else:
+            made = _finished(first, bank, failures, prompts, sources, output, test_collection)
         for caller in callers:
             _LOG.info("%s: %s", caller.model, caller.stats)
             note_limit(caller.stats, is_kept=path is not None)
@@ -245,8 +285,6 @@ def _check(
 
 def _asked(queries: _File | Mapping[str, str] | None, limit: int | None) -> list[BankQuery]:
     """The queries, with their facets."""
-    from rubric_measures.test_bank.files import read_bank_queries
-    from rubric_measures.test_bank.generation import BankQuery, check_queries
 
     if isinstance(queries, Mapping):
         asked = [BankQuery(query_id, text) for query_id, text in queries.items()]
@@ -266,10 +304,6 @@ def _callers(
     settings: Sequence[CallSettings], how: Mapping[str, object], retries: int, dry_run: bool, progress: Progress
 ) -> Iterator[list[tuple[Model, Caller]]]:
     """What puts questions to the models, behind their cache; of a dry run, what counts them."""
-    from rubric_measures.backends.counting import CountingBackend
-    from rubric_measures.runners.progress import Interrupts
-    from rubric_measures.test_bank.calls import Caller
-
     with contextlib.ExitStack() as stack:
         stop = None if dry_run else stack.enter_context(Interrupts()).event
         found = []
@@ -306,46 +340,6 @@ def _say_failures(failures: Sequence[Failure]) -> None:
         _LOG.info("replies that cannot be read are drawn again with more retries", extra={"settings": ("retries",)})
 
 
-def _ask_for_bank(
-    queries: Sequence[BankQuery], caller: Caller, target: str, style: str, program: str
-) -> Callable[[_File | None, str], Generated]:
-    from rubric_measures.test_bank.generation import generate_bank, generation_prompt
-
-    kind: Literal["nugget", "question"] = "nugget" if target == "nuggets" else "question"
-    made = generate_bank(queries, caller, kind=kind, style=style, program=program)
-    prompts = [generation_prompt(kind, query, style, program) for query in queries]
-    return partial(_finish_bank, caller, made.bank, made.failures, prompts, None)
-
-
-def _ask_for_nuggets(
-    texts: Mapping[str, str],
-    segments: Mapping[str, Sequence[SourceSegment]],
-    caller: Caller,
-    max_nuggets: int,
-    keep: int,
-    over_generate: bool,
-    program: str,
-    dry_run: bool,
-) -> Callable[[_File | None, str], Generated]:
-    from rubric_measures.base.entities import Query
-    from rubric_measures.prompts import load_prompt
-    from rubric_measures.test_bank.calls import Failure
-    from rubric_measures.test_bank.nuggetization import nuggetize, published_calls
-
-    queries = [Query(query_id, text) for query_id, text in texts.items() if segments.get(query_id)]
-    made = nuggetize(
-        queries, segments, caller, max_nuggets=max_nuggets, keep=keep, over_generate=over_generate, program=program
-    )
-    if dry_run and not over_generate:
-        most = published_calls(0, max_nuggets)[1] * len(queries)
-        _LOG.info("importance takes up to %d calls more, by the nuggets that creation leads to", most)
-    bare = (query_id for query_id in texts if not segments.get(query_id))
-    failures = [*made.failures, *(Failure(query_id, "documents", "none is related to it") for query_id in bare)]
-    names = ["nuggets.create"] if over_generate else ["nuggets.create", "nuggets.importance"]
-    prompts = [load_prompt(f"{name}{program and '@'}{program}") for name in names]
-    return partial(_finish_bank, caller, made.bank, failures, prompts, made.sources)
-
-
 def _related(
     source: _File | Sequence[QueryPassages],
     texts: Mapping[str, str],
@@ -355,9 +349,6 @@ def _related(
     grades: tuple[str, str, str],
 ) -> Mapping[str, Sequence[SourceSegment]]:
     """Query -> the segments that are related to it; `grades` are by which model, prompt and settings."""
-    from rubric_measures.formats.trec import read_qrels
-    from rubric_measures.formats.trec_ids import spaced_pairs
-    from rubric_measures.test_bank.nuggetization import related_segments
 
     path = os.fspath(source) if isinstance(source, str | os.PathLike) else "the passages"
     read = _documents(path, by, qrels, texts) if isinstance(source, str | os.PathLike) else source
@@ -378,10 +369,6 @@ def _related(
 
 def _documents(path: str, by: str, qrels: _File | None, texts: Mapping[str, str]) -> Sequence[QueryPassages]:
     """The passages that nuggets are made of: graded records, or the candidates of nuggetizer's requests."""
-    from rubric_measures.base.files import peek_head
-    from rubric_measures.formats.nuggetizer import read_requests
-    from rubric_measures.formats.nuggetizer_records import passages_of_requests
-    from rubric_measures.records.files import load_graded
 
     if path == "-" or peek_head(path).lstrip()[:1] != b"{":
         return load_graded(path)
@@ -391,7 +378,7 @@ def _documents(path: str, by: str, qrels: _File | None, texts: Mapping[str, str]
     return passages_of_requests(read_requests(path), {text: query_id for query_id, text in texts.items()})
 
 
-def _finish_bank(
+def _finished(
     caller: Caller,
     bank: TestBank,
     failures: Sequence[Failure],
@@ -401,9 +388,6 @@ def _finish_bank(
     collection: str,
 ) -> Generated:
     """Writes what there is, where it shall be written, and says what there is not."""
-    from rubric_measures.base import __version__
-    from rubric_measures.formats.bank import write_bank
-    from rubric_measures.test_bank.files import made_entries
 
     _say_failures(failures)
     if not len(bank):
@@ -427,38 +411,14 @@ def _finish_bank(
 def _long_passages(
     path: str, caller: Caller, most_tokens: int, sample: int | None, seed: int, limit: int | None
 ) -> list[LongPassage]:
-    from rubric_measures.test_bank.files import read_passages
-    from rubric_measures.test_bank.synthetic_queries import long_passages, sample_passages
-
     stream = long_passages(read_passages(path), caller.runner.backend.count_tokens, max_tokens=most_tokens)
     if sample:
         stream = iter(sample_passages(stream, sample, seed=seed))
     return list(itertools.islice(stream, limit))
 
 
-def _ask_for_queries(
-    passages: Sequence[LongPassage],
-    callers: Sequence[Caller],
-    examples: _File | Sequence[str],
-    max_questions: int,
-    names: Mapping[str, str],
-    quota: Mapping[str, int],
-    seed: int,
-) -> Callable[[_File | None, str], Generated]:
-    from rubric_measures.test_bank.synthetic_queries import generate_queries
-
-    if unknown := [spec for spec in quota if spec not in names]:
-        raise InputError(f"a quota of {unknown[0]}: expected one of {', '.join(names)}", settings=("quota",))
-    made = generate_queries(passages, callers, examples=_examples(examples), max_questions=max_questions)
-    return partial(_finish_queries, made, {names[spec]: count for spec, count in quota.items()}, seed)
-
-
-def _finish_queries(
-    made: SyntheticQueries, quotas: Mapping[str, int], seed: int, output: _File | None, _: str
-) -> Generated:
+def _drawn(made: SyntheticQueries, quotas: Mapping[str, int], seed: int, output: _File | None) -> Generated:
     """Draws as many as were asked for, writes them, and says what there is not."""
-    from rubric_measures.test_bank.files import write_synthetic
-    from rubric_measures.test_bank.synthetic_queries import sample_by_model
 
     _say_failures(made.failures)
     queries, missing = made.queries, dict[str, int]()
@@ -480,8 +440,6 @@ def _finish_queries(
 
 def _examples(source: _File | Sequence[str]) -> list[str]:
     """Real questions: texts, those of a query file, or the lines of a file of plain text."""
-    from rubric_measures.base.files import read_text
-    from rubric_measures.formats.queries import read_queries
 
     if not isinstance(source, str | os.PathLike):
         return list(source)

@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rubric_measures.api._loading import File, file_path, is_file
 from rubric_measures.api._records import PassageRecords
+from rubric_measures.api._runs import run_list
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import peek_head
+from rubric_measures.base.runs import Run
+from rubric_measures.corpora import pooling
+from rubric_measures.corpora.collections import opened_collection
+from rubric_measures.corpora.overwriting import keep_inputs
+from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.reports import Answer, read_answers
+from rubric_measures.formats.topics import read_track_topics
+from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
 
 if TYPE_CHECKING:
     from rubric_measures.api._runs import AnyRun, Runs
-    from rubric_measures.base.runs import Run
-    from rubric_measures.corpora.answers import Answer
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.formats.topics import Topic
 
@@ -64,13 +71,6 @@ def pool(
     Raises:
         InputError: a file is wrong, there is nothing to pool, two runs have one name, or documents are missing.
     """
-    from rubric_measures.corpora import pooling
-    from rubric_measures.corpora.collections import opened_collection
-    from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.formats.queries import read_queries
-    from rubric_measures.formats.topics import read_track_topics
-    from rubric_measures.formats.trec import read_qrels
-
     with contextlib.ExitStack() as stack:
 
         def named(source: Any) -> Any:
@@ -115,9 +115,6 @@ def pool(
 
 def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
     """The runs and the answers of files, told apart by content, and of what they hold."""
-    from rubric_measures.base.runs import Run
-    from rubric_measures.formats.reports import Answer, read_answers
-    from rubric_measures.formats.trec import distinct_run_names, read_run
 
     runs: list[Run] = []
     names: list[str] = []
@@ -145,8 +142,6 @@ def _holds_answers(path: str) -> bool:
 
 def _several(runs: Any) -> list[Any]:
     """Files, runs and answers one by one; what else is a run in memory is read."""
-    from rubric_measures.api._runs import run_list
-    from rubric_measures.corpora.answers import Answer
 
     def is_kept(one: Any) -> bool:
         return is_file(one) or isinstance(one, Answer)

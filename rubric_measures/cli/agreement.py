@@ -13,7 +13,6 @@ from rubric_measures.cli.inputs import (
     add_output_options,
     add_places_option,
     add_plot_option,
-    grade_choices,
     keep_inputs_of,
     passed,
     write_output,
@@ -22,10 +21,6 @@ from rubric_measures.meta_evaluation.agreement_tables import agreement_report
 from rubric_measures.meta_evaluation.label_sources import SourceAgreement
 from rubric_measures.meta_evaluation.workbench_tables import tables_report
 
-_PASSED = (
-    *("items", "label", "rel", "rounds", "seed", "level", "bank", "runs", "clamp"),
-    *("measure", "llm_b", "prompt_class_b", "grade_set_b"),
-)
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -87,21 +82,11 @@ def run(options: argparse.Namespace) -> int:
     if options.tables:
         if len(options.sources) != 1:
             raise InputError("--tables takes one graded-records file")
-        tables = api.agreement_tables(
-            options.sources[0],
-            min_answers=options.min_answers,
-            min_judgment=options.min_judgment,
-            bank=options.bank,
-            **grade_choices(options),
-        )
+        tables = api.agreement_tables(options.sources[0], **passed(options, api.agreement_tables))
         write_output(options, tables_report(tables))
         return 0
-    result = api.agreement(
-        *options.sources,
-        **passed(options, *_PASSED),
-        cutoff=[(a, b) for a, b in options.cutoff],
-        **grade_choices(options),
-    )
+    options.cutoff = [(a, b) for a, b in options.cutoff]
+    result = api.agreement(*options.sources, **passed(options, api.agreement))
     if options.plot is not None:
         result.plot(options.plot, options.plot_kind)
     write_output(options, agreement_report(result, options.places))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.cli.inputs import add_grade_options, grade_choices, passed
+from rubric_measures.cli.inputs import add_grade_options, passed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
-    made = api.bundle(
-        options.folder,
-        options.board,
-        options.graded,
-        options.runs,
-        **passed(options, "bank", "qrels", "also", "texts", "on_failed"),
-        **grade_choices(options),
-    )
+    files = (options.folder, options.board, options.graded, options.runs)
+    made = api.bundle(*files, **passed(options, api.bundle))
     print(f"{made}: checked, {sum(1 for path in made.rglob('*') if path.is_file())} files")
     return 0

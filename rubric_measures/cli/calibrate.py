@@ -10,13 +10,10 @@ from rubric_measures.cli.inputs import (
     add_grade_options,
     add_output_options,
     add_places_option,
-    grade_choices,
     passed,
     write_output,
 )
 from rubric_measures.corpora.overwriting import keep_inputs
-
-_PASSED = ("anchors", "against", "rel", "smallest", "rounds", "seed", "level", "bank")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs(options.output, options.graded, options.anchors, options.bank)
-    found = api.calibrate(options.graded, **passed(options, *_PASSED), **grade_choices(options))
+    found = api.calibrate(options.graded, **passed(options, api.calibrate))
     write_output(options, found.report(options.places))
     return 0

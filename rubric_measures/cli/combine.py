@@ -11,11 +11,8 @@ from rubric_measures.cli.inputs import (
     NamedNumber,
     add_grade_options,
     add_places_option,
-    grade_choices,
     passed,
 )
-
-_PASSED = ("weight", "name", "output", "bank", "official", "official_measure", "measure", "runs")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,18 +62,13 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures import api
 
-    chosen = grade_choices(options)
-    members = chosen.pop("llm") or ()
+    members = options.llm or ()
     if options.prefer and (members or options.by or options.weight):
         raise InputError("--prefer names the graders, and there is no vote; leave --llm, --by and --weight out")
-    combined = api.combine(
-        options.graded,
-        options.prefer or members,
-        by="prefer" if options.prefer else options.by or "majority",
-        **passed(options, *_PASSED),
-        cutoff=None if options.cutoff is None else tuple(options.cutoff),
-        **chosen,
-    )
+    options.llm = options.prefer or members
+    options.by = "prefer" if options.prefer else options.by or "majority"
+    options.cutoff = None if options.cutoff is None else tuple(options.cutoff)
+    combined = api.combine(options.graded, **passed(options, api.combine))
     stream = sys.stderr if options.output == "-" else sys.stdout
     stream.writelines(render(combined.report.report(options.places), options.output_format))
     return 0

@@ -18,8 +18,6 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
 from rubric_measures.meta_evaluation.comparison_tables import comparison_report
 
-_PASSED = ("measures", "runs", "baseline", "correction", "test", "alpha", "rounds", "seed", "form")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
@@ -48,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 when queries or tests are missing."""
     keep_inputs_of(options, *options.scores)
-    compared = api.compare(*options.scores, smallest=chosen_smallest(options), **passed(options, *_PASSED))
+    options.smallest = chosen_smallest(options)
+    compared = api.compare(*options.scores, **passed(options, api.compare))
     if options.plot is not None:
         compared.plot(options.plot)
     (comparison,) = compared.values()

@@ -52,13 +52,7 @@ examples:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures import api
-    from rubric_measures.cli.inputs import grade_choices, passed
+    from rubric_measures.cli.inputs import passed
 
-    api.convert(
-        options.inputs,
-        options.output,
-        **passed(options, "to", "source", "add_run", "add_qrels", "collection", "bank", "label", "rel", "depth"),
-        **passed(options, "grader", "run", "answers", "unknown_labels"),
-        **grade_choices(options),
-    )
+    api.convert(options.inputs, options.output, **passed(options, api.convert))
     return 0

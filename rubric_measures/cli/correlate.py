@@ -13,7 +13,6 @@ from rubric_measures.cli.inputs import (
     add_output_options,
     add_places_option,
     add_plot_option,
-    grade_choices,
     keep_inputs_of,
     passed,
     write_output,
@@ -22,10 +21,6 @@ from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
 from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
 from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
 
-_PASSED = (
-    *("measures", "official_measure", "coefficients", "form", "official_form", "official_ranks", "rel", "compat"),
-    *("rounds", "seed", "level", "bank", "on_failed"),
-)
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -82,7 +77,7 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs_of(options, options.official, *options.others, options.bank)
-    found = api.correlate(options.official, *options.others, **passed(options, *_PASSED), **grade_choices(options))
+    found = api.correlate(options.official, *options.others, **passed(options, api.correlate))
     report = found.report(options.best_by, options.places)
     if options.plot is not None:
         found.plot(options.plot, options.plot_kind)

@@ -14,7 +14,7 @@ from ir_measures.util import Metric
 from rubric_measures import api
 from rubric_measures.base.errors import InputError, escaped, naming
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.cli.inputs import add_grade_options, add_label_option, add_places_option, grade_choices, passed
+from rubric_measures.cli.inputs import add_grade_options, add_label_option, add_places_option, passed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,14 +42,8 @@ def run(options: argparse.Namespace) -> int:
     if options.no_summary and not options.by_query:
         raise InputError("--no_summary (-n) only makes sense with --by_query (-q)")
     with naming(options.qrels, options.run):
-        values = api.evaluate(
-            options.qrels,
-            options.run,
-            options.measures,
-            options.bank,
-            **passed(options, "provider", "facets", "on_failed", "unknown_labels"),
-            **grade_choices(options),
-        )
+        given = (options.qrels, options.run, options.measures, options.bank)
+        values = api.evaluate(*given, **passed(options, api.evaluate))
     # So that a full disk names the output.
     with atomic_writer("-"):
         _print(values.metrics, values.means, options)

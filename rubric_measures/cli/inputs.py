@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import logging
 import math
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rubric_measures import api
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.scales import parse_scale
 from rubric_measures.base.tables import TABLE_FORMS, Report, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.leaderboard_forms import FORMS
@@ -206,28 +206,24 @@ def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
     keep_apart(output=options.output, plot=options.plot)
 
 
-def passed(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Options that a function of the library takes by the same names."""
-    return {name: getattr(options, name) for name in names}
-
-
-def grade_choices(options: argparse.Namespace) -> dict[str, Any]:
-    """The parameters of `load` that say which grades count."""
-    names = ("llm", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors", "scale", "grade")
-    return passed(options, *names)
+def passed(options: argparse.Namespace, function: Callable[..., object]) -> dict[str, Any]:
+    """The options that bear the names of a function's keywords; where it takes `chosen`, those of `load` as well."""
+    parameters = inspect.signature(function).parameters
+    names = [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
+    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    return {**passed(options, api.load), **given} if "chosen" in parameters else given
 
 
 def loaded_grades(path: str, options: argparse.Namespace) -> Grades:
     """The grades that a GRADED argument names, as the options of `add_grade_options` choose them."""
-    return api.load(path, options.bank, **passed(options, "on_failed", "unknown_labels"), **grade_choices(options))
+    return api.load(path, options.bank, **passed(options, api.load))
 
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:
     """The filter over grade sets."""
-    from rubric_measures.grades.grade_sets import GradeFilter
+    from rubric_measures.api._loading import grade_filter
 
-    scale = None if options.scale is None else parse_scale(options.scale)
-    return GradeFilter(**{**grade_choices(options), "scale": scale})
+    return grade_filter(**passed(options, api.load))
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:

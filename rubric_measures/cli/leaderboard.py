@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures import api
@@ -138,25 +138,23 @@ def run(options: argparse.Namespace) -> int:
         # The scores come first, and these look at the rankings again.
         for path in runs or ():
             check_readable_twice(path)
-    units = passed(options, "facets", "per_facet", "compat")
     with naming(*([] if runs else [options.graded])):
         board = api.score(
             grades,
             runs,
             measures,
             overall=not options.no_overall,
-            **passed(options, "qrels", "length", "present", "summary"),
             watch=progress,
             notes=False,
-            **units,
+            **passed(options, api.score),
         )
     if options.report is not None:
         notes = [] if review is None else [review.note]
         address = None if review is None else review.address
-        about = {"baseline": options.baseline, "level": options.level, "notes": notes, "review": address}
-        api.write_report(options.report, board, grades, runs, **about)
+        about = passed(options, api.write_report)
+        api.write_report(options.report, board, grades, runs, **about, notes=notes, review=address)
     _plot(options, board, grades=grades, runs=runs)
-    report = _report(board, options) if not is_asked_for(options) else _full_report(board, grades, options, units)
+    report = _report(board, options) if not is_asked_for(options) else _full_report(board, grades, options)
     write_output(options, report)
     board.log_notes()
     note_labels(one for one in parse_measures(measures) if str(one) not in board.measures)
@@ -164,17 +162,14 @@ def run(options: argparse.Namespace) -> int:
     return gated(gates, board, 0 if board.is_complete else 1)
 
 
-def _full_report(board: Board, grades: Grades, options: argparse.Namespace, units: Mapping[str, Any]) -> Report:
+def _full_report(board: Board, grades: Grades, options: argparse.Namespace) -> Report:
     """The board with intervals, tests and checks; means alone need neither numpy nor scipy."""
     from rubric_measures.meta_evaluation.comparison_tables import report_of
 
-    more = api.report(
-        board,
-        **passed(options, "intervals", "level", "baseline", "groups", "assessor_scores", "assessor_form"),
-        **passed(options, "correction", "test", "alpha", "rounds", "seed"),
-        checks=api.check(board, grades, options.runs or None, **units) if options.checks else None,
-        smallest=chosen_smallest(options),
-    )
+    given = (board, grades, options.runs or None)
+    options.checks = api.check(*given, **passed(options, api.check)) if options.checks else None
+    options.smallest = chosen_smallest(options)
+    more = api.report(board, **passed(options, api.report))
     _say_report(more)
     return report_of(more, chosen_places(options))
 
@@ -193,8 +188,7 @@ def _check_report(options: argparse.Namespace) -> ReviewAddress | None:
 def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
     """Draws the board, where that is asked for."""
     if options.plot is not None:
-        drawn = ("baseline", "level", "correction", "test", "alpha", "rounds", "seed")
-        board.plot(options.plot, options.plot_kind, **passed(options, *drawn), **of)
+        board.plot(options.plot, options.plot_kind, **{**passed(options, board.plot), **of})
 
 
 # What scores of grades can be told, and scores of judged reports cannot.

@@ -9,8 +9,6 @@ from rubric_measures.cli.inputs import add_output_options, add_places_option, pa
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
 
-_PASSED = ("delta", "measures", "run_count", "alpha", "power", "correction", "form")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
@@ -40,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs(options.output, *options.scores)
-    found = api.power(*options.scores, **passed(options, *_PASSED))
+    found = api.power(*options.scores, **passed(options, api.power))
     write_output(options, found.report(options.places))
     found.log_notes()
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
-from rubric_measures.cli.inputs import add_grade_options, add_label_option, loaded_grades
+from rubric_measures.cli.inputs import add_grade_options, add_label_option, loaded_grades, passed
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.grades.qrels import UNITS
 
@@ -40,5 +40,5 @@ def run(options: argparse.Namespace) -> int:
     if options.scale is not None and options.scale.isdecimal():
         times, options.scale = int(options.scale), None
     grades = loaded_grades(options.graded, options)
-    failed = api.write_qrels(grades, options.output, per=options.per, label=options.label, rel=options.rel, times=times)
+    failed = api.write_qrels(grades, options.output, times=times, **passed(options, api.write_qrels))
     return 1 if failed else 0

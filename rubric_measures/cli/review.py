@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
                 scale=None if options.scale is None else parse_scale(options.scale),
             ),
             blind=not options.show_grades,
-            **passed(options, "state", "measures", "assessor", "audit", "guidelines", "assign", "adjudicator"),
+            **passed(options, open_review),
         )
         review.next_command = partial(_grading, "" if review.material.is_draft else " --only-changed")
         if not options.export:
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         if options.export:
             _export(review, options)
         else:
-            serve(review, hosts, **passed(options, "bind", "port", "token", "host_name"))
+            serve(review, hosts, **passed(options, serve))
     finally:
         review.store.close()
     return 0
