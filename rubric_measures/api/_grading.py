@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
@@ -160,11 +161,23 @@ def grade(
     """
     from rubric_measures.base.files import fewer_collections
     from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-    from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
+    from rubric_measures.grading import (
+        Grader,
+        GradingReport,
+        GradingSettings,
+        estimate,
+        make_manifest,
+        note_amended,
+        note_report,
+        write_manifest,
+    )  # fmt: skip
     from rubric_measures.runners.models import CallSettings
 
     prompts = (prompt,) if isinstance(prompt, str) else tuple(prompt)
-    chosen = _Part(None if queries is None else [str(name) for name in queries], limit)
+    wanted = None if queries is None else [str(name) for name in queries]
+    if wanted == [] or (limit is not None and limit < 1):
+        raise InputError("name a query at least, and a limit of at least 1", settings=("queries", "limit"))
+    part = partial(_part, queries=wanted, limit=limit)
     _check_manifest(manifest)
     manifest = _beside(output, manifest, ".manifest.json")
     calls["cache"] = cache = _beside(output, calls.get("cache"), ".cache.sqlite")
@@ -177,14 +190,18 @@ def grade(
     if most is not None:
         read += [*(collection if isinstance(collection, list | tuple) else [collection]), *listed(passages)]
     # Grades may be added to the file that is graded, but not to a part of it: the rest would be lost.
-    keep_inputs(output, None if chosen.is_all else passages, *read)
+    keep_inputs(output, None if wanted is None and limit is None else passages, *read)
     keep_inputs(manifest, passages, *read)
     keep_apart(output=output, manifest=manifest)
     keep_cache(cache, output, manifest, passages, *read)
     if most is not None:
         from rubric_measures.api._support import sentence_bank, support_records
 
-        _refuse_beside_support(bank=bank, documents=documents, only_changed=only_changed, limit=limit)
+        # They would do nothing, or leave out documents that are cited.
+        beside = {"bank": bank, "documents": documents, "only_changed": only_changed, "limit": limit}
+        if ignored := [name for name, value in beside.items() if value]:
+            text = "support is judged for the sentences of answers by what they cite; leave the other setting out"
+            raise InputError(text, settings=ignored)
         passages = answered = support_records(passages, collection)
         texts = _texts_of_queries(query_texts)
         with naming(*given_files):
@@ -229,20 +246,41 @@ def grade(
     with fewer_collections():
         grader = Grader(asked.runner(), prompts, settings, change, citations=most)
         if where is not None:
-            only = _cells(where, meant, grader, chosen.of(source, made), source.name, made)
+            only = _cells(where, meant, grader, part(source, made), source.name, made)
             only.note()
             grader = dataclasses.replace(grader, only=only)
         if dry_run:
             with asked.planning() as planned:
                 grader = dataclasses.replace(grader, runner=planned)
-                plan = estimate(grader, lambda: chosen.of(source, made), made, asked.price)
+                plan = estimate(grader, lambda: part(source, made), made, asked.price)
             return GradedRecords([], report=GradingReport(), plan=plan)
         _note_unwritten(output, manifest, asked)
-        pairs = grader.check(chosen.of(source, made, _LOG.warning), made)
+        pairs = grader.check(part(source, made, _LOG.warning), made)
         with asked.asking(progress, pairs if change is None else None) as runner:
             grader = dataclasses.replace(grader, runner=runner)
-            named = {"passages": given, "bank": bank or "", "output": output or ""}
-            return _graded(grader, chosen.of(source, made), made, output, manifest, named, asked)
+            report = GradingReport()
+            graded = grader.grade_records(part(source, made), made, report)
+            try:
+                # Closed before the cache is, also where the output cannot be written.
+                with contextlib.closing(graded):
+                    records = GradedRecords.kept(graded, output, report=report)
+            except KeyboardInterrupt:
+                _say_kept(report, asked.settings.is_kept, "run again to continue")
+                raise
+            except RubricMeasuresError:
+                if _calls_kept(report):
+                    _say_kept(report, asked.settings.is_kept, "what is wrong:")
+                raise
+            if manifest:
+                files = {"passages": given, "bank": bank, "output": output}
+                names = {role: str(name) if isinstance(name, str | os.PathLike) else "" for role, name in files.items()}
+                write_manifest(manifest, make_manifest(grader, made, report, names))
+            if grader.change is not None:
+                note_amended(report.amended, given or "the input")
+            greedy = grader.settings.temperature == 0 or "temperature" in grader.settings.options
+            deterministic = greedy and getattr(asked.backend, "deterministic", False)
+            note_report(report, deterministic=deterministic, is_kept=asked.settings.is_kept)
+            return records
 
 
 def _check_where(where: str | None, meant: Mapping[str, str | None], only_changed: bool) -> None:
@@ -279,41 +317,6 @@ def _cells(
         raise InputError(text, settings=("prompt_type", "prompt"))
     wanted = grade_filter(**({**meant, "prompt_type": "direct"} if is_direct else meant))
     return cells_where(where, groups, source, wanted, None if is_direct else bank)
-
-
-def _graded(
-    grader: Grader,
-    groups: Iterator[QueryPassages],
-    bank: TestBank,
-    output: _File | None,
-    manifest: _File | None,
-    files: Mapping[str, object],
-    asked: Model,
-) -> GradedRecords:
-    from rubric_measures.grading import GradingReport, make_manifest, note_amended, note_report, write_manifest
-
-    report = GradingReport()
-    graded = grader.grade_records(groups, bank, report)
-    try:
-        # Closed before the cache is, also where the output cannot be written.
-        with contextlib.closing(graded):
-            records = GradedRecords.kept(graded, output, report=report)
-    except KeyboardInterrupt:
-        _say_kept(report, asked.settings.is_kept, "run again to continue")
-        raise
-    except RubricMeasuresError:
-        if _calls_kept(report):
-            _say_kept(report, asked.settings.is_kept, "what is wrong:")
-        raise
-    names = {role: str(name) if isinstance(name, str | os.PathLike) else "" for role, name in files.items()}
-    if manifest:
-        write_manifest(manifest, make_manifest(grader, bank, report, names))
-    if grader.change is not None:
-        note_amended(report.amended, names["passages"] or "the input")
-    greedy = grader.settings.temperature == 0 or "temperature" in grader.settings.options
-    deterministic = greedy and getattr(asked.backend, "deterministic", False)
-    note_report(report, deterministic=deterministic, is_kept=asked.settings.is_kept)
-    return records
 
 
 def _calls_kept(report: GradingReport) -> int:
@@ -388,14 +391,6 @@ def _citations(support: bool, collection: object, citations: int | str) -> int |
     return most
 
 
-def _refuse_beside_support(**given: object) -> None:
-    """Refuses settings of passages and banks, which would do nothing, or leave out documents that are cited."""
-    named = [name for name, value in given.items() if value]
-    if named:
-        text = "support is judged for the sentences of answers by what they cite; leave the other setting out"
-        raise InputError(text, settings=named)
-
-
 def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:
     """Says before anything is asked which items lack what measures over importance or weights need.
 
@@ -466,42 +461,32 @@ def _note_unwritten(output: _File | None, manifest: str | None, asked: Model) ->
         _LOG.info(text, ", nor ".join(lacking.values()), extra={"settings": tuple(lacking)})
 
 
-@dataclasses.dataclass(frozen=True)
-class _Part:
-    """The part of the passages that is graded: some queries, the first passages of each."""
+def _part(
+    source: PassageRecords,
+    bank: TestBank,
+    log: Callable[..., None] = _LOG.debug,
+    *,
+    queries: Sequence[str] | None,
+    limit: int | None,
+) -> Iterator[QueryPassages]:
+    """The passages to grade: of some queries, the first of each; a wanted query that is not there is an error."""
+    from rubric_measures.records.models import QueryPassages
 
-    queries: Sequence[str] | None
-    limit: int | None
-
-    def __post_init__(self) -> None:
-        if self.queries == [] or (self.limit is not None and self.limit < 1):
-            raise InputError("name a query at least, and a limit of at least 1", settings=("queries", "limit"))
-
-    @property
-    def is_all(self) -> bool:
-        return self.queries is None and self.limit is None
-
-    def of(
-        self, source: PassageRecords, bank: TestBank, log: Callable[..., None] = _LOG.debug
-    ) -> Iterator[QueryPassages]:
-        """The passages to grade; a wanted query that is not there is an error."""
-        from rubric_measures.records.models import QueryPassages
-
-        found: set[str] = set()
-        queries = left_out = 0
-        for group in source:
-            found.add(group.query_id)
-            if self.queries is None or group.query_id in self.queries:
-                # Says where a query stands that the bank does not have.
-                bank.for_query(group.query_id, f"{source.name}:{group.line}" if group.line else "")
-                passages = list(group.passages)
-                left_out += len(passages[self.limit :]) if self.limit is not None else 0
-                yield QueryPassages(group.query_id, passages[: self.limit], group.line)
-            else:
-                queries += 1
-        for name in self.queries or ():
-            if name not in found:
-                raise UnknownNameError("query", name, found, hint="(there are no passages of it)")
-        if queries or left_out:
-            text = "left out, as was asked: %d queries, %d passages of the others"
-            log(text, queries, left_out, extra={"settings": ("queries", "limit")})
+    found: set[str] = set()
+    others = left_out = 0
+    for group in source:
+        found.add(group.query_id)
+        if queries is None or group.query_id in queries:
+            # Says where a query stands that the bank does not have.
+            bank.for_query(group.query_id, f"{source.name}:{group.line}" if group.line else "")
+            passages = list(group.passages)
+            left_out += len(passages[limit:]) if limit is not None else 0
+            yield QueryPassages(group.query_id, passages[:limit], group.line)
+        else:
+            others += 1
+    for name in queries or ():
+        if name not in found:
+            raise UnknownNameError("query", name, found, hint="(there are no passages of it)")
+    if others or left_out:
+        text = "left out, as was asked: %d queries, %d passages of the others"
+        log(text, others, left_out, extra={"settings": ("queries", "limit")})

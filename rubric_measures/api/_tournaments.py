@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
@@ -15,11 +15,9 @@ from rubric_measures.base.files import peek_head
 
 if TYPE_CHECKING:
     from rubric_measures.formats.reports import Answer
-    from rubric_measures.grading.pairing import Game
-    from rubric_measures.grading.pairwise import PairwiseGrader, Reference
+    from rubric_measures.grading.pairwise import Reference
     from rubric_measures.pairwise import Tournament
-    from rubric_measures.runners import LocalRunner
-    from rubric_measures.runners.models import CallOptions, CallSettings
+    from rubric_measures.runners.models import CallOptions
     from rubric_measures.runners.progress import Progress
 
 _LOG = logging.getLogger("rubric_measures")
@@ -152,17 +150,20 @@ def tournament(
         _check_agents(by_assessors, played)
     else:
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
+        from rubric_measures.formats.preferences import write_preferences
         from rubric_measures.grading import GradingSettings
-        from rubric_measures.grading.pairing import answers_by_query, pair_games
-        from rubric_measures.grading.pairwise import PairwiseGrader, load_references
+        from rubric_measures.grading.pairing import Game, answers_by_query, pair_games
+        from rubric_measures.grading.pairwise import IDENTICAL, PairwiseGrader, load_references
         from rubric_measures.grading.ragdoll_pairing import ragdoll_games
+        from rubric_measures.runners import RunStats
         from rubric_measures.runners.models import CallSettings
+        from rubric_measures.runners.progress import note_limit
 
         calls["cache"] = calls.get("cache") or (f"{os.fspath(save)}.cache.sqlite" if save else None)
-        others = [*answers, queries, documents, calls.get("prices")]
+        read = [*answers, queries, documents, calls.get("prices")]
         # Only the games may be read and written in one file.
-        keep_inputs(save, *others)
-        keep_cache(calls["cache"], save, *games, *assessor_games, *others)
+        keep_inputs(save, *read)
+        keep_cache(calls["cache"], save, *games, *assessor_games, *read)
         found = _answers(answers)
         # Before anything is spent.
         _check_agents(by_assessors, played, (answer.run_id for answer in found))
@@ -173,19 +174,38 @@ def tournament(
             labels = {"prompt_class": label_prompt, "grade_set": label_set}
             references = load_references(os.fspath(documents), level_shown, **labels, annotations=not no_annotations)
         how = GradingSettings(temperature=temperature, options=option or {}, max_tokens=max_tokens, retries=retries)
-
-        def still_to_play(there: Sequence[Game]) -> list[Game]:
-            if not is_ragdoll:
-                return pair_games(of_queries, per_query, seed=seed, both_orders=not one_order, played=there)
-            numbers = {"per_pair": per_pair, "per_query": per_query, "per_agent": per_agent}
-            known = set(there)
-            return [game for game in ragdoll_games(of_queries, seed=seed, **numbers) if game not in known]
-
-        def grader(runner: LocalRunner) -> PairwiseGrader:
+        saved = _saved(save)
+        asked = CallSettings(model, **calls).make()
+        mine: list[Preference] = []
+        others: list[Preference] = []
+        for game in saved:
+            can = {game.agent_a, game.agent_b} <= set(of_queries.get(game.query_id, ()))
+            (mine if can and game.grader in (asked.backend.model, IDENTICAL) else others).append(game)
+        # Games that were played are put to the cache again: it answers at once, unless an answer or the prompt changed.
+        wanted = [Game(*game[:3]) for game in mine]
+        if is_ragdoll:
+            drawn = ragdoll_games(of_queries, seed=seed, per_pair=per_pair, per_query=per_query, per_agent=per_agent)
+            there = set(wanted)
+            wanted += [one for one in drawn if one not in there]
+        else:
+            wanted += pair_games(of_queries, per_query, seed=seed, both_orders=not one_order, played=wanted)
+        if not wanted:
+            raise InputError("there is nothing to play: no query has answers of two agents")
+        stats = RunStats()
+        with asked.asking(progress, len(wanted), "games") as runner:
             texts = _query_texts(queries or {})
-            return PairwiseGrader(runner, texts, of_queries, references, prompt, factors, how)
-
-        played += _play(CallSettings(model, **calls), of_queries, still_to_play, grader, save, progress)
+            grader = PairwiseGrader(runner, texts, of_queries, references, prompt, factors, how)
+            done = list(grader.play(wanted, stats))
+        order = {one: place for place, one in enumerate(wanted)}
+        done.sort(key=lambda game: order[Game(*game[:3])])
+        played += [*others, *done]
+        if save is not None:
+            write_preferences(save, [*others, *done])
+        _LOG.info("%d games (%d new): %s", len(wanted), len(wanted) - len(mine), stats)
+        note_limit(stats, is_kept=asked.settings.is_kept)
+        if others:
+            text = "%s: %d games of other graders, or of answers that are not here, stay as they are"
+            _LOG.info(text, save, len(others))
     played += [game for listed in by_assessors.values() for game in listed]
     # What is wrong with all games together is a matter of who played them, or of the first file.
     with naming(*([model] if model else _names([*games, *assessor_games]))):
@@ -320,49 +340,11 @@ def _among(games: list[Preference], agents: Sequence[str]) -> list[Preference]:
     return kept
 
 
-def _play(
-    calls: CallSettings,
-    answers: Mapping[str, Mapping[str, str]],
-    still_to_play: Callable[[Sequence[Game]], list[Game]],
-    make_grader: Callable[[LocalRunner], PairwiseGrader],
-    save: _File | None,
-    progress: Progress,
-) -> list[Preference]:
-    """Plays what is to be played, keeps all games in a file where one is named, and returns them."""
-    from rubric_measures.formats.preferences import write_preferences
-    from rubric_measures.grading.pairing import Game
-    from rubric_measures.grading.pairwise import IDENTICAL
-    from rubric_measures.runners import RunStats
-    from rubric_measures.runners.progress import note_limit
-
-    saved: list[Preference] = []
-    if save is not None and Path(save).exists():
-        if _is_of_battles(os.fspath(save)):
-            problem = "holds battles of RAGDoll, which would be lost; name another file, and give this one as games"
-            raise InputError(f"{os.fspath(save)}: {problem}", settings=("save",))
-        saved = _read(os.fspath(save))
-    asked = calls.make()
-    mine: list[Preference] = []
-    others: list[Preference] = []
-    for game in saved:
-        can = {game.agent_a, game.agent_b} <= set(answers.get(game.query_id, ()))
-        (mine if can and game.grader in (asked.backend.model, IDENTICAL) else others).append(game)
-    # Games that were played are put to the cache again: it answers at once, unless an answer or the prompt changed.
-    wanted = [Game(*game[:3]) for game in mine]
-    wanted += still_to_play(wanted)
-    if not wanted:
-        raise InputError("there is nothing to play: no query has answers of two agents")
-    stats = RunStats()
-    with asked.asking(progress, len(wanted), "games") as runner:
-        done = list(make_grader(runner).play(wanted, stats))
-    order = {game: place for place, game in enumerate(wanted)}
-    done.sort(key=lambda game: order[Game(*game[:3])])
-    games = [*others, *done]
-    if save is not None:
-        write_preferences(save, games)
-    _LOG.info("%d games (%d new): %s", len(wanted), len(wanted) - len(mine), stats)
-    note_limit(stats, is_kept=calls.is_kept)
-    if others:
-        text = "%s: %d games of other graders, or of answers that are not here, stay as they are"
-        _LOG.info(text, save, len(others))
-    return games
+def _saved(save: _File | None) -> list[Preference]:
+    """The games that are kept in a file."""
+    if save is None or not Path(save).exists():
+        return []
+    if _is_of_battles(os.fspath(save)):
+        problem = "holds battles of RAGDoll, which would be lost; name another file, and give this one as games"
+        raise InputError(f"{os.fspath(save)}: {problem}", settings=("save",))
+    return _read(os.fspath(save))

@@ -207,7 +207,7 @@ def _argue(options: argparse.Namespace) -> int:
         raise InputError(f"{named} would have no effect on judged reports (--argue); leave that out")
     keep_inputs_of(options, options.graded, options.bank)
     board = api.argue(options.graded, options.bank, weights=options.weights or None, scores=options.scores)
-    _plot(options, board)
+    _plot(options, board, runs=None)
     write_output(options, _report(board, options))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1
