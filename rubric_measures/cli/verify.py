@@ -76,7 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="item statistics, bank report: these TREC runs make the leaderboard (default: the rankings in GRADED)",
     )
-    parser.add_argument("--groups", metavar="FILE", help="bank report: lines `run group` (teams): teams left out")
     parser.add_argument(
         "--suggest", action="store_true", help="bank report: also list what to split, merge, reword and retire"
     )
@@ -120,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
 
     bank = None if options.bank is None else load_bank(options.bank)
     of_canaries = _canary_settings(options)
-    read = (options.graded, options.bank, *options.runs, options.groups, options.prices)
+    read = (options.graded, options.bank, *options.runs, options.prices)
     keep_inputs_of(options, *read)
     keep_cache(options.cache, options.output, options.plot, *read)
     settings = _settings(options)
@@ -165,7 +164,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> ReportSettings:
     """The reports that are named; where none is, the first four, and all in HTML."""
-    from rubric_measures.formats.run_groups import read_groups
     from rubric_measures.verification.reports import ANALYSES, BANK, CALIBRATION, STATISTICS, ReportSettings
 
     reports = [name for name in (*ANALYSES, *STATISTICS, BANK, CALIBRATION) if getattr(options, name)]
@@ -181,6 +179,5 @@ def _settings(options: argparse.Namespace) -> ReportSettings:
         options.min_judgment,
         options.min_rating,
         options.order == "uncertainty",
-        None if options.groups is None else read_groups(options.groups),
         options.suggest,
     )

@@ -27,7 +27,6 @@ def bank_sections(
     queries: Sequence[RecordQuery],
     *,
     min_rating: int | None = None,
-    groups: Mapping[str, str] | None = None,
     seed: int = 0,
     suggest: bool = False,
 ) -> Iterator[Section]:
@@ -37,7 +36,6 @@ def bank_sections(
         report: the item statistics.
         queries: the grades that they are of.
         min_rating: the least grade that covers an item; None takes the scale's.
-        groups: run -> group; None where there are no groups.
         seed: of what is drawn.
         suggest: also list what to split, merge, reword and retire.
     """
@@ -70,9 +68,8 @@ def bank_sections(
             for one in pairs
         ],
     )  # fmt: skip
-    for teams in (None,) if groups is None else (None, groups):
-        if (found := reusability(queries, min_rating, teams)) is not None:
-            yield _reusability(found)
+    if (found := reusability(queries, min_rating)) is not None:
+        yield _reusability(found)
     if suggest:
         yield _suggestions(report, ends, against, pairs, text)
 
@@ -130,12 +127,12 @@ def _overview(
 def _reusability(found: Reusability) -> Section:
     slope = "not known" if found.slope is None else f"{found.slope / 10:.4f}"
     return Section(
-        f"reusability-{'group' if found.by_group else 'run'}",
+        "reusability-run",
         f"{found.sentence()} Each 10 % of passages without grades cost {slope}.",
-        ["run", "group", "unjudged", "score", "without_items", "without_grades", "without_both", "rank",
+        ["run", "unjudged", "score", "without_items", "without_grades", "without_both", "rank",
          "rank_without_items", "rank_without_grades", "rank_without_both"],
         [
-            [row.run_id, row.group or None, row.unjudged, row.score, row.without_items, row.without_grades,
+            [row.run_id, row.unjudged, row.score, row.without_items, row.without_grades,
              row.without_both, row.rank, row.rank_without_items, row.rank_without_grades, row.rank_without_both]
             for row in found.rows
         ],

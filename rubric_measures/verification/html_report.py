@@ -46,7 +46,6 @@ _NAMES = {
     "bank-pairs": "Items that the same passages cover",
     "bank-suggestions": "Suggestions",
     "reusability-run": "Reusability: runs left out",
-    "reusability-group": "Reusability: groups left out",
     "graders": "Graders",
     "grader-agreement": "Agreement of graders",
     "disagreements": "Disagreements",

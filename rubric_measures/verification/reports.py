@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rubric_measures.base.entities import TestBank
@@ -68,7 +68,6 @@ class ReportSettings:
         min_judgment: the least judgment that is relevant.
         min_rating: the least grade that covers an item; None takes the scale's.
         by_uncertainty: of the grades of an item, the least certain come first.
-        groups: run -> group, for the bank report.
         suggest: of the bank report, what to do about the items.
 
     Raises:
@@ -84,15 +83,14 @@ class ReportSettings:
     min_judgment: int = 1
     min_rating: int | None = None
     by_uncertainty: bool = False
-    groups: Mapping[str, str] | None = None
     suggest: bool = False
 
     def __post_init__(self) -> None:
         if self.plot and "item_statistics" not in self.reports:
             text = "the figure is of the item statistics; ask for them"
             raise InputError(text, settings=("plot", "item_statistics"))
-        if BANK not in self.reports and (self.groups is not None or self.suggest):
-            raise InputError("groups and suggestions are of the bank report; ask for it", settings=("groups", BANK))
+        if BANK not in self.reports and self.suggest:
+            raise InputError("suggestions are of the bank report; ask for it", settings=(BANK,))
         if self.run and not {"item_statistics", BANK} & set(self.reports):
             text = "runs are for the item statistics and the bank report; ask for one of them"
             raise InputError(text, settings=("runs", "item_statistics", BANK))
@@ -242,7 +240,6 @@ def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSetti
                 report,
                 queries,
                 min_rating=settings.min_rating,
-                groups=settings.groups,
                 seed=settings.seed,
                 suggest=settings.suggest,
             )

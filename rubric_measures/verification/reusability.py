@@ -1,4 +1,4 @@
-"""Would a new run be judged fairly: each run, and each team, left out of pool and bank, and scored again."""
+"""Would a new run be judged fairly: each run left out of pool and bank, and scored again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _CUTOFF = 20
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """One run, when it, or its team, took no part in making pool and bank.
+    """One run, when it took no part in making pool and bank.
 
     Attributes:
         run_id: the run.
-        group: the team that is left out with it; empty where it is left out alone.
         unjudged: the share of its first passages that nobody else has among the first.
         score: Rubric-Cover with all items and grades.
         without_items: the same when items that only these passages cover are not in the bank; they are graded, as a
@@ -36,7 +35,6 @@ class LeftOut:
     """
 
     run_id: str
-    group: str
     unjudged: float
     score: float
     without_items: float
@@ -54,11 +52,9 @@ class Reusability:
 
     Attributes:
         rows: best run first.
-        by_group: whether whole teams were left out.
     """
 
     rows: tuple[LeftOut, ...]
-    by_group: bool
 
     @property
     def slope(self) -> float | None:
@@ -69,10 +65,9 @@ class Reusability:
 
     def sentence(self) -> str:
         """Would a new run be judged fairly, with numbers."""
-        left = "with its team " if self.by_group else ""
         unjudged = 100 * float(np.mean([row.unjudged for row in self.rows]))
         return (
-            f"Would a new run be judged fairly? {unjudged:.1f} % of the passages of a run that is left out {left}"
+            f"Would a new run be judged fairly? {unjudged:.1f} % of the passages of a run that is left out "
             f"are of nobody else. Where a model grades them, and the bank lacks the items that only they cover, it "
             f"{self._said('without_items')}; where they stay without grades, it {self._said('without_both')}."
         )
@@ -96,20 +91,18 @@ class _OfQuery:
     Attributes:
         size: its items.
         full: run -> items that it covers.
-        items: team -> items that are left where the team took no part.
-        own: team -> run of the team -> items that it covers: of those that are left, without its own passages, both.
+        items: run -> items that are left where it took no part.
+        own: run -> items that it covers: of those that are left, without its own passages, both.
     """
 
     size: int
     full: dict[str, int]
     items: dict[str, int]
-    own: dict[str, dict[str, tuple[int, int, int]]]
+    own: dict[str, tuple[int, int, int]]
 
 
-def reusability(
-    queries: Iterable[RecordQuery], min_rating: int | None = None, groups: Mapping[str, str] | None = None
-) -> Reusability | None:
-    """What each run would score if it, or its team, had not been pooled; None where there are fewer than two teams.
+def reusability(queries: Iterable[RecordQuery], min_rating: int | None = None) -> Reusability | None:
+    """What each run would score if it had not been pooled; None where there are fewer than two runs.
 
     The pool of a query is the first 20 passages of all runs. A passage is brought by the runs that have it there;
     graded passages that no run has are brought by somebody else. What failed covers nothing here.
@@ -117,65 +110,57 @@ def reusability(
     Args:
         queries: the selected grades.
         min_rating: the least grade that covers an item; None takes the scale's.
-        groups: run -> team; a run that it lacks is a team of its own. None leaves each run out alone.
     """
     ranked = [query for query in queries if query.rankings and query.grades.items]
     runs = sorted({run_id for query in ranked for run_id in query.rankings})
-    team_of = {run_id: (groups or {}).get(run_id, run_id) for run_id in runs}
-    teams = sorted(set(team_of.values()))
-    if len(teams) < 2:
+    if len(runs) < 2:
         return None
     shares = {run_id: [0, 0] for run_id in runs}
-    counted = [_of_query(query, min_rating, team_of, shares) for query in ranked]
+    counted = [_of_query(query, min_rating, shares) for query in ranked]
     full = {run: sum(one.full.get(run, 0) / one.size for one in counted) / len(counted) for run in runs}
     before = _ranks(full)
     rows = []
-    for team in teams:
+    for left_out in runs:
         scores = [dict.fromkeys(runs, 0.0) for _ in range(3)]
         for one in counted:
             # A query whose every item goes has no score without them; nobody covers anything there.
-            left = one.items.get(team, one.size) or one.size
-            own = one.own.get(team, {})
+            left = one.items.get(left_out, one.size) or one.size
             for run, covered in one.full.items():
-                counts = own.get(run, (covered, covered, covered))
+                counts = one.own[run] if run == left_out else (covered, covered, covered)
                 for kind, size in enumerate((left, one.size, left)):
                     scores[kind][run] += counts[kind] / size / len(counted)
         after = [_ranks(one) for one in scores]
-        for run in (run for run in runs if team_of[run] == team):
-            unjudged, seen = shares[run]
-            rows.append(
-                LeftOut(
-                    run, team if groups is not None else "", unjudged / seen if seen else 0.0, full[run],
-                    scores[0][run], scores[1][run], scores[2][run], before[run], after[0][run], after[1][run],
-                    after[2][run],
-                )
-            )  # fmt: skip
-    return Reusability(tuple(sorted(rows, key=lambda row: (row.rank, row.run_id))), groups is not None)
+        unjudged, seen = shares[left_out]
+        rows.append(
+            LeftOut(
+                left_out, unjudged / seen if seen else 0.0, full[left_out],
+                scores[0][left_out], scores[1][left_out], scores[2][left_out],
+                before[left_out], after[0][left_out], after[1][left_out], after[2][left_out],
+            )
+        )  # fmt: skip
+    return Reusability(tuple(sorted(rows, key=lambda row: (row.rank, row.run_id))))
 
 
-def _of_query(
-    query: RecordQuery, min_rating: int | None, team_of: Mapping[str, str], shares: Mapping[str, list[int]]
-) -> _OfQuery:
-    """What a query counts; adds to a run's shares how many of its first passages are its team's alone, of how many."""
+def _of_query(query: RecordQuery, min_rating: int | None, shares: Mapping[str, list[int]]) -> _OfQuery:
+    """What a query counts; adds to a run's shares how many of its first passages are its alone, of how many."""
     covering = query.grades.at_least(query.grades.level(min_rating))
     tops = {run_id: list(ranking[:_CUTOFF]) for run_id, ranking in query.rankings.items()}
     brought: dict[str, set[str]] = {}
     for run_id, top in tops.items():
         for doc_id in top:
-            brought.setdefault(doc_id, set()).add(team_of[run_id])
+            brought.setdefault(doc_id, set()).add(run_id)
     full = {run_id: _union(covering, top) for run_id, top in tops.items()}
     anything = _union(covering, covering)
     size = len(query.grades.items)
     found = _OfQuery(size, {run_id: mask.bit_count() for run_id, mask in full.items()}, {}, {})
     for run_id, top in tops.items():
-        team = team_of[run_id]
-        only = {doc_id for doc_id, of_doc in brought.items() if of_doc == {team}}
+        only = {doc_id for doc_id, of_doc in brought.items() if of_doc == {run_id}}
         left = _union(covering, (doc_id for doc_id in covering if doc_id not in only))
-        # Items that nothing covers stay: no passage of the team was needed to think of them.
-        found.items[team] = size - (anything & ~left).bit_count()
+        # Items that nothing covers stay: no passage of the run was needed to think of them.
+        found.items[run_id] = size - (anything & ~left).bit_count()
         others = _union(covering, (doc_id for doc_id in top if doc_id not in only))
         masks = (full[run_id] & left, others, others & left)
-        found.own.setdefault(team, {})[run_id] = (masks[0].bit_count(), masks[1].bit_count(), masks[2].bit_count())
+        found.own[run_id] = (masks[0].bit_count(), masks[1].bit_count(), masks[2].bit_count())
         shares[run_id][0] += sum(doc_id in only for doc_id in top)
         shares[run_id][1] += len(top)
     return found

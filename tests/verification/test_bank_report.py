@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rubric_measures.base.errors import FormatError
 from rubric_measures.cli import main
-from rubric_measures.formats.run_groups import read_groups
 from rubric_measures.grades.loading import RecordQuery, read_records
 from rubric_measures.verification.bank_checks import (
     bank_halves,
@@ -96,9 +93,10 @@ POOL: list[object] = [
 ]  # fmt: skip
 
 
-def test_runs_and_teams_left_out_by_hand(tmp_path: Path) -> None:
+def test_runs_left_out_by_hand(tmp_path: Path) -> None:
     queries = queries_of(tmp_path, POOL)
-    alone, teams = (reusability(queries, groups=one) for one in (None, {"x": "one", "y": "one", "z": "two"}))
+    alone = reusability(queries)
+    assert alone is not None
     rows = {one.run_id: one for one in alone.rows}
     x = rows["x"]
     # x covers a and c: 2/4. Without d3 it has a: 1/4; without the item c in the bank 1/3, with d3 graded or not.
@@ -113,29 +111,14 @@ def test_runs_and_teams_left_out_by_hand(tmp_path: Path) -> None:
     said = alone.sentence()
     assert said.startswith("Would a new run be judged fairly? 16.7 % of the passages of a run that is left out are")
     assert "scores 0.0556 less and drops 0.33 ranks on average (at most 1: x), and 2 of 3 keep their rank" in said
-    # The team of x and y brings d1 and d3: what is left of the bank is b and d.
-    x = next(one for one in teams.rows if one.run_id == "x")
-    assert (x.group, x.unjudged, x.without_grades, x.without_items) == ("one", 1.0, 0.0, 0.0)
-    assert reusability(queries, groups={"x": "one", "y": "one", "z": "one"}) is None
-
-
-def test_groups_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "groups.txt"
-    path.write_text("run_id\tgroup\n# teams\n\na run\tours\nb\ttheirs\n")
-    assert read_groups(path) == {"a run": "ours", "b": "theirs"}
-    for text, said in (("a\n", ":1: expected"), ("a x\na y\n", ":2: run 'a' is of two groups"), ("", "no run")):
-        path.write_text(text)
-        with pytest.raises(FormatError, match=re.escape(said)):
-            read_groups(path)
 
 
 def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = write_lines(tmp_path / "graded.jsonl", POOL)
-    (tmp_path / "groups.txt").write_text("x one\ny one\nz two\n")
-    start = ["verify", str(records), "--bank-report", "--groups", str(tmp_path / "groups.txt"), "--suggest"]
+    start = ["verify", str(records), "--bank-report", "--suggest"]
     assert main(start) == 0
     out = capsys.readouterr().out
-    assert "Would a new run be judged fairly?" in out and "left out with its team" in out
+    assert "Would a new run be judged fairly?" in out
     assert main([*start, "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     found = {row["what"]: row["value"] for row in rows if row["report"] == "bank"}
