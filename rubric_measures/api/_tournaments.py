@@ -53,7 +53,6 @@ def tournament(
     label_set: str | None = None,
     no_annotations: bool = False,
     prompt: str = "",
-    factors: str = "",
     per_query: int | None = None,
     per_pair: int | None = None,
     per_agent: int | None = None,
@@ -98,7 +97,6 @@ def tournament(
         label_set: the settings (a hash) whose direct labels count, where that prompt has several.
         no_annotations: show documents without the reasons for their labels.
         prompt: the name of a prompt or a .toml file; by default the one for the model.
-        factors: what the judge considers, in place of the prompt's list.
         per_query: how many random pairs a query, balanced; None plays all pairs.
         per_pair: as of RAGDoll: how many random queries a pair.
         per_agent: as of RAGDoll: how many games an agent in a query.
@@ -134,7 +132,6 @@ def tournament(
         "label_set": label_set,
         "no_annotations": no_annotations,
         "prompt": prompt,
-        "factors": factors,
         "per_query": per_query,
         "per_pair": per_pair,
         "per_agent": per_agent,
@@ -194,7 +191,7 @@ def tournament(
         stats = RunStats()
         with asked.asking(progress, len(wanted), "games") as runner:
             texts = _query_texts(queries or {})
-            grader = PairwiseGrader(runner, texts, of_queries, references, prompt, factors, how)
+            grader = PairwiseGrader(runner, texts, of_queries, references, prompt, how)
             done = list(grader.play(wanted, stats))
         order = {one: place for place, one in enumerate(wanted)}
         done.sort(key=lambda game: order[Game(*game[:3])])

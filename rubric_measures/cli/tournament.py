@@ -76,7 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
     play("--no-annotations", action="store_true", help="show documents without the reasons for their labels")
     play("--prompt", default="", metavar="NAME", help="prompt name or .toml file (default: ragelo.answer_pairwise)")
-    play("--factors", default="", metavar="TEXT", help="what the judge shall consider, in place of the prompt's list")
     play("--per-query", type=int, metavar="N", help="N random pairs a query, balanced (default: all pairs)")
     play("--per-pair", type=int, metavar="N", help="as RAGDoll: N random queries a pair (default: all)")
     play("--per-agent", type=int, metavar="N", help="as RAGDoll: N random games an agent in each query (default: all)")

@@ -162,7 +162,6 @@ class PairwiseGrader:
         answers: query_id -> agent -> text.
         references: query_id -> documents to show; empty shows none.
         prompt: the prompt's name or .toml file; empty takes the one for the model.
-        factors: what the judge shall consider, in place of the prompt's own list; empty for that.
         settings: how the prompt is put and the reply is read; replicates are not drawn.
     """
 
@@ -171,7 +170,6 @@ class PairwiseGrader:
     answers: Mapping[str, Mapping[str, str]]
     references: Mapping[str, Sequence[Reference]] = field(default_factory=dict)
     prompt: str = ""
-    factors: str = ""
     settings: GradingSettings = field(default_factory=GradingSettings)
 
     def play(self, games: Iterable[Game], stats: RunStats | None = None) -> Iterator[Preference]:
@@ -210,8 +208,6 @@ class PairwiseGrader:
             raise InputError(
                 "the lexical grader compares answers with the prompt LexicalComparison only, and no other grader does"
             )
-        if self.factors and "factors" not in prompt.fields:
-            raise InputError(f"prompt {name} has no field for the factors to consider")
         return Asker(backend, prompt, self.settings)
 
     def _texts(self, game: Game) -> tuple[str, str]:
@@ -261,8 +257,6 @@ class PairwiseGrader:
             bare = prompt.format == "json"
             shown = documents_text(references, prompt.context_line)
             values["documents"] = "\n".join(one.text for one in references) if bare else shown
-        if self.factors:
-            values["factors"] = self.factors
         return prompt.render(**values)
 
 

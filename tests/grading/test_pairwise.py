@@ -185,8 +185,6 @@ def test_documents_and_annotations_are_shown() -> None:
     assert game.verdict == "a"
     (game,) = grader_of(("(no documents are shown)", "[[B]]")).play([Game("q1", "x", "y")])
     assert game.verdict == "b"
-    (game,) = grader_of(("factors such as brevity\n", "[[B]]"), factors="brevity").play([Game("q1", "x", "y")])
-    assert game.verdict == "b"
 
 
 def test_documents_that_do_not_fit_are_left_out_and_said() -> None:
@@ -285,5 +283,3 @@ def test_a_prompt_of_ones_own_compares_answers(tmp_path: Path) -> None:
     shown = "Which says more about What is ice??\nFirst: frozen water\nSecond: cold stone\n"
     (game,) = grader_of((shown, "[[A]]"), prompt=str(path)).play([Game("q1", "x", "y")])
     assert game.verdict == "a"
-    with pytest.raises(InputError, match="no field for the factors"):
-        list(grader_of(prompt=str(path), factors="brevity").play([Game("q1", "x", "y")]))
