@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from rubric_measures.base.errors import (
@@ -117,17 +117,6 @@ def _options_for(settings: Iterable[str]) -> str:
     return f" ({', '.join(dict.fromkeys(named))})" if named else ""
 
 
-@contextlib.contextmanager
-def _level(level: int) -> Iterator[None]:
-    logger = logging.getLogger("rubric_measures")
-    before = logger.level
-    logger.setLevel(level)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
 class _NoteHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """Prints the library's counted notes to standard error, one line each; what concerns a file once."""
 
@@ -217,7 +206,8 @@ def run_command(arguments: Sequence[str]) -> int:
     with contextlib.ExitStack() as around:
         around.enter_context(Interruptible())
         if is_quiet or is_verbose:
-            around.enter_context(_level(logging.WARNING if is_quiet else logging.DEBUG))
+            # `_answer` sets it back.
+            logging.getLogger("rubric_measures").setLevel(logging.WARNING if is_quiet else logging.DEBUG)
         if most is not None:
             from rubric_measures.base.files import parse_size, reading_at_most
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.cli.inputs import REVIEW_PORT, passed
+from rubric_measures.cli.inputs import REVIEW_PORT, passed, wanted_of
 
 if TYPE_CHECKING:
     from rubric_measures.review.session import Review
@@ -62,8 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.base.files import keep_for_good, paused_collector
-    from rubric_measures.base.scales import parse_scale
-    from rubric_measures.grades.grade_sets import GradeFilter
     from rubric_measures.review.opening import open_review
     from rubric_measures.review.safety import check_bind
     from rubric_measures.review.serving import serve
@@ -75,12 +73,7 @@ def run(options: argparse.Namespace) -> int:
         review = open_review(
             options.graded,
             options.bank,
-            wanted=GradeFilter(
-                options.llm,
-                options.prompt_class,
-                grade_set=options.grade_set,
-                scale=None if options.scale is None else parse_scale(options.scale),
-            ),
+            wanted=wanted_of(options),
             blind=not options.show_grades,
             **passed(options, open_review),
         )
