@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import logging
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +20,13 @@ from rubric_measures.cli.inputs import (
     ids,
     is_watched,
     keep_inputs_of,
+    passed,
     review_of,
     wanted_of,
 )
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
-    from rubric_measures.records.models import QueryPassages
     from rubric_measures.verification.reports import ReportSettings
     from rubric_measures.verification.sections import Section
 
@@ -46,7 +45,7 @@ def _canary_settings(options: argparse.Namespace) -> dict[str, Any]:
     if ignored and not options.canary:
         text = f"{', '.join(ignored)}: only the canary suite asks a grader; add it, or leave that out"
         raise InputError(text, settings=(*ignored, "canary"))
-    return {**given, "cases": options.cases}
+    return given
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,19 +131,9 @@ def run(options: argparse.Namespace) -> int:
         check_reports(source, bank, settings)
         if options.model is None or bank is None:
             raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
-        groups: Iterable[QueryPassages] = source
-        if options.queries:
-            chosen = chosen_queries(source, settings, options.graded)
-            groups = list(chosen)
-        found = run_canaries(
-            groups,
-            bank,
-            **of_canaries,
-            seed=options.seed,
-            min_rating=options.min_rating,
-            source=options.graded,
-            progress=is_watched(),
-        )
+        groups = list(chosen_queries(source, settings, options.graded))
+        asking = {**of_canaries, **passed(options, run_canaries), "source": options.graded}
+        found = run_canaries(groups, bank, **asking, progress=is_watched())
         if found.plan is not None:
             print(found.plan)
             return 0
