@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rubric_measures import api
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.scales import parse_scale
 from rubric_measures.base.tables import TABLE_FORMS, Report, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.leaderboard_forms import FORMS
@@ -221,9 +222,10 @@ def loaded_grades(path: str, options: argparse.Namespace) -> Grades:
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:
     """The filter over grade sets."""
-    from rubric_measures.api._loading import grade_filter
+    from rubric_measures.grades.grade_sets import GradeFilter
 
-    return grade_filter(**passed(options, api.load))
+    scale = None if options.scale is None else parse_scale(options.scale)
+    return GradeFilter(**{**passed(options, api.load), "scale": scale})
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
