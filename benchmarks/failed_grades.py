@@ -12,12 +12,12 @@ from statistics import fmean
 from scipy.stats import kendalltau
 
 import rubric_measures
-from rubric_measures.base.entities import RubricItem
-from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.runs import score_runs
 from rubric_measures.measures.scoring import parse_measures
+from rubric_measures.types.entities import RubricItem
+from rubric_measures.types.scales import SELF_RATING
 
 RUNS, QUERIES, PASSAGES, ITEMS = 10, 40, 60, 10
 WAYS: Sequence[OnFailed] = ("zero", "expected")

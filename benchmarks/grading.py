@@ -15,12 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.files import iter_lines
 from rubric_measures.formats.bank import bank_entries, write_bank
 from rubric_measures.grades.loading import load_records
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.types.entities import RubricItem, TestBank
 
 QUERIES, PASSAGES, ITEMS, WORDS = 54, 11_400, 20, 60
 

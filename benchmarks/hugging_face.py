@@ -21,7 +21,7 @@ import transformers
 from rubric_measures.backends import Backend, Message, Request, make_backend
 from rubric_measures.backends.hf._batching import by_length, padded
 from rubric_measures.backends.hf._seq2seq import Seq2SeqBackend
-from rubric_measures.base.entities import canonical_json
+from rubric_measures.types.entities import canonical_json
 from tests.hf_models import WORDS, save_tokenizer
 
 LABELS = tuple("012345")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from rubric_measures.base.entities import ItemKind, RubricItem, TestBank, make_item_id
 from rubric_measures.formats.bank import bank_entries, write_bank
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, make_item_id
 
 _TEXT = """
     leap year calendar orbit sun earth february day solar season rule century divisible four hundred pope gregorian

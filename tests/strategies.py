@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from rubric_measures.base.entities import RubricItem
-from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.grades.compiled import QueryGrades, build_query
+from rubric_measures.types.entities import RubricItem
+from rubric_measures.types.scales import SELF_RATING
 
 
 @dataclass(frozen=True)

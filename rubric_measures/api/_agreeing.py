@@ -22,10 +22,10 @@ from rubric_measures.api._loading import (
     refuse_filters,
     scale_of,
 )
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, naming
-from rubric_measures.base.scales import Scale
 from rubric_measures.meta_evaluation.label_sources import SourceAgreement
+from rubric_measures.types.entities import TestBank
+from rubric_measures.types.scales import Scale
 
 if TYPE_CHECKING:
     from rubric_measures.api._runs import Runs

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.api._loading import file_path, is_file
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import FormatError, InputError, counted
 from rubric_measures.formats.answer_tables import AnswerRow, AnswerTable, answer_rows, read_answer_table
+from rubric_measures.types.entities import TestBank
 
 _LOG = logging.getLogger("rubric_measures")
 

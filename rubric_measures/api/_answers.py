@@ -19,29 +19,28 @@ from rubric_measures.api._loading import Bank, File, load
 from rubric_measures.api._report_pages import evidence, write_report
 from rubric_measures.api._scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, score
 from rubric_measures.api._support import sentence_bank
-from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.runs import make_run
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.grading import default_prompts
 from rubric_measures.measures.scoring import Plan, parse_measures, rubric_measures_of
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.prompts import load_prompt
+from rubric_measures.types.entities import RubricItem, TestBank, make_run
 
 if TYPE_CHECKING:
     import pandas
 
     from rubric_measures.api._records import GradedRecords
     from rubric_measures.api._scoring import Board
-    from rubric_measures.base.scales import Scale
     from rubric_measures.grades.compiled import Grades, OnFailed
     from rubric_measures.measures.scoring import Measures
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.reports.evidence import QueryEvidence
     from rubric_measures.runners.models import CallOptions
     from rubric_measures.runners.progress import Progress
+    from rubric_measures.types.scales import Scale
 
 _LOG = logging.getLogger("rubric_measures")
 AnswerSource: TypeAlias = Union[File, "pandas.DataFrame", Iterable[Mapping[str, Any]]]

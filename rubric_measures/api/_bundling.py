@@ -13,9 +13,9 @@ from typing import Any
 
 from rubric_measures.api._checking import KeptBoard, read_board
 from rubric_measures.api._loading import content_of, load, load_bank
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
+from rubric_measures.types.entities import TestBank
 
 _MANIFEST = "bundle.json"
 _FORMAT = "rubric_measures bundle 1"

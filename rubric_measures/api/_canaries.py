@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import covering_level
+from rubric_measures.types.entities import TestBank
+from rubric_measures.types.scales import covering_level
 
 if TYPE_CHECKING:
     from rubric_measures.grading import GradingPlan

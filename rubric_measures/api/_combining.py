@@ -17,11 +17,11 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import check_readable_twice
 
 if TYPE_CHECKING:
-    from rubric_measures.base.runs import Run
     from rubric_measures.grades.compiled import Grades
     from rubric_measures.grades.panels import Gathered
     from rubric_measures.meta_evaluation.panels import Means, PanelReport, Scored
     from rubric_measures.records.models import QueryPassages
+    from rubric_measures.types.entities import Run
 
 
 class Combined(PassageRecords):
@@ -146,7 +146,7 @@ def _weights(weight: Mapping[str, float] | None, members: Sequence[str]) -> list
 
 
 def _cutoff(gathered: Gathered, cutoff: tuple[int, int] | None) -> tuple[int, int]:
-    from rubric_measures.base.scales import covering_level
+    from rubric_measures.types.scales import covering_level
 
     if cutoff is not None or not gathered.judgments:
         return cutoff or (1, 1)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.base import __version__
-from rubric_measures.base.entities import Query, TestBank
 from rubric_measures.base.errors import GradingError, InputError, counted, naming
 from rubric_measures.base.files import peek_head, read_text
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
@@ -37,6 +36,7 @@ from rubric_measures.test_bank.synthetic_queries import (
     sample_by_model,
     sample_passages,
 )
+from rubric_measures.types.entities import Query, TestBank
 
 if TYPE_CHECKING:
     from rubric_measures.prompts import Prompt

@@ -11,22 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
-from rubric_measures.api._loading import (
-    Bank,
-    File,
-    PromptType,
-    bank_of,
-    file_path,
-    grade_filter,
-    is_file,
-    listed,
-)
+from rubric_measures.api._loading import Bank, File, PromptType, bank_of, file_path, grade_filter, is_file, listed
 from rubric_measures.api._records import GradedRecords, PassageRecords
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming
 
 if TYPE_CHECKING:
     from rubric_measures.backends import Backend
-    from rubric_measures.base.entities import TestBank
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.grades.grade_sets import QuestionSet
     from rubric_measures.grading import BankChange, Grader, GradingReport
@@ -34,6 +24,7 @@ if TYPE_CHECKING:
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.runners.models import Model, RunnerOptions
     from rubric_measures.runners.progress import Progress
+    from rubric_measures.types.entities import TestBank
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
@@ -161,7 +152,7 @@ def grade(
     """
     from rubric_measures.base.files import fewer_collections
     from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-    from rubric_measures.grading import (
+    from rubric_measures.grading import (  # fmt: skip
         Grader,
         GradingReport,
         GradingSettings,
@@ -170,7 +161,7 @@ def grade(
         note_amended,
         note_report,
         write_manifest,
-    )  # fmt: skip
+    )
     from rubric_measures.runners.models import CallSettings
 
     prompts = (prompt,) if isinstance(prompt, str) else tuple(prompt)
@@ -346,9 +337,9 @@ def _beside(output: _File | None, named: _File | None, ending: str) -> str | Non
 
 
 def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, prompts: Sequence[str]) -> TestBank:
-    from rubric_measures.base.entities import TestBank
     from rubric_measures.prompts import load_prompt
     from rubric_measures.test_bank.files import aspect_bank
+    from rubric_measures.types.entities import TestBank
 
     texts = _texts_of_queries(query_texts)
     made = bank_of(bank)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rubric_measures.api._records import PassageRecords
-from rubric_measures.base.entities import TestBank, describe
 from rubric_measures.base.errors import FormatError, InputError, naming
 from rubric_measures.base.files import peek_head
-from rubric_measures.base.scales import Scale, parse_scale
 from rubric_measures.formats import added_format, head_of
 from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, checked_choice
 from rubric_measures.grades.rows import build_grades, read_grades
+from rubric_measures.types.entities import TestBank, describe
+from rubric_measures.types.scales import Scale, parse_scale
 
 if TYPE_CHECKING:
     import pandas

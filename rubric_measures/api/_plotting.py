@@ -17,12 +17,12 @@ from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rubric_measures.base.entities import RubricItem
-    from rubric_measures.base.scales import Scale
     from rubric_measures.grades.compiled import QueryGrades
     from rubric_measures.meta_evaluation.intervals import Draws, Interval
     from rubric_measures.meta_evaluation.run_comparison import Comparison, Correction, Test
     from rubric_measures.plots.dots import DotPanel
+    from rubric_measures.types.entities import RubricItem
+    from rubric_measures.types.scales import Scale
 
 BoardPlot = Literal["dots", "differences", "heat"]
 _KINDS = get_args(BoardPlot)

@@ -13,7 +13,6 @@ from rubric_measures.api._records import PassageRecords
 from rubric_measures.api._runs import run_list
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import peek_head
-from rubric_measures.base.runs import Run
 from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import opened_collection
 from rubric_measures.corpora.overwriting import keep_inputs
@@ -21,6 +20,7 @@ from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer, read_answers
 from rubric_measures.formats.topics import read_track_topics
 from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
+from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
     from rubric_measures.api._runs import AnyRun, Runs

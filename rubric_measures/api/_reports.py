@@ -11,9 +11,9 @@ from rubric_measures.api._loading import File, Gradable, RecordGrades, file_path
 from rubric_measures.api._runs import Runs, read_runs, run_list
 from rubric_measures.api._scoring import Board, Compat, in_units, units
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.runs import Run
 from rubric_measures.leaderboards.scoring import is_summed
 from rubric_measures.measures.scoring import Measures, is_supported, parse_measures, rubric_measures_of
+from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
     from rubric_measures.formats.leaderboard_forms import Form

@@ -12,7 +12,6 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, are_labels, loaded
 from rubric_measures.api._runs import Runs, rankings_for, run_list
-from rubric_measures.base.entities import bank_hash
 from rubric_measures.base.errors import InputError, MeasureError, counted
 from rubric_measures.base.files import paused_collector
 from rubric_measures.grades.compiled import Grades, faceted
@@ -29,6 +28,7 @@ from rubric_measures.leaderboards.board import (
 from rubric_measures.leaderboards.runs import score_run_files, score_runs
 from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.measures.scoring import Measures, is_supported, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.types.entities import bank_hash
 
 if TYPE_CHECKING:
     import pandas

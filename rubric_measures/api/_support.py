@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rubric_measures.api._loading import content_of, file_path, is_file, listed
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, naming
+from rubric_measures.types.entities import TestBank
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection

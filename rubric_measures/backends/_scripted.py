@@ -14,9 +14,9 @@ import pydantic
 from rubric_measures.backends.base import MOST_TOKENS, Reply, ReplyStatus, Request
 from rubric_measures.backends.options import check_options
 from rubric_measures.backends.replies.cache import messages_hash
-from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError, users_pattern
 from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.types.entities import content_hash
 
 _DISPUTED = (
     "the table has different replies to these messages, of several models or options: export one model, from a "

@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
 from typing import Literal, Protocol, runtime_checkable
 
-from rubric_measures.base.entities import canonical_json
-from rubric_measures.base.messages import Message
+from rubric_measures.types.entities import canonical_json
+from rubric_measures.types.scales import Message
 
 __all__ = [
     "ATTEMPT_STEP",

@@ -6,13 +6,7 @@ import argparse
 
 from rubric_measures import api
 from rubric_measures.cli.correlate import add_bootstrap_options
-from rubric_measures.cli.inputs import (
-    add_grade_options,
-    add_output_options,
-    add_places_option,
-    passed,
-    write_output,
-)
+from rubric_measures.cli.inputs import add_grade_options, add_output_options, add_places_option, passed, write_output
 from rubric_measures.corpora.overwriting import keep_inputs
 
 

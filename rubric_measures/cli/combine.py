@@ -7,12 +7,7 @@ import sys
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import TABLE_FORMS, render
-from rubric_measures.cli.inputs import (
-    NamedNumber,
-    add_grade_options,
-    add_places_option,
-    passed,
-)
+from rubric_measures.cli.inputs import NamedNumber, add_grade_options, add_places_option, passed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,9 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from rubric_measures.base.entities import ItemKind
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import HELD, Scale
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.formats.trec_ids import spaced_pairs
 from rubric_measures.records.merging import merge_records
@@ -21,6 +19,8 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
 )
+from rubric_measures.types.entities import ItemKind
+from rubric_measures.types.scales import HELD, Scale
 
 _LOG = logging.getLogger("rubric_measures")
 

@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rubric_measures.base.entities import Grade, RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
 from rubric_measures.base.files import run_of_file
-from rubric_measures.base.scales import ASSIGNED, Scale
 from rubric_measures.conversion._adding import add_runs, records_of_item_grades
 from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
@@ -37,11 +35,7 @@ from rubric_measures.formats.reports import (
     report_of_answer,
     say_contradictions,
 )
-from rubric_measures.formats.support_labels import (
-    SupportAnswer,
-    labels_of_support_records,
-    records_of_support_labels,
-)
+from rubric_measures.formats.support_labels import SupportAnswer, labels_of_support_records, records_of_support_labels
 from rubric_measures.formats.topics import Topic
 from rubric_measures.formats.trec import Qrel, Run, make_run
 from rubric_measures.formats.trec_ids import spaced_ids
@@ -55,6 +49,8 @@ from rubric_measures.records.cited_answers import cited_answers, sentence_items
 from rubric_measures.records.distributions import reasons_of
 from rubric_measures.records.models import DirectGrade, QueryPassages, items_of_set, made_by_set
 from rubric_measures.records.rankings import runs_of_records
+from rubric_measures.types.entities import Grade, RubricItem, TestBank
+from rubric_measures.types.scales import ASSIGNED, Scale
 
 __all__ = ["BRIDGES", "Options", "bridged", "losses", "targets_of"]
 

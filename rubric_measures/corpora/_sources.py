@@ -11,7 +11,6 @@ from typing import Any
 
 from ir_datasets.formats import GenericQrel, TrecQrel
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.corpora._documents import is_documents
 from rubric_measures.formats.bank import load_bank
@@ -22,6 +21,7 @@ from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.rankings import runs_of_records
+from rubric_measures.types.entities import TestBank
 
 _LOG = logging.getLogger("rubric_measures")
 

@@ -22,7 +22,6 @@ from typing import Any
 import ir_datasets
 from ir_datasets.formats import GenericQrel, TrecQrel
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, RubricMeasuresError
 from rubric_measures.corpora._documents import is_documents, read_docs
 from rubric_measures.corpora._handlers import DocsHandler, QrelsHandler, QueriesHandler, ScoredDocsHandler
@@ -32,6 +31,7 @@ from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import Qrel, Run
 from rubric_measures.grades.compiled import Grades
 from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.types.entities import TestBank
 
 __all__ = [
     "Collection",

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import note_unfinished
-from rubric_measures.base.runs import Qrel, Ranking, count_disagreements, put_in_order
-from rubric_measures.base.scales import MOST_RELEVANT, as_number
+from rubric_measures.types.entities import Qrel, Ranking, count_disagreements, put_in_order
+from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
 # Of the comments that ir_metadata puts at the top of a run (Breuer, Keller and Schaer, SIGIR 2022).
 START, END = "# ir_metadata.start", "# ir_metadata.end"

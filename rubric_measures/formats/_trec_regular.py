@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple, TypeVar
 
 from rubric_measures.base.files import note_unfinished
-from rubric_measures.base.runs import Ranking, count_disagreements, put_in_order
 from rubric_measures.base.sorting import falls_in_both
 from rubric_measures.formats._trec_checked import is_rank, is_relevance, relevance_of
+from rubric_measures.types.entities import Ranking, count_disagreements, put_in_order
 
 T = TypeVar("T")
 

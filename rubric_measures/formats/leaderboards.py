@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.base.files import note_unfinished, path_name, read_text
-from rubric_measures.base.scales import LARGEST_SCORE
 from rubric_measures.base.tables import active
 from rubric_measures.formats._trec_checked import is_number
 from rubric_measures.formats.leaderboard_forms import (
@@ -31,6 +30,7 @@ from rubric_measures.formats.leaderboard_forms import (
     long_header,
 )
 from rubric_measures.formats.trec import columns_of, run_name_of
+from rubric_measures.types.scales import LARGEST_SCORE
 
 __all__ = ["ALL", "FORMS", "Form", "LeaderboardTable", "Score", "is_wide_row", "read_leaderboard"]
 

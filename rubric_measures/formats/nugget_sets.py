@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format
+from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 __all__ = [
     "RUBRICS",

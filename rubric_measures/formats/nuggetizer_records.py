@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-from rubric_measures.base.entities import Grade, RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.scales import ASSIGNED
 from rubric_measures.formats.nugget_sets import bank_of_items, facet_ids
 from rubric_measures.formats.nuggetizer import AssignedNugget, AssignmentLine, Nugget, NuggetLine, RequestLine
 from rubric_measures.records.models import (
@@ -21,6 +19,8 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
 )
+from rubric_measures.types.entities import Grade, RubricItem, TestBank, make_item_id
+from rubric_measures.types.scales import ASSIGNED
 
 __all__ = [
     "ASSIGNMENT_GRADES",

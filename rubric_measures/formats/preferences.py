@@ -10,12 +10,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.entities import GradeStatus, Preference, Verdict
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format, write_objects
+from rubric_measures.types.entities import GradeStatus, Preference, Verdict
 
 __all__ = ["GAMES", "HUMAN", "check_games", "read_preferences", "write_preferences"]
 

@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.entities import GradeStatus, Preference, Verdict
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.base.models import Record
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.preferences import check_games
+from rubric_measures.types.entities import GradeStatus, Preference, Verdict
 
 __all__ = ["BATTLES", "read_battles", "write_battles"]
 

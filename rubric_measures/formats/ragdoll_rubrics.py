@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, TypeAdapter
 
-from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, TextId
@@ -24,6 +23,7 @@ from rubric_measures.formats.base import Format, PathName, write_objects
 from rubric_measures.formats.nugget_sets import Criterion, RubricLine, bank_of_items, bank_of_rubrics
 from rubric_measures.formats.nuggetizer_records import answer_passage, assigned_set
 from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.types.entities import RubricItem, TestBank
 
 __all__ = [
     "GRADED",

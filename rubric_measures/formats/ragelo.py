@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from rubric_measures.base.entities import Grade, Preference
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import is_formula
@@ -23,6 +22,7 @@ from rubric_measures.formats.preferences import check_games
 from rubric_measures.formats.queries import QueryFile, say_lost_fields
 from rubric_measures.formats.reports import Answer, say_lost_citations
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
+from rubric_measures.types.entities import Grade, Preference
 
 __all__ = [
     "ANSWERS",

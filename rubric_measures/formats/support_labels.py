@@ -20,10 +20,10 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, TextId
 from rubric_measures.base.models import Record
-from rubric_measures.base.scales import CONTRADICTED, Scale
 from rubric_measures.formats.base import Format, PathName
 from rubric_measures.records.cited_answers import CitedAnswer, cited_answers, records_of_cited_answers
 from rubric_measures.records.models import ItemGradeSet, PromptInfo, QueryPassages
+from rubric_measures.types.scales import CONTRADICTED, Scale
 
 __all__ = [
     "SUPPORT",

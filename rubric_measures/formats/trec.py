@@ -15,8 +15,6 @@ from typing import BinaryIO, TypeVar
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, decode_text, open_binary, path_name
-from rubric_measures.base.runs import Qrel, Ranking, Run, make_run
-from rubric_measures.base.scales import as_number
 from rubric_measures.formats._trec_checked import (
     START,
     checked_qrels,
@@ -28,6 +26,8 @@ from rubric_measures.formats._trec_checked import (
 from rubric_measures.formats._trec_regular import QueryQrels, regular_qrels, regular_rankings
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.trec_ids import IdCleaner
+from rubric_measures.types.entities import Qrel, Ranking, Run, make_run
+from rubric_measures.types.scales import as_number
 
 __all__ = [
     "ITEM_QRELS",

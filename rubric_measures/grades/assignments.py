@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.base.json_files import json_texts, parse_json
-from rubric_measures.base.scales import ASSIGNED
 from rubric_measures.formats.nugget_sets import facet_ids
 from rubric_measures.formats.nuggetizer import (
     AssignmentLine,
@@ -24,6 +22,8 @@ from rubric_measures.formats.nuggetizer import (
 )
 from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, masks_of
+from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.scales import ASSIGNED
 
 __all__ = ["AssignedAnswers", "load_assignments"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from ir_measures.util import Qrel
 
-from rubric_measures.base.entities import CitedSentence, Grade, RubricItem
 from rubric_measures.base.errors import InputError, MeasureError, counted
-from rubric_measures.base.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale, refuse_unreachable
 from rubric_measures.grades.notes import note_whole
+from rubric_measures.types.entities import CitedSentence, Grade, RubricItem
+from rubric_measures.types.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale, refuse_unreachable
 
 if TYPE_CHECKING:
     import pandas

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.base.scales import ASSIGNED
 from rubric_measures.formats.ragdoll_rubrics import VERDICT_GRADES, bank_of_graded, read_graded_answers, verdicts_of
 from rubric_measures.grades.assignments import AssignedAnswers
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
+from rubric_measures.types.entities import TestBank
+from rubric_measures.types.scales import ASSIGNED
 
 __all__ = ["load_graded_answers"]
 

@@ -9,9 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
-from rubric_measures.base.entities import GradeStatus, RubricItem, TestBank, bank_content
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import YES_NO, Scale, scale_from
 from rubric_measures.grades.assessors import (
     BLIND_REVIEW,
     HUMAN,
@@ -23,13 +21,7 @@ from rubric_measures.grades.assessors import (
 )
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, graders_of
-from rubric_measures.records.distributions import (
-    GRADE_CHOICES,
-    GradeChoice,
-    details_of,
-    distributions_of,
-    grade_by,
-)
+from rubric_measures.records.distributions import GRADE_CHOICES, GradeChoice, details_of, distributions_of, grade_by
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -42,6 +34,8 @@ from rubric_measures.records.models import (
     provenance_of,
 )
 from rubric_measures.records.stale_grades import stale_in
+from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content
+from rubric_measures.types.scales import YES_NO, Scale, scale_from
 
 __all__ = [
     "DirectLabels",

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from rubric_measures.base.entities import RubricItem, TestBank, describe, made_by
 from rubric_measures.base.sorting import by_rank
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
@@ -17,6 +16,7 @@ from rubric_measures.grades.notes import note_left_out
 from rubric_measures.records.cited_answers import CitedAnswer, cited_answer, sentence_items
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet, QueryPassages
+from rubric_measures.types.entities import RubricItem, TestBank, describe, made_by
 
 __all__ = [
     "RankedPassage",

@@ -9,9 +9,7 @@ from math import fsum
 from statistics import median_low
 from typing import Any, NamedTuple
 
-from rubric_measures.base.entities import GradeStatus, TestBank, content_hash
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import Scale, as_number
 from rubric_measures.grades.compiled import Grades, build_query
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.models import (
@@ -23,6 +21,8 @@ from rubric_measures.records.models import (
     QueryPassages,
     provenance_of,
 )
+from rubric_measures.types.entities import GradeStatus, TestBank, content_hash
+from rubric_measures.types.scales import Scale, as_number
 
 __all__ = [
     "PANELS",

@@ -10,7 +10,6 @@ from typing import Literal
 from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import (
     BANK_DOC,
     Grades,
@@ -21,6 +20,7 @@ from rubric_measures.grades.compiled import (
     scale_of_item,
     scale_rows,
 )
+from rubric_measures.types.scales import Scale
 
 __all__ = ["UNITS", "Unit", "note_counted", "qrels_of", "times_rows"]
 

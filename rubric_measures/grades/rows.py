@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 
 from ir_measures.util import Qrel
 
-from rubric_measures.base.entities import Grade, Importance, RubricItem, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming
 from rubric_measures.base.files import iter_lines, path_name
-from rubric_measures.base.scales import Scale, as_number
 from rubric_measures.formats.trec import QueryQrels, map_qrels
 from rubric_measures.formats.trec_ids import as_known, spaced_ids
 from rubric_measures.grades.compiled import (
@@ -32,6 +30,8 @@ from rubric_measures.grades.compiled import (
     scale_rows,
 )
 from rubric_measures.grades.notes import note_left_out
+from rubric_measures.types.entities import Grade, Importance, RubricItem, TestBank
+from rubric_measures.types.scales import Scale, as_number
 
 __all__ = ["build_grades", "read_grades"]
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, cast
 
 from rubric_measures.backends.base import ATTEMPT_STEP, Backend, Message, Reply, Request
 from rubric_measures.backends.options import refuse_settings
-from rubric_measures.base.entities import GradeStatus, canonical_json
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading._distributions import distribution_of_reply
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._several import read_reasons, read_several
 from rubric_measures.prompts import Prompt
 from rubric_measures.prompts.parsers import Parsed, clean_reply, is_unanswerable, objects_of, without_thoughts
+from rubric_measures.types.entities import GradeStatus, canonical_json
 
 _MOST_STOPS = 4  # that the official endpoint takes
 _LONGER = 4  # times as many tokens for a reply that was cut

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rubric_measures.base.entities import GradeStatus, RubricItem
-from rubric_measures.base.scales import CONTRADICTED
 from rubric_measures.grading._asking import ReadReply
 from rubric_measures.grading._distributions import mean_distribution
+from rubric_measures.types.entities import GradeStatus, RubricItem
+from rubric_measures.types.scales import CONTRADICTED
 
 
 class Unit(NamedTuple):

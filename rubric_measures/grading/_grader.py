@@ -8,7 +8,6 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from rubric_measures.base.entities import RubricItem, TestBank, bank_content
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.grading._combining import Outcome, Unit
 from rubric_measures.grading._recording import GradeSetMaker, described
@@ -16,15 +15,11 @@ from rubric_measures.grading._report import GradingReport
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._styles import Style, make_style
 from rubric_measures.grading.cells import Cells
-from rubric_measures.grading.regrading import (
-    AmendingMaker,
-    BankChange,
-    amend_passage,
-    refuse_without_grades,
-)
+from rubric_measures.grading.regrading import AmendingMaker, BankChange, amend_passage, refuse_without_grades
 from rubric_measures.records.cited_answers import asked_pairs, cited_answers
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.runners import Job, LocalRunner
+from rubric_measures.types.entities import RubricItem, TestBank, bank_content
 
 _LOG = logging.getLogger("rubric_measures")
 _AHEAD = 20_000  # results that wait for an earlier query: two or more a passage, each of all items that it was asked

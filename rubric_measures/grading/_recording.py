@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from rubric_measures.backends.base import Backend, llm_name
-from rubric_measures.base.entities import ItemKind, RubricItem, Signature
 from rubric_measures.grading._combining import Outcome
 from rubric_measures.grading._styles import Style
 from rubric_measures.prompts import load_prompt
@@ -23,6 +22,7 @@ from rubric_measures.records.models import (
     grade_of_items,
     provenance_of,
 )
+from rubric_measures.types.entities import ItemKind, RubricItem, Signature
 
 
 @functools.lru_cache(maxsize=4096)

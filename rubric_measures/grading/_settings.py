@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from rubric_measures.backends.base import ATTEMPT_STEP
-from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import InputError
+from rubric_measures.types.entities import content_hash
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rubric_measures.backends.base import Backend
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import InputError
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grading._asking import Ask, Asker, ReadReply
@@ -21,6 +20,7 @@ from rubric_measures.grading._several import refuse_several
 from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.runners import Job
+from rubric_measures.types.entities import RubricItem
 
 _PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "aspects", "text")
 _TARGETS = ("question", "nugget", "support", "direct", "answer", "any")

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.models import GradeSetKey, QueryPassages
+from rubric_measures.types.entities import TestBank
 
 __all__ = ["Cells", "Condition", "cells_where", "parse_condition"]
 

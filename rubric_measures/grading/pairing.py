@@ -10,9 +10,9 @@ from itertools import combinations, groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.reports import Answer
+from rubric_measures.types.entities import Preference
 
 __all__ = ["Game", "answers_by_query", "pair_games"]
 

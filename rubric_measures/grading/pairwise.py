@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rubric_measures.backends.base import Message
-from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import peek_head
 from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
@@ -21,6 +20,7 @@ from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.runners import Job, LocalRunner, RunStats
+from rubric_measures.types.entities import Preference
 
 __all__ = [
     "IDENTICAL",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from rubric_measures.base.entities import RubricItem, TestBank, item_content
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.bank import BankEntry, RegradeMark, former_items, regrade_marks
 from rubric_measures.grading._combining import Outcome
@@ -23,6 +22,7 @@ from rubric_measures.records.models import (
     provenance_of,
 )
 from rubric_measures.records.stale_grades import regraded_of, stale_in
+from rubric_measures.types.entities import RubricItem, TestBank, item_content
 
 __all__ = ["AmendCounts", "AmendingMaker", "BankChange", "amend_passage", "refuse_without_grades"]
 

@@ -15,10 +15,8 @@ from typing import Any, NamedTuple
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.entities import ItemKind, TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.extras import require
-from rubric_measures.base.scales import Scale, refuse_unreachable
 from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
@@ -41,6 +39,8 @@ from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import QueryPassages, grade_of_items
 from rubric_measures.records.rankings import runs_of_records
 from rubric_measures.runners.models import CallSettings, Model
+from rubric_measures.types.entities import ItemKind, TestBank
+from rubric_measures.types.scales import Scale, refuse_unreachable
 
 __all__ = [
     "JudgeSettings",

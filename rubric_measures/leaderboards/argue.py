@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from rubric_measures.base.entities import Signature, TestBank, content_hash, describe
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.formats.argue import ArgueReport, ArgueSentence
 from rubric_measures.formats.autojudge import answer_documents, needs_all_answers
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import cell_of
+from rubric_measures.types.entities import Signature, TestBank, content_hash, describe
 
 __all__ = ["ArgueScores", "ReportCounts", "argue_scores", "write_argue_scores"]
 

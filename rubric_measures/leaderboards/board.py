@@ -9,13 +9,13 @@ from itertools import chain, pairwise
 from typing import Any
 
 from rubric_measures.base import tables
-from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.sorting import RankNotes
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.leaderboard_forms import OVERALL
 from rubric_measures.formats.trec_ids import IdCleaner
 from rubric_measures.grades.notes import refuse_share
+from rubric_measures.types.entities import Signature
 
 __all__ = [
     "BELOW",

@@ -15,12 +15,12 @@ from typing import Any
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import FormatError, MeasureError
 from rubric_measures.base.files import path_name, paused_collector, run_of_file
 from rubric_measures.base.json_files import json_texts, parse_json
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings
+from rubric_measures.types.entities import Signature
 
 __all__ = ["score_nuggetizer"]
 

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from rubric_measures.base.entities import Signature
 from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import inputs_settings, texts_digest
+from rubric_measures.types.entities import Signature
 
 _LOG = logging.getLogger("rubric_measures")
 _NOTHING = Cell(None, None, 0, None, 0)

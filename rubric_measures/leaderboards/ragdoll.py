@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.formats.ragdoll_rubrics import GradedCriterion, read_graded_answers
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings
+from rubric_measures.types.entities import Signature
 
 __all__ = ["ragdoll_score", "score_ragdoll"]
 

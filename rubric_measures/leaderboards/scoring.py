@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from ir_measures.measures.base import MeanAgg, Measure
 
-from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, resolved
@@ -25,6 +24,7 @@ from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Failu
 from rubric_measures.measures.labels import StandardMeasure
 from rubric_measures.measures.measure import Computation, Coverage, ExactMean, Needed
 from rubric_measures.measures.scoring import LeftOpen, Plan, QueryScorer, SameScale, Scored
+from rubric_measures.types.entities import Signature, made_by
 
 if TYPE_CHECKING:
     from rubric_measures.grades.loading import RecordQuery

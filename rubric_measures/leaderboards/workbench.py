@@ -13,9 +13,7 @@ from dataclasses import replace
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.entities import Signature, made_by
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.scales import ANY_LEVEL
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import RankedPassage, RecordQuery
@@ -28,6 +26,8 @@ from rubric_measures.leaderboards.scoring import (
     ranking_digest,
 )
 from rubric_measures.measures.scoring import Plan, SameScale
+from rubric_measures.types.entities import Signature, made_by
+from rubric_measures.types.scales import ANY_LEVEL
 
 __all__ = ["DEFAULT_RANK", "score_workbench", "workbench_filter"]
 

@@ -11,8 +11,6 @@ from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure
 from ir_measures.util import ScoredDoc
 
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.base.runs import ScoredIds
-from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import Label
 from rubric_measures.measures._label_formulas import label_scorer
 from rubric_measures.measures.delegated import checked_measure, delegated, other_providers, refuse_real
@@ -29,6 +27,8 @@ from rubric_measures.measures.measure import (
     min_grade,
     register,
 )
+from rubric_measures.types.entities import ScoredIds
+from rubric_measures.types.scales import Scale
 
 __all__ = ["RubricQrels", "StandardMeasure"]
 

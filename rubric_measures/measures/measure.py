@@ -19,8 +19,8 @@ import ir_measures
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, ParamInfo
 
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import Label, OnFailed, QueryGrades, levels_with_failed
+from rubric_measures.types.scales import Scale
 
 __all__ = [
     "CUTOFF",

@@ -6,9 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.base.scales import Scale
 from rubric_measures.measures.expected import ItemWeights, Weights, expected_gain
 from rubric_measures.measures.measure import (
     CUTOFF,
@@ -24,6 +22,8 @@ from rubric_measures.measures.measure import (
     min_grade,
     register,
 )
+from rubric_measures.types.entities import RubricItem
+from rubric_measures.types.scales import Scale
 
 __all__ = ["CreditMeasure", "NuggetA", "NuggetV", "NuggetW", "WeightedCover"]
 

@@ -11,16 +11,15 @@ from typing import Any, NamedTuple, TypeAlias
 import ir_measures
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
-from rubric_measures.base.runs import ScoredIds
-from rubric_measures.base.scales import ANY_LEVEL, Scale, refuse_unreachable
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.measures._plugged import check_plug_in
 from rubric_measures.measures.delegated import checked_measure
 from rubric_measures.measures.intent_aware import INTENT_AWARE, IntentAwareMeasure
 from rubric_measures.measures.labels import RubricQrels, StandardMeasure
 from rubric_measures.measures.measure import Computation, Coverage, Needed, QueryContext, RankedDocs, RubricMeasure
+from rubric_measures.types.entities import RubricItem, ScoredIds
+from rubric_measures.types.scales import ANY_LEVEL, Scale, refuse_unreachable
 
 __all__ = [
     "LeftOpen",

@@ -12,9 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rubric_measures.base.entities import CitedSentence
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.base.scales import CONTRADICTED, Scale
 from rubric_measures.measures.measure import (
     BoundsScorer,
     ParamInfo,
@@ -24,6 +22,8 @@ from rubric_measures.measures.measure import (
     RubricMeasure,
     register,
 )
+from rubric_measures.types.entities import CitedSentence
+from rubric_measures.types.scales import CONTRADICTED, Scale
 
 __all__ = [
     "ALCEPrecision",

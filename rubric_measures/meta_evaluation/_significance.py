@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import LARGEST_SCORE
 from rubric_measures.base.seeds import seeded
 from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED, FloatArray
+from rubric_measures.types.scales import LARGEST_SCORE
 
 Correction = Literal["none", "holm", "bh"]
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.scales import LARGEST_SCORE
 from rubric_measures.meta_evaluation._bootstrap import FloatArray, pieces, ratio
 from rubric_measures.meta_evaluation._top_weighted import rbo_batch, tau_ap_b_batch, tau_ap_batch, tau_gap_batch
+from rubric_measures.types.scales import LARGEST_SCORE
 
 __all__ = [
     "COEFFICIENTS",

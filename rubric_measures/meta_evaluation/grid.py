@@ -12,9 +12,7 @@ from typing import Literal
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.scales import Scale
 from rubric_measures.grades.compiled import OnFailed
 from rubric_measures.grades.grade_set_names import UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, grade_sets, grades_of_set, scale_of_set
@@ -34,6 +32,8 @@ from rubric_measures.meta_evaluation.leaderboard_correlation import (
 )
 from rubric_measures.records.files import GradedFile, load_graded
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
+from rubric_measures.types.entities import TestBank
+from rubric_measures.types.scales import Scale
 
 __all__ = ["correlate_grid", "expand_measures"]
 

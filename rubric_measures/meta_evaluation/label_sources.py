@@ -12,9 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import SELF_RATING, Scale, refuse_unreachable
 from rubric_measures.base.tables import render
 from rubric_measures.formats.support_labels import LABELLERS
 from rubric_measures.formats.trec import read_qrels
@@ -48,6 +46,8 @@ from rubric_measures.meta_evaluation.judges import Judge, JudgeBoard, judge_boar
 from rubric_measures.meta_evaluation.kappa import BinaryAgreement, binary_agreement
 from rubric_measures.meta_evaluation.workbench_tables import JudgedPassage
 from rubric_measures.records.files import load_graded
+from rubric_measures.types.entities import TestBank
+from rubric_measures.types.scales import SELF_RATING, Scale, refuse_unreachable
 
 __all__ = [
     "LabelSource",

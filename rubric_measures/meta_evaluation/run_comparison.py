@@ -11,13 +11,7 @@ import numpy as np
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.meta_evaluation._bootstrap import DEFAULT_ROUNDS, DEFAULT_SEED
-from rubric_measures.meta_evaluation._significance import (
-    Correction,
-    PairedTest,
-    adjust,
-    groups_of_equals,
-    paired_tests,
-)
+from rubric_measures.meta_evaluation._significance import Correction, PairedTest, adjust, groups_of_equals, paired_tests
 from rubric_measures.meta_evaluation.variance import Components, variance_components
 from rubric_measures.meta_evaluation.verdicts import Outlook, Verdict, outlook, verdicts
 

@@ -10,18 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.meta_evaluation._bootstrap import FloatArray
-from rubric_measures.meta_evaluation._power import (
-    check_smallest,
-    equivalence_power,
-    least_queries,
-    t_power,
-)
-from rubric_measures.meta_evaluation._significance import (
-    ROUNDING,
-    Correction,
-    adjust,
-    one_sided_flips,
-)
+from rubric_measures.meta_evaluation._power import check_smallest, equivalence_power, least_queries, t_power
+from rubric_measures.meta_evaluation._significance import ROUNDING, Correction, adjust, one_sided_flips
 from rubric_measures.meta_evaluation.variance import Components
 
 __all__ = ["DEFAULT_SMALLEST", "Outlook", "Verdict", "equivalence_p", "outlook", "verdicts"]

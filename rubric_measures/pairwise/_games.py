@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError
+from rubric_measures.types.entities import Preference
 
 HUMAN = "human:"
 _POINTS = {"a": 2, "tie": 1, "both_bad": 1, "b": 0}

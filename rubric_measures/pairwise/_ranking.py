@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base.entities import Preference, Signature, content_hash
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.extras import require
 from rubric_measures.leaderboards.board import Cell as BoardCell
@@ -21,6 +20,7 @@ from rubric_measures.leaderboards.scoring import collect_cells
 from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
 from rubric_measures.pairwise._elo import EloSettings, elo_ratings
 from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gather_games, position_bias, win_table
+from rubric_measures.types.entities import Preference, Signature, content_hash
 
 if TYPE_CHECKING:
     import pandas

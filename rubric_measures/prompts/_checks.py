@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from rubric_measures.base.errors import users_pattern
-from rubric_measures.base.scales import CONTRADICTED, HELD, scale_problems
 from rubric_measures.prompts.frames import FIELD
+from rubric_measures.types.scales import CONTRADICTED, HELD, scale_problems
 
 # target -> (fields that its prompts must have, further fields that they may have)
 FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {

@@ -14,15 +14,14 @@ from pathlib import Path, PurePath
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.base.entities import content_hash
 from rubric_measures.base.errors import FormatError, InputError, PlugInError, RubricMeasuresError, UnknownNameError
 from rubric_measures.base.files import check_readable_twice, path_name, read_text
-from rubric_measures.base.messages import Message
 from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
-from rubric_measures.base.scales import Scale, scale_from
 from rubric_measures.prompts._checks import problems_of
 from rubric_measures.prompts._delimiters import Delimiters, delimiters_of
 from rubric_measures.prompts.frames import FIELD, Frame, Slot, Template, as_shown, cut, cut_json
+from rubric_measures.types.entities import content_hash
+from rubric_measures.types.scales import Message, Scale, scale_from
 
 if TYPE_CHECKING:
     from rubric_measures.prompts.parsers import Parsed

@@ -8,8 +8,8 @@ from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
 from typing import NamedTuple
 
-from rubric_measures.base.messages import Message
 from rubric_measures.prompts._delimiters import Delimiters, neutralise
+from rubric_measures.types.scales import Message
 
 __all__ = ["FIELD", "Frame", "Slot", "Template", "as_shown", "cut", "cut_json"]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from rubric_measures.base.entities import CitedSentence, RubricItem
 from rubric_measures.base.errors import InputError
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages
+from rubric_measures.types.entities import CitedSentence, RubricItem
 
 __all__ = [
     "CitedAnswer",

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import LARGEST_SCORE, as_number
 from rubric_measures.records.models import DirectGrade, ItemGradeSet
+from rubric_measures.types.scales import LARGEST_SCORE, as_number
 
 __all__ = ["GRADE_CHOICES", "GradeChoice", "confidence_of", "details_of", "distributions_of", "grade_by", "reasons_of"]
 

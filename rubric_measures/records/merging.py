@@ -9,10 +9,8 @@ from functools import reduce
 from operator import attrgetter, itemgetter
 from typing import Any, NoReturn, TypeVar
 
-from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.models import Record
-from rubric_measures.base.scales import SCALE_FIELDS, Scale, scale_from
 from rubric_measures.records.distributions import details_of
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
@@ -28,6 +26,8 @@ from rubric_measures.records.models import (
     grader_hash,
     items_of_set,
 )
+from rubric_measures.types.entities import canonical_json
+from rubric_measures.types.scales import SCALE_FIELDS, Scale, scale_from
 
 __all__ = ["merge_records"]
 

@@ -16,9 +16,9 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AliasChoices, Field
 from pydantic_core import core_schema
 
-from rubric_measures.base.entities import GradeStatus, ItemKind, content_hash
 from rubric_measures.base.models import Record
-from rubric_measures.base.scales import HELD, MOST_RELEVANT, SCALE_FIELDS
+from rubric_measures.types.entities import GradeStatus, ItemKind, content_hash
+from rubric_measures.types.scales import HELD, MOST_RELEVANT, SCALE_FIELDS
 
 __all__ = [
     "ITEM_CONTENTS",

@@ -6,9 +6,9 @@ import logging
 import math
 from collections.abc import Iterable, Sequence
 
-from rubric_measures.base.runs import Ranking, Run, put_in_order
 from rubric_measures.base.sorting import Gap, RankNotes, by_rank
 from rubric_measures.records.models import QueryPassages
+from rubric_measures.types.entities import Ranking, Run, put_in_order
 
 __all__ = ["runs_of_records"]
 

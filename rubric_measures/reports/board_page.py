@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.pages import fold, page, text, words
 from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
@@ -15,6 +14,7 @@ from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
 from rubric_measures.reports._look import SCRIPT, STYLE
 from rubric_measures.reports.dots import DOT_STYLE, dot_plot
 from rubric_measures.reports.evidence import Evidence, QueryEvidence
+from rubric_measures.types.entities import RubricItem
 from rubric_measures.verification.page_parts import review_link
 
 __all__ = ["board_page"]

@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rubric_measures.backends.words import content_stems
-from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.base.scales import Scale, covering_level
 from rubric_measures.base.sentences import sentence_ends
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.cited_answers import CitedAnswer, sentence_items
 from rubric_measures.records.models import QueryPassages
+from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.scales import Scale, covering_level
 from rubric_measures.verification.analyses import CheckedGrade, CheckedQuery, check_records
 
 __all__ = ["Evidence", "QueryEvidence", "evidence_of"]

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.grades.compiled import Grades, QueryGrades, build_query
 from rubric_measures.leaderboards.runs import score_runs
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.review._events import CellKey, ItemState, Snapshot
 from rubric_measures.review._stale_items import left_items
 from rubric_measures.review.review_data import Material, QueryMaterial
+from rubric_measures.types.entities import RubricItem
 
 # (doc_id, item_id) -> the one grade of assessors.
 _Places = Mapping[tuple[str, str], float]

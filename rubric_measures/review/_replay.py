@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.review._bank_edits import apply_edit
 from rubric_measures.review._events import (
     ADJUDICATE,
@@ -19,6 +18,7 @@ from rubric_measures.review._events import (
     Version,
     cell_of,
 )
+from rubric_measures.types.entities import TestBank
 
 
 def fold(events: Iterable[Event], bank: TestBank, waiting: Collection[tuple[str, str]] = frozenset()) -> Snapshot:

@@ -12,14 +12,7 @@ from rubric_measures.review._check_screen import check, post_decide, post_grade,
 from rubric_measures.review._events import Snapshot
 from rubric_measures.review._queue_screen import queue
 from rubric_measures.review.export import Exported, export_review, inside
-from rubric_measures.review.requests import (
-    Asked,
-    ScreenAnswer,
-    assessor_link,
-    checked_assessor,
-    local_path,
-    page,
-)
+from rubric_measures.review.requests import Asked, ScreenAnswer, assessor_link, checked_assessor, local_path, page
 from rubric_measures.review.session import Review
 
 

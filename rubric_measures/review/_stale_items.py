@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from rubric_measures.base.entities import RubricItem, TestBank, bank_content
 from rubric_measures.records.models import ItemGradeSet, QueryPassages, items_of_set
 from rubric_measures.records.stale_grades import stale_in
 from rubric_measures.review._events import CellKey, ItemState, Snapshot
+from rubric_measures.types.entities import RubricItem, TestBank, bank_content
 
 
 def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rubric_measures.base.entities import ItemKind, item_content
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
@@ -39,6 +38,7 @@ from rubric_measures.review._stale_items import left_note
 from rubric_measures.review.queues import waits_for
 from rubric_measures.review.review_data import Material, read_entries
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.types.entities import ItemKind, item_content
 
 __all__ = [
     "Exported",

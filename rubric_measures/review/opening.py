@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rubric_measures.base.entities import bank_hash
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.grades.grade_sets import GradeFilter
@@ -16,6 +15,7 @@ from rubric_measures.review.requests import checked_assessor
 from rubric_measures.review.review_data import load_material
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.types.entities import bank_hash
 
 __all__ = ["DEFAULT_MEASURES", "open_review", "parse_assignments"]
 

@@ -15,13 +15,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.scales import SELF_RATING, Scale
 from rubric_measures.review._bank_edits import new_items
 from rubric_measures.review._events import ADJUDICATE, EDITS, CellKey, Event, Snapshot
 from rubric_measures.review._replay import Undone, extend, fold, last_action
+from rubric_measures.types.entities import TestBank
+from rubric_measures.types.scales import SELF_RATING, Scale
 
 __all__ = ["ConflictError", "Edit", "ReviewStore", "StateError"]
 

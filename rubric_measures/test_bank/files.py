@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.base.entities import RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, check_readable_twice, iter_lines, path_name
 from rubric_measures.formats.bank import BankEntry, bank_entries
@@ -18,6 +17,7 @@ from rubric_measures.records.files import load_graded
 from rubric_measures.test_bank.generation import BankQuery
 from rubric_measures.test_bank.nuggetization import SourceSegment
 from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
+from rubric_measures.types.entities import RubricItem, TestBank, canonical_json, make_item_id
 
 __all__ = ["aspect_bank", "made_entries", "read_bank_queries", "read_passages", "write_synthetic"]
 

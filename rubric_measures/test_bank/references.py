@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.sentences import sentence_ends
+from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 __all__ = ["reference_sentences"]
 

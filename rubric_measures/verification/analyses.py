@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rubric_measures.base.entities import RubricItem, TestBank
-from rubric_measures.base.scales import ANY_LEVEL, Scale, covering_level
 from rubric_measures.grades.grade_sets import GradeSetSelector
 from rubric_measures.records.distributions import confidence_of, distributions_of, reasons_of
 from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, QueryPassages
+from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.scales import ANY_LEVEL, Scale, covering_level
 
 __all__ = [
     "BadItem",

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.grade_sets import GradeFilter
@@ -15,6 +14,7 @@ from rubric_measures.grades.loading import RecordQuery, read_records, select_que
 from rubric_measures.meta_evaluation.anchors import Anchor, RunGrades
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.types.entities import TestBank
 
 __all__ = ["ASSESSORS", "Anchored", "by_machines", "machine_graded", "read_anchored"]
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rubric_measures.base.entities import TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.grades.assessors import grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_sets import GradeSetSelector
 from rubric_measures.records.distributions import confidence_of, distributions_of, grade_by
 from rubric_measures.records.models import DirectGrade, QueryPassages, kind_of_set
+from rubric_measures.types.entities import TestBank
 from rubric_measures.verification.anchored import machine_graded
 from rubric_measures.verification.sections import PlotPoint, Section, line_plot
 

@@ -10,11 +10,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import covering_level
 from rubric_measures.grades.grade_sets import grades_of_set, scale_of_set
 from rubric_measures.records.models import GradedPassage, GradeSetKey, QueryPassages, grade_set_key
+from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.scales import covering_level
 
 __all__ = ["CANARY_KINDS", "CanaryCount", "CanaryReport", "FooledGrade", "build_canaries", "canary_report"]
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.meta_evaluation.correlation import correlate
+from rubric_measures.types.entities import RubricItem
 from rubric_measures.verification.bank_stability import (
     FloatArray,
     RunCoverage,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from rubric_measures.base.pages import text as one_line
-from rubric_measures.base.scales import Scale
+from rubric_measures.types.scales import Scale
 
 __all__ = [
     "PAGE",

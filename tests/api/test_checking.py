@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import rubric_measures
-from rubric_measures.base.entities import Grade, RubricItem, TestBank, bank_hash
-from rubric_measures.base.scales import Scale
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.grades.rows import build_grades
+from rubric_measures.types.entities import Grade, RubricItem, TestBank, bank_hash
+from rubric_measures.types.scales import Scale
 
 MEASURES = ["RubricCover(rel=4)@20", "nDCG@10"]
 BOARD = ["-m", *MEASURES]

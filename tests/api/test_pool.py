@@ -9,11 +9,11 @@ from ir_measures import ScoredDoc
 
 import rubric_measures
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.runs import make_run
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder, load_collection
 from rubric_measures.formats.reports import Answer
 from rubric_measures.records.files import load_graded
+from rubric_measures.types.entities import make_run
 
 
 def test_the_example_collection(tmp_path: Path) -> None:

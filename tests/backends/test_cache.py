@@ -21,8 +21,8 @@ from rubric_measures.backends._scripted import ScriptedBackend
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.replies._ledger import Spent
 from rubric_measures.backends.replies.cache import ReplyCache, messages_hash
-from rubric_measures.base.entities import canonical_json, content_hash
 from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.types.entities import canonical_json, content_hash
 
 
 def request(text: str, **changes: object) -> Request:

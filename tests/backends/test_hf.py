@@ -20,11 +20,11 @@ from rubric_measures.backends.hf._decoder import DecoderBackend  # noqa: E402
 from rubric_measures.backends.hf._writing import LabelTable  # noqa: E402
 from rubric_measures.backends.hf.loading import choose_dtype, find_source  # noqa: E402
 from rubric_measures.backends.hf.text import chat_text, defused  # noqa: E402
-from rubric_measures.base.entities import RubricItem, TestBank  # noqa: E402
 from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError  # noqa: E402
 from rubric_measures.grading import Grader, GradingSettings  # noqa: E402
 from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items  # noqa: E402
 from rubric_measures.runners import LocalRunner  # noqa: E402
+from rubric_measures.types.entities import RubricItem, TestBank  # noqa: E402
 from tests import hf_models  # noqa: E402
 
 LABELS = tuple("012345")

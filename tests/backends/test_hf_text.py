@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.backends.hf.text import (
-    final_channel,
-    markers_of,
-)
+from rubric_measures.backends.hf.text import final_channel, markers_of
 
 FORGED = [
     "water </s> sea",

@@ -20,7 +20,7 @@ from rubric_measures.backends.openai._wire import (
     trouble_of_status,
     without_key,
 )
-from rubric_measures.base.entities import canonical_json
+from rubric_measures.types.entities import canonical_json
 
 MESSAGES = (Message("system", "You grade."), Message("user", "Rate it."))
 

@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from rubric_measures.base.entities import RubricItem, TestBank, facet_of, make_item_id
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.types.entities import RubricItem, TestBank, facet_of, make_item_id
 
 
 def test_item_id_is_the_md5_of_the_stripped_text() -> None:

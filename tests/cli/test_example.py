@@ -15,7 +15,7 @@ import ir_measures
 import pytest
 from ir_measures import nDCG
 
-from rubric_measures.base.entities import make_item_id
+from rubric_measures.types.entities import make_item_id
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "resources" / "example"

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 
 import rubric_measures
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.base.scales import Scale, parse_scale
 from rubric_measures.cli import main
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.review._impact import impact_of
 from rubric_measures.review.opening import open_review
+from rubric_measures.types.scales import Scale, parse_scale
 from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.strategies import Case, cases
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.entities import RubricItem, TestBank, bank_hash
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.conversion import convert_files
 from rubric_measures.formats.autojudge import (
@@ -20,6 +19,7 @@ from rubric_measures.formats.autojudge import (
 )
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.nugget_sets import bank_of_items
+from rubric_measures.types.entities import RubricItem, TestBank, bank_hash
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 V3 = {

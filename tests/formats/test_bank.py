@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.bank import (
@@ -25,6 +24,7 @@ from rubric_measures.formats.bank import (
     read_bank,
     write_bank,
 )
+from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rubric_measures
-from rubric_measures.base.entities import Grade, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import nuggetizer, nuggetizer_records
@@ -27,6 +26,7 @@ from rubric_measures.formats.nuggetizer_records import (
 )
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import grade_of_items
+from rubric_measures.types.entities import Grade, make_item_id
 
 ASSIGNMENTS = [
     {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.preferences import read_preferences, write_preferences
+from rubric_measures.types.entities import Preference
 
 GAMES = [
     Preference("q1", "x", "y", "a", answer="… [[A]]", grader="openai:judge"),

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
@@ -18,6 +17,7 @@ from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.preferences import read_preferences
 from rubric_measures.formats.ragdoll_battles import read_battles, write_battles
 from rubric_measures.formats.ragelo import read_ragelo_games
+from rubric_measures.types.entities import Preference
 from tests.shared_data import shared_data
 
 VERDICTS = ("A", "A", "B", "Tie", "Tie (Both Bad)", None)

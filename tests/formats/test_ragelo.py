@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base.entities import Grade, Preference
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import LeaderboardTable, Score
@@ -29,6 +28,7 @@ from rubric_measures.formats.ragelo import (
     write_ragelo_ranking,
 )
 from rubric_measures.formats.reports import Answer
+from rubric_measures.types.entities import Grade, Preference
 
 LONG = 'She said: "yes",\nthen left. ' + "word " * 40_000
 

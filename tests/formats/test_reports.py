@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base.entities import Grade
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.reports import (
     Answer,
@@ -22,6 +21,7 @@ from rubric_measures.formats.reports import (
     write_answers,
     write_reports,
 )
+from rubric_measures.types.entities import Grade
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 

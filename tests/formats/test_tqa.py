@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.tqa import read_tqa
+from rubric_measures.types.entities import RubricItem
 
 
 def lesson(**question: Any) -> dict[str, Any]:

@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures import RubricCover, RubricQrels
-from rubric_measures.base.entities import item_content
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.trec import read_qrels
@@ -36,6 +34,8 @@ from rubric_measures.review.requests import Asked
 from rubric_measures.review.review_data import load_material
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.types.entities import item_content
+from rubric_measures.types.scales import SELF_RATING
 from rubric_measures.verification.analyses import check_records
 from tests.example_records import BANK, grade_set, passage, write_lines
 

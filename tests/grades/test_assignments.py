@@ -12,7 +12,6 @@ import ir_measures
 import pytest
 
 import rubric_measures
-from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
@@ -21,6 +20,7 @@ from rubric_measures.formats.nuggetizer_records import bank_of_nuggets, grades_o
 from rubric_measures.grades.assignments import load_assignments
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.leaderboards.runs import score_runs
+from rubric_measures.types.entities import RubricItem, TestBank
 
 SIX = [f"Nugget{which}(rel=2,{how})" for which in "VAW" for how in ("partial_rel=1", "strict=True")]
 LABELS = ["support", "partial_support", "not_support"]

@@ -11,7 +11,6 @@ import pytest
 import rubric_measures
 from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.scales import SELF_RATING, YES_NO, Scale
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.grades.grade_set_names import choices_of
@@ -25,6 +24,7 @@ from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, grader_hash
 from rubric_measures.review.review_data import load_material
 from rubric_measures.test_bank.nuggetization import related_segments
+from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
 from tests.example_records import counted, grade_set, passage, write_lines
 
 PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records, read_records
+from rubric_measures.types.entities import RubricItem, TestBank
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 
 TWO = [grade_set({"q1/a": 4}), grade_set({"q1/n": 2}, kind="nugget", prompt="NuggetSelfRatedPrompt", llm="other")]

@@ -9,7 +9,6 @@ import pytest
 
 from rubric_measures.backends._scripted import ScriptedBackend, ScriptedRule
 from rubric_measures.backends.base import Reply
-from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_qrels
@@ -18,6 +17,7 @@ from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
 from rubric_measures.runners import LocalRunner
 from rubric_measures.test_bank.files import aspect_bank
+from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
 PROMPT = "ragelo.answer_pointwise"

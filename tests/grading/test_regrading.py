@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.base.entities import make_item_id
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.grading import BankChange
@@ -19,6 +18,7 @@ from rubric_measures.review._events import CellKey
 from rubric_measures.review.export import export_review
 from rubric_measures.review.review_data import load_material
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.types.entities import make_item_id
 from tests.example_records import grade_set, passage, write_lines
 
 ITEMS = {

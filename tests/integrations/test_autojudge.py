@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, MissingExtraError, UnknownNameError
-from rubric_measures.base.scales import ASSIGNED, YES_NO
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.reports import answer_doc_id, grades_of_reports, read_reports
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.integrations.autojudge import JudgeSettings, RubricJudge
 from rubric_measures.records.files import load_graded
+from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.scales import ASSIGNED, YES_NO
 from tests.integrations.word_lists import import_base
 
 base = import_base()

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
-from rubric_measures.base.entities import Grade, RubricItem, TestBank
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
 from rubric_measures.grades.compiled import Grades, OnFailed
+from rubric_measures.types.entities import Grade, RubricItem, TestBank
 from tests.example_records import grade_set, passage, write_lines
 
 COVER = "RubricCover(rel=4)@2"

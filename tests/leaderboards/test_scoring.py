@@ -15,7 +15,6 @@ from ir_measures import Qrel
 import rubric_measures
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.api import evaluate
-from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import FormatError, InputError, MeasureError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.bank import load_bank
@@ -24,6 +23,7 @@ from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.leaderboards.board import OVERALL, Cell, Failures, Leaderboard, render
 from rubric_measures.leaderboards.runs import score_run_files, score_runs
 from rubric_measures.leaderboards.scoring import collect_cells, score_records
+from rubric_measures.types.entities import Signature
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 
 COVER = RubricCover(rel=4) @ 20

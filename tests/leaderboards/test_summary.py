@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.entities import Signature
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
@@ -18,6 +17,7 @@ from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells
 from rubric_measures.leaderboards.summary import lengths_of_records, with_lengths, with_summary
 from rubric_measures.records.files import load_graded, write_graded
+from rubric_measures.types.entities import Signature
 from tests.example_records import write_all
 
 VALUES = {

@@ -10,21 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures import (
-    NuggetA,
-    NuggetV,
-    NuggetW,
-    RubricCover,
-    RubricItem,
-    RubricQrels,
-    WeightedCover,
-    nRubricCover,
-)
+from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, RubricQrels, WeightedCover, nRubricCover
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.scales import ASSIGNED, SELF_RATING, Scale, parse_scale
 from rubric_measures.grades.compiled import QueryGrades, build_query
 from rubric_measures.measures.measure import Coverage
 from rubric_measures.measures.scoring import Plan
+from rubric_measures.types.scales import ASSIGNED, SELF_RATING, Scale, parse_scale
 from tests.strategies import Case, cases
 
 

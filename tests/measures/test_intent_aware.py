@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricQrels, WeightedCover, nRubricCover
-from rubric_measures.base.entities import RubricItem
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.grades.compiled import build_query
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.measures.intent_aware import IntentAware
 from rubric_measures.measures.scoring import Plan
+from rubric_measures.types.entities import RubricItem
+from rubric_measures.types.scales import SELF_RATING
 from tests.strategies import Case, cases
 
 RUN_SIZE = 100

@@ -18,10 +18,7 @@ from rubric_measures.meta_evaluation.agreement import (
     label_histogram,
     query_spread,
 )
-from rubric_measures.meta_evaluation.kappa import (
-    binary_agreement,
-    kappa_of_confusion,
-)
+from rubric_measures.meta_evaluation.kappa import binary_agreement, kappa_of_confusion
 from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.scales import parse_scale
 from rubric_measures.grades.compiled import Grades, build_query
 from rubric_measures.meta_evaluation._bootstrap import Draws, bca_interval, bootstrap_counts
 from rubric_measures.meta_evaluation._table_statistics import gwet_ac1
@@ -14,6 +13,7 @@ from rubric_measures.meta_evaluation.agreement import agreement
 from rubric_measures.meta_evaluation.judges import Judge, equal_boards, judge_board, simultaneous_p_values
 from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources, labels_of_grades
 from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
+from rubric_measures.types.scales import parse_scale
 
 
 def made(judges: int = 3, queries: int = 12, seed: int = 0):

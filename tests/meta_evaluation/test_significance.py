@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._significance import (
-    adjust,
-    groups_of_equals,
-    paired_tests,
-)
+from rubric_measures.meta_evaluation._significance import adjust, groups_of_equals, paired_tests
 from rubric_measures.meta_evaluation.leaderboard_correlation import significant_pair_agreement
 
 

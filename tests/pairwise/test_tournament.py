@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base.entities import Preference
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.leaderboards import read_leaderboard
@@ -20,6 +19,7 @@ from rubric_measures.pairwise import EloSettings, TournamentSettings, rate_games
 from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
 from rubric_measures.pairwise._elo import elo_ratings, elo_replays
 from rubric_measures.pairwise._games import gather_games, position_bias, win_table
+from rubric_measures.types.entities import Preference
 
 
 def games_of(*rows: tuple[str, str, str, str]) -> list[Preference]:

@@ -183,7 +183,7 @@ def test_an_audit_sample_says_its_precision_and_its_estimate(tmp_path: Path) -> 
 
 _GRADERS = """
 import os, random, signal, sys
-from rubric_measures.base.entities import TestBank
+from rubric_measures.types.entities import TestBank
 from rubric_measures.review._events import CellKey
 from rubric_measures.review.store import ReviewStore
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures import NuggetW, RubricCover, RubricQrels
-from rubric_measures.base.entities import TestBank, item_content, make_item_id
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.bank import BankEntry, bank_of_entries, load_bank, read_bank
 from rubric_measures.grades.grade_sets import GradeFilter
@@ -24,6 +23,7 @@ from rubric_measures.review._impact import Impact, impact_of
 from rubric_measures.review.export import export_review
 from rubric_measures.review.review_data import Material, load_material
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.types.entities import TestBank, item_content, make_item_id
 from tests.example_records import grade_set, passage, write_lines
 
 MEASURES = [RubricCover(rel=4) @ 2, NuggetW(rel=4, partial_rel=3) @ 2, RubricQrels(measure="nDCG@3")]

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures import NuggetW, RubricCover
-from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import bank_entries, load_bank, read_bank
@@ -29,22 +28,13 @@ from rubric_measures.review._highlights import mark_words
 from rubric_measures.review._impact import changed_cells, impact_of
 from rubric_measures.review._replay import fold
 from rubric_measures.review._stale_items import left_items
-from rubric_measures.review.export import (
-    corrected_groups,
-    export_review,
-    inside,
-)
-from rubric_measures.review.queues import (
-    ORDERS,
-    QueueChoice,
-    QueueEntry,
-    by_influence,
-    make_queue,
-)
+from rubric_measures.review.export import corrected_groups, export_review, inside
+from rubric_measures.review.queues import ORDERS, QueueChoice, QueueEntry, by_influence, make_queue
 from rubric_measures.review.review_data import Material, load_material
 from rubric_measures.review.safety import Access, check_bind, host_name, is_loopback
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ConflictError, ReviewStore
+from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 from tests.example_records import BANK, grade_set, passage, write_lines
 
 A, B = CellKey("q1", "d1", "q1/a"), CellKey("q1", "d1", "q1/b")

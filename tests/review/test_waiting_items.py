@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from rubric_measures import RubricCover
-from rubric_measures.base.entities import item_content
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank, read_bank
 from rubric_measures.grades.grade_sets import GradeFilter
@@ -24,6 +23,7 @@ from rubric_measures.review.queues import ORDERS, QueueChoice
 from rubric_measures.review.review_data import Material, load_material
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
+from rubric_measures.types.entities import item_content
 from tests.example_records import passage, write_lines
 
 ALPHA = {"key": "q1/alpha"}

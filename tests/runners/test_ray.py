@@ -29,7 +29,6 @@ ray = pytest.importorskip("ray")
 from rubric_measures.backends import make_backend  # noqa: E402
 from rubric_measures.backends.base import Message, Reply, Request  # noqa: E402
 from rubric_measures.backends.replies.cache import ReplyCache  # noqa: E402
-from rubric_measures.base.entities import TestBank  # noqa: E402
 from rubric_measures.base.errors import BackendError, InputError  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
 from rubric_measures.formats.bank import bank_entries, write_bank  # noqa: E402
@@ -42,6 +41,7 @@ from rubric_measures.runners._ray_desk import Desk, Order, pack_requests, unpack
 from rubric_measures.runners._ray_worker import BackendSpec  # noqa: E402
 from rubric_measures.runners.ray_pool import RayPool, RaySettings, pool_size  # noqa: E402
 from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
+from rubric_measures.types.entities import TestBank  # noqa: E402
 from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
 from tests.ray_backends import Diary, make_diary  # noqa: E402
 

@@ -14,12 +14,12 @@ import pytest
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.replies.cache import ReplyCache, Spent
-from rubric_measures.base.entities import RubricItem, TestBank
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import bank_entries, write_bank
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.runners import Job, LocalRunner
+from rubric_measures.types.entities import RubricItem, TestBank
 from tests.fault_server import running
 from tests.function_backend import FunctionBackend
 

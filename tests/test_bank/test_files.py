@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.bank import load_bank, read_bank, write_bank
 from rubric_measures.formats.queries import read_queries
@@ -16,6 +15,7 @@ from rubric_measures.test_bank.files import made_entries, read_bank_queries, rea
 from rubric_measures.test_bank.generation import BankQuery
 from rubric_measures.test_bank.nuggetization import SourceSegment
 from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
+from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 
 def test_topics_of_a_query_file(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.backends.base import Reply, Request
-from rubric_measures.base.entities import Query, TestBank
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading import Grader, GradingReport
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.runners import LocalRunner
 from rubric_measures.test_bank.calls import Failure
 from rubric_measures.test_bank.nuggetization import SourceSegment, nuggetize, published_calls
+from rubric_measures.types.entities import Query, TestBank
 from tests.function_backend import FunctionBackend, caller_of
 
 QUERY = Query("q1", "how is tea made")

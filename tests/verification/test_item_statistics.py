@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.base.scales import SELF_RATING
 from rubric_measures.cli import main
 from rubric_measures.formats.bank import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
@@ -19,12 +18,8 @@ from rubric_measures.grades.compiled import build_query
 from rubric_measures.grades.loading import RecordQuery, read_records
 from rubric_measures.measures.cover import RubricCover
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.verification.bank_stability import (
-    bank_stability,
-    joined_coverage,
-    mean_scores,
-    query_coverage,
-)
+from rubric_measures.types.scales import SELF_RATING
+from rubric_measures.verification.bank_stability import bank_stability, joined_coverage, mean_scores, query_coverage
 from rubric_measures.verification.html_report import write_html
 from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_report
 from rubric_measures.verification.reports import ReportSettings

@@ -8,14 +8,7 @@ from typing import Any
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.hf._batching import by_length, padded
-from rubric_measures.backends.hf._writing import (
-    Tokens,
-    WritingJob,
-    WritingModel,
-    Written,
-    token_limit,
-    written_reply,
-)
+from rubric_measures.backends.hf._writing import Tokens, WritingJob, WritingModel, Written, token_limit, written_reply
 from rubric_measures.backends.hf.loading import ModelSource
 from rubric_measures.backends.hf.text import plain_text
 from rubric_measures.base.errors import BackendError

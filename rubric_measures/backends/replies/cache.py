@@ -34,9 +34,9 @@ from rubric_measures.backends.replies._stored_replies import (
     model_counts,
     row_of,
 )
-from rubric_measures.base.entities import canonical_json
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.types.entities import canonical_json
 
 __all__ = ["CacheEntry", "LedgerRow", "ModelCount", "ReplyCache", "Spent", "messages_hash", "new_owner"]
 

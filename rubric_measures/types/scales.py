@@ -1,9 +1,16 @@
-"""What grades mean: the scale that they are on, and the least grade that counts as covering."""
+"""Scales of grades and their levels; the message of a chat.
+
+What grades mean: the scale that they are on, and the least grade that counts as covering.
+
+A chat message: what prompts are filled into and what backends send.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from json.encoder import encode_basestring as _quoted
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError, MeasureError
@@ -18,6 +25,7 @@ __all__ = [
     "SCALE_FIELDS",
     "SELF_RATING",
     "YES_NO",
+    "Message",
     "Scale",
     "as_number",
     "covering_level",
@@ -27,6 +35,7 @@ __all__ = [
     "scale_from",
     "scale_problems",
 ]
+
 
 # No measure gives more. Squares of larger numbers, summed over queries, are no numbers any more.
 LARGEST_SCORE = 1e100
@@ -202,3 +211,35 @@ def parse_scale(text: str) -> Scale:
     scale = scale_from({"scale": numbers[:2], "covers": numbers[2], "partial": numbers[3]})
     assert scale is not None
     return scale
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message.
+
+    Attributes:
+        role: `system`, `user` or `assistant`.
+        content: the text.
+    """
+
+    role: str
+    content: str
+    # Not for `__init__`, so that `dataclasses.replace` never hands the JSON of one message on to another.
+    _json: str = field(default="", init=False, repr=False, compare=False)
+
+    @classmethod
+    def of_parts(cls, role: str, texts: Iterable[str], quoted: Iterable[str]) -> Message:
+        """A message put together from parts, by a maker of many similar ones.
+
+        Args:
+            role: the role.
+            texts: the parts of the content.
+            quoted: the parts of what `as_json` gives; JSON writes a text character by character.
+        """
+        message = cls(role, "".join(texts))
+        object.__setattr__(message, "_json", "".join(quoted))
+        return message
+
+    def as_json(self) -> str:
+        """The canonical JSON of the pair (role, content)."""
+        return self._json or f"[{_quoted(self.role)},{_quoted(self.content)}]"
