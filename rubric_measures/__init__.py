@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rubric_measures import measures as _measures
 from rubric_measures.base import __version__
-from rubric_measures.base.extras import lazy_names as _lazy_names
+from rubric_measures.base.plugins import lazy_names as _lazy_names
 from rubric_measures.grades.compiled import Grades
 from rubric_measures.measures import (
     ALCEPrecision,

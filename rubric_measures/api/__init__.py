@@ -5,7 +5,7 @@ Each function has its module, imported when it is asked for, so that `import rub
 
 from typing import TYPE_CHECKING
 
-from rubric_measures.base.extras import lazy_names
+from rubric_measures.base.plugins import lazy_names
 
 if TYPE_CHECKING:
     from rubric_measures.api._agreeing import agreement, agreement_tables

@@ -7,7 +7,7 @@ import re
 
 from rubric_measures.api._answer_rows import Questions
 from rubric_measures.base.errors import InputError, counted
-from rubric_measures.base.sentences import sentence_ends
+from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.reports import Answer, answer_doc_id
 
 _LOG = logging.getLogger("rubric_measures")

@@ -94,7 +94,7 @@ class Comparisons(Mapping[str, "Comparison"]):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from rubric_measures.base.extras import require
+        from rubric_measures.base.plugins import require
 
         names = ["measure", "run", "against", "difference", "low", "high", "p_adjusted", "significant", "effect_size"]
         rows = [

@@ -127,7 +127,7 @@ class Correlations:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from rubric_measures.base.extras import require
+        from rubric_measures.base.plugins import require
 
         named = [(path, one.name, one) for path, one in self.results]
         named += [

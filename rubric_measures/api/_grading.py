@@ -152,7 +152,7 @@ def grade(
     """
     from rubric_measures.base.files import fewer_collections
     from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-    from rubric_measures.grading import (  # fmt: skip
+    from rubric_measures.grading import (
         Grader,
         GradingReport,
         GradingSettings,

@@ -112,7 +112,7 @@ class Board(Leaderboard):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from rubric_measures.base.extras import require
+        from rubric_measures.base.plugins import require
 
         make = require("pandas", "pandas").DataFrame
         frame: pandas.DataFrame

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from rubric_measures.backends.base import Reply, Request
 from rubric_measures.backends.options import check_options
-from rubric_measures.backends.words import content_stems
+from rubric_measures.base.words import content_stems
 
 
 @lru_cache(maxsize=64)

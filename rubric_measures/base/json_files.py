@@ -1,4 +1,9 @@
-"""JSON of files: one pydantic parse a line, errors in the file's own names; lines of one model read and written."""
+"""JSON and JSON lines, read with their places and written; the base of the pydantic models of files.
+
+JSON of files: one pydantic parse a line, errors in the file's own names; lines of one model read and written.
+
+The base of the pydantic models of files; apart, as many a command reads JSON without any.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from rubric_measures.base.errors import FormatError, InputError
@@ -19,6 +24,7 @@ from rubric_measures.base.files import atomic_writer, iter_lines, path_name, pau
 
 __all__ = [
     "JsonLines",
+    "Record",
     "TextId",
     "check_keys",
     "field_path",
@@ -29,6 +35,7 @@ __all__ = [
     "validate_line",
     "write_texts",
 ]
+
 
 T = TypeVar("T")
 
@@ -307,3 +314,16 @@ class JsonLines(Generic[T]):
         """
         dumped = (self.adapter.dump_json(row, by_alias=True, exclude_unset=True).decode("utf-8") for row in rows)
         write_texts(path, dumped, self.what)
+
+
+class Record(BaseModel):
+    """Base of the models of files: frozen, no coercion, unknown fields kept, our names and the file's accepted."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        strict=True,
+        populate_by_name=True,
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
+    )

@@ -283,7 +283,7 @@ def _explain(arguments: list[str]) -> int:
 
 def _completion(shell: str) -> str:
     """What completes commands, options, choices and file names in a shell; the library shtab writes it."""
-    from rubric_measures.base.extras import require
+    from rubric_measures.base.plugins import require
 
     shtab = require("shtab", "completion")
     parser = argparse.ArgumentParser(prog="rubric_measures")

@@ -12,8 +12,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, open_binary, peek_head
-from rubric_measures.base.json_files import JsonLines, TextId
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId
 
 # Of our own files; BEIR; Anserini; PyTerrier; MS MARCO v2 (documents, passages).
 _IDS = ("doc_id", "_id", "id", "docno", "docid", "pid")

@@ -9,8 +9,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, model_validator
 
-from rubric_measures.base.json_files import JsonLines
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record
 from rubric_measures.formats.base import Format
 from rubric_measures.formats.reports import CitedReport
 

@@ -12,8 +12,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_files import JsonLines, TextId, validate_line
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.formats.base import Format
 from rubric_measures.formats.nugget_sets import bank_of_items
 from rubric_measures.types.entities import RubricItem, TestBank

@@ -15,8 +15,7 @@ from pydantic import TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name, peek_head
-from rubric_measures.base.json_files import JsonLines, TextId, check_keys, json_texts, validate_line
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId, check_keys, json_texts, validate_line
 from rubric_measures.formats.base import Format
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.sentences import sentence_ends
+from rubric_measures.base.words import sentence_ends
 
 __all__ = [
     "ORIGINAL",

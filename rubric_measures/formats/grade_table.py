@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.extras import require
 from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.plugins import require
 from rubric_measures.formats.base import Format, PathName
 
 __all__ = ["CSV", "PARQUET", "GradeRow"]

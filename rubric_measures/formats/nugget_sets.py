@@ -10,8 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.json_files import JsonLines, TextId
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 

@@ -15,8 +15,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, run_of_file
-from rubric_measures.base.json_files import JsonLines, TextId, json_texts, parse_json, validate_line
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId, json_texts, parse_json, validate_line
 from rubric_measures.formats.base import Format, Head
 
 __all__ = [

@@ -12,8 +12,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_files import JsonLines, TextId
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format, write_objects
 from rubric_measures.types.entities import GradeStatus, Preference, Verdict
 

@@ -14,8 +14,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_files import JsonLines, TextId
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.preferences import check_games
 from rubric_measures.types.entities import GradeStatus, Preference, Verdict

@@ -17,8 +17,7 @@ from pydantic import Field, TypeAdapter
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_files import JsonLines, TextId
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format, PathName, write_objects
 from rubric_measures.formats.nugget_sets import Criterion, RubricLine, bank_of_items, bank_of_rubrics
 from rubric_measures.formats.nuggetizer_records import answer_passage, assigned_set

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.json_files import JsonLines, TextId
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.support_labels import SupportAnswer

@@ -16,8 +16,7 @@ from pydantic import AliasChoices, Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import note_unfinished, open_binary, path_name
-from rubric_measures.base.json_files import JsonLines, TextId, json_texts, parse_json, validate_line
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId, json_texts, parse_json, validate_line
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.biogen import is_submission, reports_of_submission
 from rubric_measures.types.entities import Grade

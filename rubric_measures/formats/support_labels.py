@@ -18,8 +18,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
-from rubric_measures.base.json_files import JsonLines, TextId
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format, PathName
 from rubric_measures.records.cited_answers import CitedAnswer, cited_answers, records_of_cited_answers
 from rubric_measures.records.models import ItemGradeSet, PromptInfo, QueryPassages

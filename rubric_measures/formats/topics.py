@@ -10,8 +10,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, peek_head
-from rubric_measures.base.json_files import JsonLines, TextId, check_keys, json_texts, parse_json, validate_line
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import JsonLines, Record, TextId, check_keys, json_texts, parse_json, validate_line
 from rubric_measures.formats.base import Format
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.track_rules import Length, track_rules

@@ -12,8 +12,7 @@ from pydantic import Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError, naming
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_files import check_keys, validate_line
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import Record, check_keys, validate_line
 from rubric_measures.formats.bank import bank_entries
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.types.entities import RubricItem, TestBank

@@ -420,7 +420,7 @@ class Grades:
             MissingExtraError: pandas is not installed.
             MeasureError: on_failed is `error` and a grade failed.
         """
-        from rubric_measures.base.extras import require
+        from rubric_measures.base.plugins import require
 
         if self.on_failed == "error" and any(query.failed for query in self.queries.values()):
             raise MeasureError("some grades failed; grade again, or choose how failures count (on_failed)")

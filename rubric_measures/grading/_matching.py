@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Sequence
 from functools import lru_cache
 
 from rubric_measures.backends.base import Backend, Reply, Request
-from rubric_measures.backends.words import stem
+from rubric_measures.base.words import stem
 from rubric_measures.grading._asking import Ask, Asker, ReadReply
 from rubric_measures.grading._combining import best_answer
 from rubric_measures.grading._long_passages import Fitter

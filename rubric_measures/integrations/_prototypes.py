@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.integrations._runner import (
     ModelSettings,

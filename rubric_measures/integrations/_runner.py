@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.formats.reports import CitedReport, answer_of_report
 from rubric_measures.runners.models import CallOptions

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError, counted
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 from rubric_measures.leaderboards.board import Cell as BoardCell
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells

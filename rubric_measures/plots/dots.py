@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 from rubric_measures.plots.style import BLUE, GREY, ORANGE, figure_of, legend_below, shown_number, titled
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.extras import require
 from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.plugins import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

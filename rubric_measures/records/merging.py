@@ -10,7 +10,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NoReturn, TypeVar
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import Record
 from rubric_measures.records.distributions import details_of
 from rubric_measures.records.models import (
     ITEM_CONTENTS,

@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AliasChoices, Field
 from pydantic_core import core_schema
 
-from rubric_measures.base.models import Record
+from rubric_measures.base.json_files import Record
 from rubric_measures.types.entities import GradeStatus, ItemKind, content_hash
 from rubric_measures.types.scales import HELD, MOST_RELEVANT, SCALE_FIELDS
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from rubric_measures.backends.words import content_stems
-from rubric_measures.base.sentences import sentence_ends
+from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.cited_answers import CitedAnswer, sentence_items
 from rubric_measures.records.models import QueryPassages

@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from rubric_measures.base.errors import counted
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 
 _SCRIPT = "text/javascript; charset=utf-8"
 ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": _SCRIPT, "bank.js": _SCRIPT}

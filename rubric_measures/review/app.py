@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 from rubric_measures.review._pages import ASSETS, read_asset, render
 from rubric_measures.review._screens import GETS, POSTS, Screen
 from rubric_measures.review.requests import Asked, ScreenAnswer, error_page

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 from rubric_measures.review.requests import assessor_link
 from rubric_measures.review.safety import ANY_ADDRESS, Access, is_loopback
 from rubric_measures.review.session import Review

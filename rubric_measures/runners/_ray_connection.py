@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rubric_measures.base.errors import BackendError
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 
 __all__ = ["QUIET", "connected"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rubric_measures.base.sentences import sentence_ends
+from rubric_measures.base.words import sentence_ends
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 __all__ = ["reference_sentences"]

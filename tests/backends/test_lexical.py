@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rubric_measures.backends import make_backend
 from rubric_measures.backends._lexical import LexicalBackend, lexical_grade
 from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.words import STOPWORDS, content_stems
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.words import STOPWORDS, content_stems
 from rubric_measures.prompts import load_prompt
 
 

@@ -17,7 +17,7 @@ from rubric_measures.base.errors import (
     naming,
     shortened,
 )
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 
 
 def test_every_exception_stands_in_the_tree_of_the_docstring() -> None:

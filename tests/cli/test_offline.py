@@ -51,7 +51,7 @@ def test_the_main_job_needs_no_network(tmp_path: Path) -> None:
 def test_telemetry_of_optional_libraries_is_off() -> None:
     script = (
         "import os\n"
-        "from rubric_measures.base.extras import require\n"
+        "from rubric_measures.base.plugins import require\n"
         "require('json', 'hf')\n"
         "print(os.environ['HF_HUB_DISABLE_TELEMETRY'], os.environ['RAY_USAGE_STATS_ENABLED'])\n"
     )

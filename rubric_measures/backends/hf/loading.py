@@ -18,7 +18,7 @@ from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.hf._batching import one_line, run_batches
 from rubric_measures.backends.hf.text import defused
 from rubric_measures.base.errors import BackendError, InputError, MissingExtraError
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 
 __all__ = ["FORGED", "HuggingFaceModel", "ModelSource", "choose_device", "choose_dtype", "find_source"]
 

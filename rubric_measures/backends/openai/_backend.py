@@ -19,7 +19,7 @@ from rubric_measures.backends.openai._known import Known
 from rubric_measures.backends.openai._wire import STRUCTURED_MODES
 from rubric_measures.backends.options import check_options
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 
 __all__ = ["OpenAICompatible", "make"]
 

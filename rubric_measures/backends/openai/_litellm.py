@@ -9,7 +9,7 @@ from rubric_measures.backends.base import Backend
 from rubric_measures.backends.openai._backend import OpenAICompatible
 from rubric_measures.backends.options import check_options
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.extras import require
+from rubric_measures.base.plugins import require
 
 _NOWHERE = "https://litellm"  # stands in messages where the library knows the URL of the provider
 
