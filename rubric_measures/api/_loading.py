@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rubric_measures.grades.assignments import AssignedAnswers
     from rubric_measures.grades.grade_sets import GradeFilter, QuestionSet
     from rubric_measures.grades.loading import RecordQuery
-    from rubric_measures.records.distributions import GradeChoice
+    from rubric_measures.records.details import GradeChoice
     from rubric_measures.records.models import QueryPassages
 
 Content = Literal["records", "assignments", "graded answers", "support", "judgments", "dataset", "added"]
@@ -243,7 +243,7 @@ class Records:
     @property
     def are_of_citations(self) -> bool:
         """Whether the first query has answers whose sentences are items, so that grades are of what they cite."""
-        from rubric_measures.records.cited_answers import cited_answer
+        from rubric_measures.records.details import cited_answer
 
         return any(cited_answer(group.query_id, one) for group in self.groups[:1] for one in group.passages)
 

@@ -66,8 +66,8 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
         raise InputError("a report shows items of whole queries; leave facets out", settings=("report", "facets"))
     from rubric_measures.leaderboards.scoring import needed_depth
     from rubric_measures.measures.support import SupportMeasure
-    from rubric_measures.records.cited_answers import cited_answers
-    from rubric_measures.records.rankings import runs_of_records
+    from rubric_measures.records.details import cited_answers
+    from rubric_measures.records.models import runs_of_records
 
     measures = parse_measures(list(board.measures))
     depth = needed_depth(measures, known.on_failed)

@@ -35,7 +35,7 @@ def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassag
         InputError: something else is given, an answer comes twice, or it has no sentences.
     """
     from rubric_measures.formats.reports import Answer
-    from rubric_measures.records.cited_answers import cited_answers
+    from rubric_measures.records.details import cited_answers
     from rubric_measures.records.merging import merge_records
     from rubric_measures.records.models import QueryPassages
 
@@ -69,7 +69,7 @@ def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassag
 
 def sentence_bank(groups: Iterable[QueryPassages], query_texts: Mapping[str, str]) -> TestBank:
     """The sentences of all answers as a bank."""
-    from rubric_measures.records.cited_answers import cited_answers, sentence_items
+    from rubric_measures.records.details import cited_answers, sentence_items
 
     return TestBank({group.query_id: sentence_items(cited_answers(group)) for group in groups}, dict(query_texts))
 
@@ -91,7 +91,7 @@ def _read(path: str) -> list[Any]:
 
 def _of_answers(answers: Sequence[Answer], texts: dict[str, str]) -> list[QueryPassages]:
     """The records of answers; the texts of documents that stand beside them are put into `texts`."""
-    from rubric_measures.records.cited_answers import CitedAnswer, records_of_cited_answers
+    from rubric_measures.records.details import CitedAnswer, records_of_cited_answers
 
     plain = [answer for answer in answers if answer.text.strip() and not answer.sentences]
     if plain:
@@ -142,7 +142,7 @@ def _with_texts(
     groups: Sequence[QueryPassages], known: Mapping[str, str], collection: _Texts | None
 ) -> Iterator[QueryPassages]:
     """The records with the texts of their documents; those that have none are counted."""
-    from rubric_measures.records.cited_answers import asked_pairs, cited_answer, cited_answers
+    from rubric_measures.records.details import asked_pairs, cited_answer, cited_answers
 
     bare = [
         (group.query_id, passage.doc_id)

@@ -45,10 +45,8 @@ from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import collect_grades, select_queries
 from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.grades.rows import build_grades
-from rubric_measures.records.cited_answers import cited_answers, sentence_items
-from rubric_measures.records.distributions import reasons_of
-from rubric_measures.records.models import DirectGrade, QueryPassages, items_of_set, made_by_set
-from rubric_measures.records.rankings import runs_of_records
+from rubric_measures.records.details import cited_answers, reasons_of, sentence_items
+from rubric_measures.records.models import DirectGrade, QueryPassages, items_of_set, made_by_set, runs_of_records
 from rubric_measures.types.entities import Grade, RubricItem, TestBank
 from rubric_measures.types.scales import ASSIGNED, Scale
 

@@ -20,7 +20,7 @@ from rubric_measures.grades.compiled import BANK_DOC, Grades
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records
 from rubric_measures.records.files import load_graded
-from rubric_measures.records.rankings import runs_of_records
+from rubric_measures.records.models import runs_of_records
 from rubric_measures.types.entities import TestBank
 
 _LOG = logging.getLogger("rubric_measures")

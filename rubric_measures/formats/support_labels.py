@@ -20,7 +20,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format, PathName
-from rubric_measures.records.cited_answers import CitedAnswer, cited_answers, records_of_cited_answers
+from rubric_measures.records.details import CitedAnswer, cited_answers, records_of_cited_answers
 from rubric_measures.records.models import ItemGradeSet, PromptInfo, QueryPassages
 from rubric_measures.types.scales import CONTRADICTED, Scale
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from rubric_measures.records.distributions import details_of
+from rubric_measures.records.details import details_of
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, contents_of, items_of_set, kind_of_set
 from rubric_measures.types.entities import RubricItem, item_content
 

@@ -21,7 +21,7 @@ from rubric_measures.grades.assessors import (
 )
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, graders_of
-from rubric_measures.records.distributions import GRADE_CHOICES, GradeChoice, details_of, distributions_of, grade_by
+from rubric_measures.records.details import GRADE_CHOICES, GradeChoice, details_of, distributions_of, grade_by
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -32,8 +32,8 @@ from rubric_measures.records.models import (
     items_of_set,
     made_by_set,
     provenance_of,
+    stale_in,
 )
-from rubric_measures.records.stale_grades import stale_in
 from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content
 from rubric_measures.types.scales import YES_NO, Scale, scale_from
 

@@ -13,7 +13,7 @@ from rubric_measures.base.sorting import by_rank
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.grades.notes import note_left_out
-from rubric_measures.records.cited_answers import CitedAnswer, cited_answer, sentence_items
+from rubric_measures.records.details import CitedAnswer, cited_answer, sentence_items
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet, QueryPassages
 from rubric_measures.types.entities import RubricItem, TestBank, describe, made_by

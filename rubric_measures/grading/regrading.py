@@ -20,8 +20,9 @@ from rubric_measures.records.models import (
     is_of_others,
     kind_of_set,
     provenance_of,
+    regraded_of,
+    stale_in,
 )
-from rubric_measures.records.stale_grades import regraded_of, stale_in
 from rubric_measures.types.entities import RubricItem, TestBank, item_content
 
 __all__ = ["AmendCounts", "AmendingMaker", "BankChange", "amend_passage", "refuse_without_grades"]

@@ -1,4 +1,4 @@
-"""Graded passage records in files: read in any order, written canonically."""
+"""Graded passage records on disk: read whole or passage by passage, and written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
 from rubric_measures.base.json_files import field_path, first_problem
-from rubric_measures.records.distributions import distributions_of
+from rubric_measures.records.details import distributions_of
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,

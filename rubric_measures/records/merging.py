@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.json_files import Record
-from rubric_measures.records.distributions import details_of
+from rubric_measures.records.details import details_of
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
     DirectGrade,

@@ -1,14 +1,22 @@
-"""The models of graded passage records: the Rubric workbench's JSON lines under our names.
+"""What a line of a graded file holds, and its rankings.
+
+The models of graded passage records: the Rubric workbench's JSON lines under our names.
 
 A line is `["query id", [passage, …]]`. Attributes have our names, the file has the workbench's (by alias). Unknown
 fields are kept and written back; read → write → read is the identity.
 
 Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 2024, section 4.
+
+The rankings inside graded records as runs: ordered by rank; documents that have no record keep their places.
+
+What records say about grades that edits of the bank made stale: which items were graded anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
@@ -17,7 +25,8 @@ from pydantic import AliasChoices, Field
 from pydantic_core import core_schema
 
 from rubric_measures.base.json_files import Record
-from rubric_measures.types.entities import GradeStatus, ItemKind, content_hash
+from rubric_measures.base.sorting import Gap, RankNotes, by_rank
+from rubric_measures.types.entities import GradeStatus, ItemKind, Ranking, Run, content_hash, put_in_order
 from rubric_measures.types.scales import HELD, MOST_RELEVANT, SCALE_FIELDS
 
 __all__ = [
@@ -41,8 +50,12 @@ __all__ = [
     "kind_of_set",
     "made_by_set",
     "provenance_of",
+    "regraded_of",
+    "runs_of_records",
     "settings_of_others",
+    "stale_in",
 ]
+
 
 # What grades mean does not tell who made them.
 _NOT_SETTINGS = frozenset({"prompt_class", *SCALE_FIELDS})
@@ -471,3 +484,89 @@ def made_by_set(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
         return provenance_of(entry)
     options = settings_of_others(entry)
     return {"definition": {"settings": {"options": options}}} if options else {}
+
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run]:
+    """The runs of records, sorted by name, with scores that give every program the same order.
+
+    In a run file only scores count, not ranks. So a document that the records lack stands there under an id of no
+    document (see `Gap`), with a score between those of its neighbours. Where the scores of the records do not give the
+    order of the ranks, the scores are 1 / rank instead. Both are counted and said.
+
+    Raises:
+        InputError: a document stands twice in a ranking.
+    """
+    say = f"{name}: " if name else ""
+    rankings: dict[str, dict[str, Ranking]] = {}
+    strangers = rewritten = 0
+    notes = RankNotes()
+    for group in groups:
+        places: dict[str, list[tuple[int, float, str]]] = {}
+        for passage in group.passages:
+            for place in passage.rankings:
+                if place.query_id == group.query_id:
+                    places.setdefault(place.method, []).append((place.rank, place.score, passage.doc_id))
+                else:
+                    strangers += 1
+        known = [passage.doc_id for passage in group.passages]
+        for run_id, of_run in places.items():
+            one = by_rank(of_run, known, f"{say}query {group.query_id!r}", run_id)
+            notes = notes.adding(one)
+            ranking = _scored(one.doc_ids, {doc_id: score for _, score, doc_id in of_run})
+            rewritten += ranking is None
+            rankings.setdefault(run_id, {})[group.query_id] = ranking or Ranking(
+                one.doc_ids, [1 / rank for rank in range(1, len(one.doc_ids) + 1)]
+            )
+    if strangers:
+        _LOG.warning("%s%d rankings name another query and were left out", say, strangers)
+    notes.say(name)
+    if rewritten:
+        _LOG.warning("%s%d rankings have the scores 1 / rank, as their own give another order", say, rewritten)
+    return [Run(run_id, of_run) for run_id, of_run in sorted(rankings.items())]
+
+
+def _scored(doc_ids: Sequence[str], scores: dict[str, float]) -> Ranking | None:
+    """The documents with their scores, and gaps between those of their neighbours; None where that is another order."""
+    filled: list[float] = []
+    waiting = 0
+    for doc_id in doc_ids:
+        if isinstance(doc_id, Gap):
+            waiting += 1
+            continue
+        score = scores[doc_id]
+        above = filled[-1] if filled else score + waiting + 1
+        filled += [above + (score - above) * step / (waiting + 1) for step in range(1, waiting + 1)]
+        filled.append(score)
+        waiting = 0
+    if not all(map(math.isfinite, filled)):
+        return None
+    ranking = put_in_order(doc_ids, filled)
+    return ranking if list(ranking.doc_ids) == list(doc_ids) else None
+
+
+def regraded_of(entry: ItemGradeSet) -> Mapping[str, str]:
+    """item_id -> what the item said when it was graded anew after an edit; empty for sets that never were."""
+    known: Any = provenance_of(entry).get("regraded")
+    return known if isinstance(known, Mapping) else {}
+
+
+def stale_in(
+    entry: ItemGradeSet, item_ids: Iterable[str], edited: Mapping[str, frozenset[str]], bank_name: str
+) -> set[str]:
+    """The items that a grade set graded before the bank's edit of them.
+
+    Grades that were made anew since still hold, and so do all grades of a set that was made against this bank.
+
+    Args:
+        entry: the grade set.
+        item_ids: items that it graded, all of them in `edited`.
+        edited: item_id -> contents, of one query, as in `TestBank.edited`.
+        bank_name: how `provenance.bank` calls the bank.
+    """
+    if provenance_of(entry).get("bank") == bank_name:
+        return set()
+    regraded = regraded_of(entry)
+    return {item_id for item_id in item_ids if regraded.get(item_id) not in edited[item_id]}

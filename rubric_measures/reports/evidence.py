@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
-from rubric_measures.records.cited_answers import CitedAnswer, sentence_items
+from rubric_measures.records.details import CitedAnswer, sentence_items
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Scale, covering_level

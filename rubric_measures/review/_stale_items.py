@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from rubric_measures.records.models import ItemGradeSet, QueryPassages, items_of_set
-from rubric_measures.records.stale_grades import stale_in
+from rubric_measures.records.models import ItemGradeSet, QueryPassages, items_of_set, stale_in
 from rubric_measures.review._events import CellKey, ItemState, Snapshot
 from rubric_measures.types.entities import RubricItem, TestBank, bank_content
 

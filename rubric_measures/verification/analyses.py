@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubric_measures.grades.grade_sets import GradeSetSelector
-from rubric_measures.records.distributions import confidence_of, distributions_of, reasons_of
+from rubric_measures.records.details import confidence_of, distributions_of, reasons_of
 from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, QueryPassages
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ANY_LEVEL, Scale, covering_level

@@ -10,7 +10,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.grades.assessors import grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grades.grade_sets import GradeSetSelector
-from rubric_measures.records.distributions import confidence_of, distributions_of, grade_by
+from rubric_measures.records.details import confidence_of, distributions_of, grade_by
 from rubric_measures.records.models import DirectGrade, QueryPassages, kind_of_set
 from rubric_measures.types.entities import TestBank
 from rubric_measures.verification.anchored import machine_graded

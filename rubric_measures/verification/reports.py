@@ -11,7 +11,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
 from rubric_measures.grades.loading import RecordQuery, select_query
 from rubric_measures.grades.notes import note_left_out, note_without_items
-from rubric_measures.records.cited_answers import cited_answer
+from rubric_measures.records.details import cited_answer
 from rubric_measures.records.files import GradedFile
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import TestBank
