@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import rubric_measures
-from rubric_measures.formats.bank import bank_entries, write_bank
+from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.types.entities import RubricItem, TestBank

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from rubric_measures.formats.bank import bank_entries, write_bank
+from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, make_item_id

@@ -133,8 +133,7 @@ def of_asked(bank: TestBank, asked: Questions) -> TestBank:
 
 def write_kept(path: Path, bank: TestBank) -> None:
     """Writes a bank as CSV, unless the file holds the same items."""
-    from rubric_measures.formats.bank import bank_entries
-    from rubric_measures.formats.bank_csv import write_bank_csv
+    from rubric_measures.formats.banks import bank_entries, write_bank_csv
 
     # One that is there stays as people left it where nothing is new.
     if not path.exists() or dict(bank_of(path).items) != dict(bank.items):  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from rubric_measures.api._scoring import Board
 from rubric_measures.base.errors import InputError, naming
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.argue import ArgueReport
+    from rubric_measures.formats.autojudge import ArgueReport
 
 
 def argue(
@@ -39,7 +39,7 @@ def argue(
         UnknownNameError: the bank does not have a topic.
     """
     from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.formats.argue import read_argue_judgments
+    from rubric_measures.formats.autojudge import read_argue_judgments
     from rubric_measures.leaderboards.argue import argue_scores, write_argue_scores
 
     keep_inputs(scores, judgments, bank)

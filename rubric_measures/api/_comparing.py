@@ -18,7 +18,7 @@ from rubric_measures.measures.scoring import column_named
 if TYPE_CHECKING:
     import pandas
 
-    from rubric_measures.formats.leaderboard_forms import Form
+    from rubric_measures.formats.leaderboards import Form
     from rubric_measures.meta_evaluation.run_comparison import Comparison, Correction, Test
 
 _LOG = logging.getLogger("rubric_measures")

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rubric_measures.base.tables import Report
-    from rubric_measures.formats.leaderboard_forms import Form
-    from rubric_measures.formats.leaderboards import LeaderboardTable
+    from rubric_measures.formats.leaderboards import Form, LeaderboardTable
     from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, LeaderboardCorrelation, RunScores
     from rubric_measures.meta_evaluation.picking import Pick
 

@@ -12,7 +12,7 @@ from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.base.tables import Report
-    from rubric_measures.formats.leaderboard_forms import Form
+    from rubric_measures.formats.leaderboards import Form
     from rubric_measures.meta_evaluation.design import Design
     from rubric_measures.meta_evaluation.run_comparison import Correction
 

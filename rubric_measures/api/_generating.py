@@ -16,12 +16,10 @@ from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming
 from rubric_measures.base.files import peek_head, read_text
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-from rubric_measures.formats.bank import write_bank
-from rubric_measures.formats.nuggetizer import read_requests
-from rubric_measures.formats.nuggetizer_records import passages_of_requests
+from rubric_measures.formats.banks import write_bank
+from rubric_measures.formats.nuggetizer import passages_of_requests, read_requests
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.trec import read_qrels
-from rubric_measures.formats.trec_ids import spaced_pairs
+from rubric_measures.formats.trec import read_qrels, spaced_pairs
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded
 from rubric_measures.runners.models import CallSettings

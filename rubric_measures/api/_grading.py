@@ -400,7 +400,7 @@ def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:
 
 def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_changed: bool) -> BankChange | None:
     """What edits did to the bank, where only those are followed."""
-    from rubric_measures.formats.bank import is_bank, read_bank
+    from rubric_measures.formats.banks import is_bank, read_bank
     from rubric_measures.grading import BankChange
 
     if not only_changed:

@@ -106,7 +106,7 @@ def load_bank(source: Bank) -> TestBank:
         InputError: the file cannot be opened.
         FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
     """
-    from rubric_measures.formats import bank
+    from rubric_measures.formats import banks as bank
 
     if isinstance(source, TestBank):
         return source
@@ -115,8 +115,7 @@ def load_bank(source: Bank) -> TestBank:
             return bank.load_bank(path)
         from rubric_measures.conversion.bridges import Options, bridged, targets_of
         from rubric_measures.formats import FORMATS, detect_format
-        from rubric_measures.formats.nuggetizer import read_assignments
-        from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
+        from rubric_measures.formats.nuggetizer import bank_of_nuggets, read_assignments
 
         try:
             name = detect_format(path)
@@ -472,7 +471,7 @@ def load(
     if content == "records":
         return of_records(path)
     if content == "support":
-        from rubric_measures.formats.support_labels import read_support_labels, records_of_support_labels
+        from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
 
         with naming(path):
             labelled = records_of_support_labels(read_support_labels(path))

@@ -16,16 +16,15 @@ from rubric_measures.base.files import peek_head
 from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import opened_collection
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.queries import read_queries, read_track_topics
 from rubric_measures.formats.reports import Answer, read_answers
-from rubric_measures.formats.topics import read_track_topics
 from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
     from rubric_measures.api._runs import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.formats.topics import Topic
+    from rubric_measures.formats.queries import Topic
 
 _File = str | os.PathLike[str]
 Pooled: TypeAlias = "Runs | Answer | Iterable[AnyRun | Answer]"

@@ -16,8 +16,7 @@ from rubric_measures.measures.scoring import Measures, is_supported, parse_measu
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.leaderboard_forms import Form
-    from rubric_measures.formats.leaderboards import LeaderboardTable
+    from rubric_measures.formats.leaderboards import Form, LeaderboardTable
     from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
     from rubric_measures.meta_evaluation.run_comparison import Correction, Test

@@ -49,8 +49,8 @@ def check_run(
     """
     from rubric_measures.corpora.collections import opened_collection
     from rubric_measures.corpora.run_checks import check_runs
-    from rubric_measures.formats.topics import Topic, read_track_topics
-    from rubric_measures.formats.track_rules import track_rules
+    from rubric_measures.formats.queries import Topic, read_track_topics
+    from rubric_measures.formats.reports import track_rules
 
     track_rules(track)
     known = opened_collection(collection)

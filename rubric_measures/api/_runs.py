@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rubric_measures.api._loading import File, file_path, is_file
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats import added_format
-from rubric_measures.formats.trec import distinct_run_names, read_run
-from rubric_measures.formats.trec_ids import as_known, written_id
+from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
 from rubric_measures.types.entities import Run, make_run
 
 if TYPE_CHECKING:

@@ -76,8 +76,8 @@ def sentence_bank(groups: Iterable[QueryPassages], query_texts: Mapping[str, str
 
 def _read(path: str) -> list[Any]:
     """The answers of a file, or the records that it holds."""
+    from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
     from rubric_measures.formats.reports import read_answers
-    from rubric_measures.formats.support_labels import read_support_labels, records_of_support_labels
     from rubric_measures.records.files import load_graded
 
     content = content_of(path)

@@ -147,7 +147,7 @@ def tournament(
         _check_agents(by_assessors, played)
     else:
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-        from rubric_measures.formats.preferences import write_preferences
+        from rubric_measures.formats.ragelo import write_preferences
         from rubric_measures.grading import GradingSettings
         from rubric_measures.grading.pairing import Game, answers_by_query, pair_games
         from rubric_measures.grading.pairwise import IDENTICAL, PairwiseGrader, load_references
@@ -260,15 +260,14 @@ def _games(games: Sequence[Any], assessors: bool = False) -> dict[str, list[Pref
 
 
 def _by_assessor(game: Preference, name: str) -> Preference:
-    from rubric_measures.formats.preferences import HUMAN
+    from rubric_measures.formats.ragelo import HUMAN
 
     return game if game.grader.startswith(HUMAN) else game._replace(grader=HUMAN + (game.grader or name))
 
 
 def _read(path: str, assessors: bool = False) -> list[Preference]:
-    from rubric_measures.formats.preferences import HUMAN, read_preferences
-    from rubric_measures.formats.ragdoll_battles import read_battles
-    from rubric_measures.formats.ragelo import read_ragelo_games
+    from rubric_measures.formats.ragdoll import read_battles
+    from rubric_measures.formats.ragelo import HUMAN, read_preferences, read_ragelo_games
 
     if _is_csv(path):
         games = read_ragelo_games(path)

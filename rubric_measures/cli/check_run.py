@@ -11,7 +11,7 @@ from rubric_measures.base.errors import counted, escaped
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    from rubric_measures.formats.track_rules import tracks
+    from rubric_measures.formats.reports import tracks
 
     what = "runs as they are submitted: answers (ragtime: rankings and nuggets, too)"
     parser.add_argument("files", metavar="FILE", nargs="+", help=what)

@@ -17,7 +17,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, Report, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
-from rubric_measures.formats.leaderboard_forms import FORMS
+from rubric_measures.formats.leaderboards import FORMS
 from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
 from rubric_measures.types.scales import parse_scale
 

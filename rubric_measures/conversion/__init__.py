@@ -15,12 +15,13 @@ from rubric_measures.base.files import path_name
 from rubric_measures.conversion._adding import add_judgments, add_runs
 from rubric_measures.conversion.bridges import Options, bridged, losses, targets_of
 from rubric_measures.formats import FORMATS, detect_format
-from rubric_measures.formats.bank import bank_entries, bank_of_entries
+from rubric_measures.formats.banks import bank_entries, bank_of_entries
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.nuggetizer import read_assignments
 from rubric_measures.formats.queries import join_queries
-from rubric_measures.formats.trec import Run, distinct_run_names, read_passage_qrels, read_run, run_file
+from rubric_measures.formats.trec import distinct_run_names, read_passage_qrels, read_run, run_file
 from rubric_measures.records.merging import merge_records
+from rubric_measures.types.entities import Run
 
 __all__ = ["Options", "convert_files"]
 

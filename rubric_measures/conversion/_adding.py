@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.trec import Qrel, Run
-from rubric_measures.formats.trec_ids import spaced_pairs
+from rubric_measures.formats.trec import spaced_pairs
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import (
     GradedPassage,
@@ -19,7 +18,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
 )
-from rubric_measures.types.entities import ItemKind
+from rubric_measures.types.entities import ItemKind, Qrel, Run
 from rubric_measures.types.scales import HELD, Scale
 
 _LOG = logging.getLogger("rubric_measures")

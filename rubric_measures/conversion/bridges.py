@@ -13,20 +13,30 @@ from rubric_measures.base.files import run_of_file
 from rubric_measures.conversion._adding import add_runs, records_of_item_grades
 from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
-from rubric_measures.formats.bank import BankEntry, bank_entries, bank_of_entries
-from rubric_measures.formats.grade_table import GradeRow
-from rubric_measures.formats.nugget_sets import bank_of_rubrics, rubric_lines
-from rubric_measures.formats.nuggetizer import AssignmentLine, RequestLine, UnknownLabels
-from rubric_measures.formats.nuggetizer_records import (
+from rubric_measures.formats.banks import BankEntry, bank_entries, bank_of_entries
+from rubric_measures.formats.labels import GradeRow, SupportAnswer, labels_of_support_records, records_of_support_labels
+from rubric_measures.formats.nuggetizer import (
+    AssignmentLine,
+    RequestLine,
+    UnknownLabels,
     assignment_lines,
     bank_of_nuggets,
+    bank_of_rubrics,
     nugget_lines,
     passages_of_requests,
     records_of_assignments,
+    rubric_lines,
 )
-from rubric_measures.formats.queries import QueryFile
-from rubric_measures.formats.ragdoll_rubrics import GradedAnswer, bank_of_graded, graded_answers, records_of_graded
-from rubric_measures.formats.ragdoll_support import SupportTask, answers_of_judgments, judgments_of_answers
+from rubric_measures.formats.queries import QueryFile, Topic
+from rubric_measures.formats.ragdoll import (
+    GradedAnswer,
+    SupportTask,
+    answers_of_judgments,
+    bank_of_graded,
+    graded_answers,
+    judgments_of_answers,
+    records_of_graded,
+)
 from rubric_measures.formats.reports import (
     Answer,
     CitedReport,
@@ -35,10 +45,7 @@ from rubric_measures.formats.reports import (
     report_of_answer,
     say_contradictions,
 )
-from rubric_measures.formats.support_labels import SupportAnswer, labels_of_support_records, records_of_support_labels
-from rubric_measures.formats.topics import Topic
-from rubric_measures.formats.trec import Qrel, Run, make_run
-from rubric_measures.formats.trec_ids import spaced_ids
+from rubric_measures.formats.trec import spaced_ids
 from rubric_measures.grades.compiled import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
 from rubric_measures.grades.grade_set_names import CHOOSING, choices_of
 from rubric_measures.grades.grade_sets import GradeFilter
@@ -47,7 +54,7 @@ from rubric_measures.grades.qrels import qrels_of
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.records.details import cited_answers, reasons_of, sentence_items
 from rubric_measures.records.models import DirectGrade, QueryPassages, items_of_set, made_by_set, runs_of_records
-from rubric_measures.types.entities import Grade, RubricItem, TestBank
+from rubric_measures.types.entities import Grade, Qrel, RubricItem, Run, TestBank, make_run
 from rubric_measures.types.scales import ASSIGNED, Scale
 
 __all__ = ["BRIDGES", "Options", "bridged", "losses", "targets_of"]

@@ -17,7 +17,7 @@ from ir_datasets.formats import (
 )
 from ir_datasets.indices import Docstore
 
-from rubric_measures.formats.trec import Run
+from rubric_measures.types.entities import Run
 
 
 class _Rows(Iterator[Any]):

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.corpora._run_tasks import listed, nugget_problems
-from rubric_measures.formats.biogen import ORIGINAL, lost_brackets
-from rubric_measures.formats.topics import Limit, length_of
+from rubric_measures.formats.queries import Limit, length_of
+from rubric_measures.formats.reports import ORIGINAL, lost_brackets
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.run_checks import RunFile

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rubric_measures.formats.track_rules import TrackRules
+from rubric_measures.formats.reports import TrackRules
 
 __all__ = ["Problem", "RankedTopic", "listed", "nugget_problems", "ranked_topics"]
 

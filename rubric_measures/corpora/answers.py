@@ -10,8 +10,8 @@ from unicodedata import category
 
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.words import sentence_ends
+from rubric_measures.formats.queries import Topic, length_of, limit_for
 from rubric_measures.formats.reports import Answer, read_answers
-from rubric_measures.formats.topics import Topic, length_of, limit_for
 
 __all__ = [
     "Answer",

@@ -13,9 +13,8 @@ from rubric_measures.base.json_files import json_texts, parse_json
 from rubric_measures.corpora._run_answers import CheckedAnswer
 from rubric_measures.corpora._run_tasks import listed, ranked_topics
 from rubric_measures.corpora.collections import Collection
-from rubric_measures.formats.biogen import is_submission, reports_of_submission
-from rubric_measures.formats.topics import Topic
-from rubric_measures.formats.track_rules import TrackRules, track_rules
+from rubric_measures.formats.queries import Topic
+from rubric_measures.formats.reports import TrackRules, is_submission, reports_of_submission, track_rules
 
 __all__ = ["Finding", "check_runs"]
 

@@ -18,8 +18,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, peek_head
 from rubric_measures.base.json_files import json_texts, parse_json
 from rubric_measures.base.plugins import require
-from rubric_measures.formats.base import PathName
-from rubric_measures.formats.delimited import read_delimited
+from rubric_measures.formats.base import PathName, read_delimited
 from rubric_measures.types.entities import canonical_json
 
 __all__ = ["ROLES", "AnswerRow", "AnswerTable", "answer_rows", "parsed_columns", "read_answer_table"]

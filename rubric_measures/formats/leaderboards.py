@@ -1,38 +1,215 @@
-"""Leaderboards of other programs, long and wide: which form a file has is seen from its content, or refused."""
+"""Leaderboards as files: their forms, read and written.
+
+The forms of leaderboard files, and which of them a file has by its content.
+
+Leaderboards of other programs, long and wide: which form a file has is seen from its content, or refused.
+
+Writing leaderboards in the forms that `formats.leaderboards` reads.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, Literal, NamedTuple, get_args
 
-from rubric_measures.base.errors import FormatError, UnknownNameError
-from rubric_measures.base.files import note_unfinished, path_name, read_text
-from rubric_measures.base.tables import active
-from rubric_measures.formats._trec_checked import is_number
-from rubric_measures.formats.leaderboard_forms import (
-    ALL,
-    COLUMNS,
-    FORMS,
-    OWN_FORMAT,
-    TOPIC_HEADERS,
-    Form,
-    KnownNames,
-    cells_of,
-    form_of_columns,
-    form_of_text,
-    id_columns,
-    long_header,
-)
-from rubric_measures.formats.trec import columns_of, run_name_of
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, read_text
+from rubric_measures.base.tables import active, inert
+from rubric_measures.formats.base import Format, Head
+from rubric_measures.formats.trec import IdCleaner, columns_of, is_number, run_name_of
 from rubric_measures.types.scales import LARGEST_SCORE
 
-__all__ = ["ALL", "FORMS", "Form", "LeaderboardTable", "Score", "is_wide_row", "read_leaderboard"]
+__all__ = [
+    "ALL",
+    "COLUMNS",
+    "FORMS",
+    "LEADERBOARD",
+    "OF_FORM",
+    "OVERALL",
+    "OWN_FORMAT",
+    "TOPIC_HEADERS",
+    "Form",
+    "KnownNames",
+    "LeaderboardTable",
+    "Score",
+    "cells_of",
+    "form_of_columns",
+    "form_of_header",
+    "form_of_text",
+    "id_columns",
+    "is_wide_row",
+    "long_header",
+    "read_leaderboard",
+    "write_leaderboard",
+]
+
+
+# What a line that holds the aggregate over the queries has in the place of a query.
+ALL = "all"
+# The row of the best score that there is; the name that the Rubric workbench gives it. It is no run.
+OVERALL = "_overall_"
+OWN_FORMAT = "rubric_measures leaderboard 1"
+Form = Literal[
+    "ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "jsonl", "wide", "workbench", "dict", "json"
+]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+# The columns of the long forms; the value comes last, but in `ranking`.
+COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(
+    {
+        "ir_measures": ("run", "topic", "measure", "value"),
+        "tot": ("run", "measure", "topic", "value"),
+        "rag4reports": ("topic", "run", "measure", "value"),
+        "trec_eval": ("measure", "topic", "value"),
+        "query": ("topic", "measure", "value"),
+        "ranking": ("topic", "Q0", "run", "rank", "value", "measure"),
+    }
+)
+# What headers of long forms call their columns.
+_TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("run", "run_id", "runid", "run_tag"), "run"),
+        **dict.fromkeys(("topic", "topic_id", "query", "query_id", "qid", "request_id", "narrative_id"), "topic"),
+        **dict.fromkeys(("measure", "metric"), "measure"),
+        **dict.fromkeys(("value", "score"), "value"),
+    }
+)
+_RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
+TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
+# Columns of tables of answers, which are no measures.
+_TEXT_HEADERS = {"text", "answer", "response"}
+
+
+class KnownNames(NamedTuple):
+    """Names that are known from elsewhere, to tell the columns of a long form by; empty where nothing is known."""
+
+    queries: frozenset[str] = frozenset()
+    runs: frozenset[str] = frozenset()
+    measures: frozenset[str] = frozenset()
+
+
+_NOTHING = KnownNames()
+
+
+def form_of_text(text: str, name: str) -> Form | None:
+    """The form of a file; None for a long form, where the columns must decide."""
+    stripped = text.lstrip()
+    if stripped[0] == "{":
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            return "jsonl"
+        if content.get("format") == OWN_FORMAT:
+            return "json"
+        return "jsonl" if isinstance(content.get("run_id"), str) else "dict"
+    if stripped[0] == "[":
+        what = (
+            "holds graded records; score them, and give the board"
+            if '"passage_id"' in text or '"paragraph_id"' in text
+            else ("is a JSON list; expected JSON lines or a dict of runs")
+        )
+        raise FormatError(what, path=name)
+    return form_of_header(stripped.partition("\n")[0])
+
+
+def cells_of(line: str) -> list[str]:
+    """The cells of a line of a wide table: cut at tabs, or at commas where there is no tab.
+
+    A line that is longer than any table's is one cell.
+    """
+    import csv
+
+    try:
+        cells = line.split("\t") if "\t" in line else next(csv.reader([line], skipinitialspace=True), [])
+    except csv.Error:
+        cells = [line]
+    return [cell.strip() for cell in cells]
+
+
+def id_columns(header: Sequence[str]) -> tuple[int, int | None] | None:
+    """Where a wide table has its runs and, if it has one, its queries; None where it is no such table.
+
+    The runs stand first, or behind a query or a rank.
+
+    >>> id_columns(["qid", "run_id", "ternary_score"])
+    (1, 0)
+    """
+    run = next((place for place, title in enumerate(header) if title in _RUN_HEADERS), len(header))
+    if run == len(header) or set(header[:run]) - TOPIC_HEADERS - {"rank"} or _TEXT_HEADERS.intersection(header):
+        return None
+    return run, next((place for place, title in enumerate(header) if title in TOPIC_HEADERS), None)
+
+
+def form_of_header(line: str) -> Form | None:
+    """The form of a table with this header; None where it is no header of a leaderboard, or a long one."""
+    header = cells_of(line)
+    if long_header(header) is not None:
+        return None
+    if "+/-" in header:
+        return "workbench"
+    ids = id_columns(header)
+    return "wide" if ids is not None and len(header) > 1 + (ids[1] is not None) else None
+
+
+def long_header(row: Sequence[str]) -> Form | None:
+    """The long form whose columns the row names, as in `run_id query_id measure value`; None where it is no header."""
+    titles = tuple(_TITLES.get(cell.lower(), "") for cell in row)
+    return next((form for form, columns in COLUMNS.items() if columns == titles), None)
+
+
+def form_of_columns(rows: Sequence[Sequence[str]], name: str, known: KnownNames = _NOTHING) -> Form:
+    """Tells the long forms by their `topic` column (it holds `all`, or nothing but known queries), or by what is known.
+
+    Raises:
+        FormatError: no form, or several, fit; the message names them.
+    """
+    width = len(rows[0])
+    if width == 6:
+        if all(len(row) == 6 and row[1] == "Q0" for row in rows):
+            return "ranking"
+        raise FormatError("has six columns, but is not 'topic Q0 run rank value measure'", path=name, line=1)
+    candidates = [form for form, columns in COLUMNS.items() if len(columns) == width and form != "ranking"]
+    if not candidates:
+        problem = (
+            f"has {width} columns; a leaderboard has 3 ('measure topic value'), 4 ('run topic measure value') or 6"
+        )
+        raise FormatError(problem, path=name, line=1)
+    values = [{row[column] for row in rows if len(row) == width} for column in range(width)]
+
+    def narrowed(forms: Sequence[Form], test: Callable[[set[str]], bool]) -> list[Form]:
+        return [form for form in forms if test(values[COLUMNS[form].index("topic")])]
+
+    for forms in (narrowed(candidates, lambda column: ALL in column), candidates):
+        fitting = narrowed(forms, lambda column: bool(known.queries) and column - {ALL} <= known.queries)
+        if len(forms) == 1:
+            return forms[0]
+        if len(fitting) == 1:
+            return fitting[0]
+    familiar = _most_familiar(candidates, values, known)
+    if len(familiar) == 1:
+        return familiar[0]
+    named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
+    problem = f"could be any of {named}; name the form or the queries"
+    raise FormatError(problem, path=name, settings=("form", "official_form", "assessor_form", "source"))
+
+
+def _most_familiar(forms: Sequence[Form], values: Sequence[set[str]], known: KnownNames) -> list[Form]:
+    """The forms in which most columns hold a known name of their kind; none where no column does."""
+    kinds = {"topic": known.queries, "run": known.runs, "measure": known.measures}
+    counts = [
+        sum(not values[index].isdisjoint(kinds.get(column, ())) for index, column in enumerate(COLUMNS[form]))
+        for form in forms
+    ]
+    return [form for form, count in zip(forms, counts, strict=True) if count and count == max(counts)]
+
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -388,3 +565,185 @@ def _side_field(value: Any, key: str, name: str, measure: str) -> Any:
     limit = "" if highest > 1 else " to 1"
     problem = f"{str(value)[:40]!r} is not a number from 0{limit}"
     raise FormatError(problem, path=name, field=f"{measure}.{key}")
+
+
+# Forms of our own and of the workbench, which know that the row of the best score is no run.
+_WITH_BEST = frozenset(("wide", "workbench"))
+
+
+def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:
+    """Writes a leaderboard; reading the file gives the same rows, but for what its form cannot hold (said).
+
+    Args:
+        path: the file.
+        table: the numbers; all digits are written.
+        form: one of `FORMS` but `json`; by default lines `run topic measure value`. Only `wide` and `workbench` have
+            the row of the best score (`_overall_`), as others would read it as a run.
+
+    Raises:
+        InputError: the file cannot be written, the form is not known, it holds one run (or measure) only and the
+            table has several, or a name holds a tab or line end.
+    """
+    if form not in _WRITERS:
+        raise UnknownNameError("leaderboard form", form, _WRITERS)
+    best = [row for row in table.rows if row.run_id == OVERALL]
+    if best and form not in _WITH_BEST:
+        table = replace(table, rows=tuple(row for row in table.rows if row.run_id != OVERALL))
+        _LOG.info("%s: %d values of %s left out: it is no run", path_name(path), len(best), OVERALL)
+    clean = IdCleaner()
+    lines = _WRITERS[form](table, form, clean)
+    with atomic_writer(path) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+    clean.say(path_name(path))
+    lost = _lost(table, form)
+    if lost:
+        _LOG.warning("%s: the form %s has no place for %s, which were left out", path_name(path), form, lost)
+
+
+def _lost(table: LeaderboardTable, form: Form) -> str:
+    """What the form cannot hold of the table, in words; empty where nothing is lost."""
+    parts = []
+    queries = sum(row.query_id != ALL for row in table.rows)
+    if queries and form in {"wide", "workbench", "dict"}:
+        parts.append(f"{queries} values of single queries")
+    errors = sum(row.error is not None for row in table.rows)
+    if errors and form not in {"wide", "workbench"}:
+        parts.append(f"{errors} standard errors")
+    return " and ".join(parts)
+
+
+def _long(table: LeaderboardTable, form: Form, clean: IdCleaner) -> Iterator[str]:
+    columns = COLUMNS[form]
+    if "run" not in columns:
+        if len(table.run_ids) != 1:
+            raise InputError(f"the form {form} holds one run a file; the table has {len(table.run_ids)}")
+        if form == "trec_eval":
+            yield f"runid\t{ALL}\t{clean(table.run_ids[0])}"
+    ranks = _ranks(table) if "rank" in columns else {}
+    for row in table.rows:
+        fields: Mapping[str, str] = {
+            "run": clean(row.run_id),
+            "measure": clean(row.measure),
+            "topic": clean(row.query_id),
+            "value": repr(row.value),
+            "Q0": "Q0",
+            "rank": str(ranks.get(row[:3], 0)),
+        }
+        yield "\t".join(fields[column] for column in columns)
+
+
+def _ranks(table: LeaderboardTable) -> dict[tuple[str, str, str], int]:
+    """The place of each row among the runs of its measure and query, best first, run_id descending in ties."""
+    groups: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    for row in table.rows:
+        groups.setdefault((row.measure, row.query_id), []).append((row.value, row.run_id))
+    return {
+        (run_id, measure, query_id): rank
+        for (measure, query_id), members in groups.items()
+        for rank, (_, run_id) in enumerate(sorted(members, reverse=True), 1)
+    }
+
+
+def _json_lines(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
+    for row in table.rows:
+        fields = {"run_id": row.run_id, "topic_id": row.query_id, "measure": row.measure, "value": row.value}
+        yield json.dumps(fields, ensure_ascii=False, allow_nan=False)
+
+
+def _wide(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
+    cells = {(row.run_id, row.measure): row for row in table.rows if row.query_id == ALL}
+    measures = list(dict.fromkeys(measure for _, measure in cells))
+    with_error = {measure for (_, measure), row in cells.items() if row.error is not None}
+    with_coverage = {measure for (_, measure), row in cells.items() if row.coverage is not None}
+    header = ["run_id"]
+    for measure in measures:
+        header += [measure]
+        header += [f"stderr:{measure}"] * (measure in with_error)
+        header += [f"coverage:{measure}"] * (measure in with_coverage)
+    yield _tabbed(header)
+    for run_id in dict.fromkeys(run_id for run_id, _ in cells):
+        line = [run_id]
+        for measure in measures:
+            row = cells.get((run_id, measure))
+            line += [_shown(row.value if row else None)]
+            line += [_shown(row.error if row else None)] * (measure in with_error)
+            line += [_shown(row.coverage if row else None)] * (measure in with_coverage)
+        yield _tabbed(line)
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else repr(value)
+
+
+def _tabbed(cells: list[str]) -> str:
+    for cell in cells:
+        if "\t" in cell or "\n" in cell or cell != cell.strip():
+            raise InputError(f"{cell!r} cannot be written to a TSV file: it begins or ends with a space or holds a tab")
+    return "\t".join(map(inert, cells))
+
+
+def _workbench(table: LeaderboardTable, form: Form, __: IdCleaner) -> Iterator[str]:
+    measure = _only_measure(table, form)
+    yield _tabbed(["method", measure, "+/-", "std-err"])
+    for row in table.rows:
+        if row.query_id == ALL:
+            yield _tabbed([row.run_id, repr(row.value), "+/-", _shown(row.error)])
+
+
+def _dict(table: LeaderboardTable, form: Form, __: IdCleaner) -> Iterator[str]:
+    measure = _only_measure(table, form)
+    values = table.column(measure)
+    whole = {run: int(value) if measure == "rank" and value.is_integer() else value for run, value in values.items()}
+    yield json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def _only_measure(table: LeaderboardTable, form: Form) -> str:
+    measures = {row.measure for row in table.rows if row.query_id == ALL}
+    if len(measures) != 1:
+        raise InputError(f"the form {form} holds the aggregates of one measure; the table has {len(measures)}")
+    return measures.pop()
+
+
+_WRITERS: Mapping[Form, Callable[[LeaderboardTable, Form, IdCleaner], Iterator[str]]] = MappingProxyType(
+    dict.fromkeys(COLUMNS, _long) | {"jsonl": _json_lines, "wide": _wide, "workbench": _workbench, "dict": _dict}
+)
+
+
+def _is_leaderboard(head: Head) -> bool:
+    """Whether it is our own JSON, a row of JSON lines, a header of measures, or a row that ends in its value."""
+    line = head.line
+    if head.goes_on:
+        return OWN_FORMAT in line + head.rest
+    if head.is_json:
+        found = head.object
+        return found.get("format") == OWN_FORMAT or {"run_id", "measure"} <= found.keys() or is_wide_row(found)
+    if form_of_header(line):
+        second = next((row for row in head.rest.split("\n") if row.strip()), "")
+        return any(is_number(cell) for cell in cells_of(second)[1:])
+    columns = line.split()
+    if long_header(columns):
+        return True
+    if len(columns) == 3 and columns[1] == ALL:
+        return True
+    # One tab stands between a query and its text, which may end in a number.
+    return len(columns) == 4 and is_number(columns[-1]) and line.count("\t") in (0, 3)
+
+
+def _format(form: Form) -> Format:
+    return Format(
+        "leaderboard",
+        f"leaderboard, form {form}",
+        lambda path: read_leaderboard(path, form=form),
+        partial(write_leaderboard, form=form) if form in _WRITERS else None,
+    )
+
+
+LEADERBOARD = Format(
+    "leaderboard",
+    "leaderboard in any form; written as run topic measure value",
+    read_leaderboard,
+    write_leaderboard,
+    _is_leaderboard,
+)
+# One for each form: `OF_FORM.wide`.
+OF_FORM = SimpleNamespace(**{form: _format(form) for form in FORMS})

@@ -1,28 +1,63 @@
-"""Query files: JSON object, JSON list, JSON lines or TSV; queries may have facets (as those of TREC CAR)."""
+"""Queries and topics: of TREC, of tables, of TQA.
+
+Query files: JSON object, JSON list, JSON lines or TSV; queries may have facets (as those of TREC CAR).
+
+Topics of generation tracks: what is asked, how long an answer may be, and the limits of the tracks.
+
+TQA lessons: a manual test bank with an answer key, from the Textbook Question Answering collection's JSON.
+
+Source: Kembhavi et al., "Are You Smarter Than A Sixth Grader?", CVPR 2017; used as a test bank by EXAM++, section 5.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, read_text
-from rubric_measures.base.json_files import check_keys, parse_json, scanned_json
+from pydantic import Field, TypeAdapter, model_validator
+
+from rubric_measures.base.errors import FormatError, InputError, naming
+from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, peek_head, read_text
+from rubric_measures.base.json_files import (
+    JsonLines,
+    Record,
+    TextId,
+    check_keys,
+    json_texts,
+    parse_json,
+    scanned_json,
+    validate_line,
+)
+from rubric_measures.formats.banks import bank_entries
 from rubric_measures.formats.base import Format, Head
+from rubric_measures.formats.reports import Length, track_rules
+from rubric_measures.types.entities import RubricItem, TestBank
 
 __all__ = [
     "QUERIES",
+    "TOPICS",
+    "TQA",
+    "Limit",
     "QueryFile",
+    "Topic",
     "join_queries",
+    "length_of",
+    "limit_for",
     "read_queries",
     "read_query_file",
+    "read_topics",
+    "read_tqa",
+    "read_track_topics",
     "say_lost_fields",
     "write_queries",
+    "write_topics",
 ]
+
 
 _LOG = logging.getLogger("rubric_measures")
 _ID_FIELDS = ("query_id", "qid", "_id", "id", "squid", "request_id", "topic_id", "narrative_id")
@@ -327,3 +362,232 @@ def _may_be_queries(head: Head) -> bool:
 
 
 QUERIES = Format("queries", "queries: .json, .jsonl or .tsv by name", read_query_file, write_queries, _may_be_queries)
+
+# Tracks name a topic's id, and what it asks, in many ways.
+_IDS = ("request_id", "qid", "topic_id", "narrative_id", "qa_id", "query_id", "id")
+_TEXTS = ("narrative", "title", "query", "topic", "question", "text")
+
+
+class Limit(NamedTuple):
+    """How long an answer may be, in whitespace words or NFKC characters."""
+
+    most: int
+    unit: Length
+
+
+class Topic(Record):
+    """One topic.
+
+    Attributes:
+        request_id: the topic's id, or `qid`.
+        title: what is asked, in short, or `query`.
+        problem_statement: what is asked, in full.
+        background: who asks.
+        limit: the greatest length in NFKC characters (RAGTIME).
+        word_limit: the greatest length in words.
+    """
+
+    request_id: TextId | None = None
+    qid: TextId | None = None
+    title: str | None = None
+    query: str | None = None
+    problem_statement: str | None = None
+    background: str | None = None
+    limit: int | None = Field(default=None, gt=0)
+    word_limit: int | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        for names in (("request_id", "qid"), ("title", "query")):
+            found = {getattr(self, name) for name in names} - {None}
+            if not found or "" in found:
+                raise ValueError(f"has no {' or '.join(names)}")
+            if len(found) > 1:
+                raise ValueError(f"{' and '.join(names)} differ")
+        return self
+
+    @property
+    def query_id(self) -> str:
+        """The topic's id."""
+        return self.request_id or self.qid or ""
+
+    @property
+    def text(self) -> str:
+        """What is asked, in short."""
+        return self.title or self.query or ""
+
+    @property
+    def own_limit(self) -> Limit | None:
+        """How long an answer may be, where the topic itself says it."""
+        if self.limit is not None:
+            return Limit(self.limit, "characters")
+        return Limit(self.word_limit, "words") if self.word_limit is not None else None
+
+
+_TOPICS = JsonLines(TypeAdapter(Topic), "topics", lambda topic: (topic.query_id,), by_hand=True)
+read_topics, write_topics = _TOPICS.read, _TOPICS.write
+
+
+def read_track_topics(path: str | os.PathLike[str]) -> dict[str, Topic]:
+    """The topics of a file as any track gives them, by id: objects, one list of them, or lines `id<TAB>text`.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it holds no topics, or one of them twice; names file and line.
+    """
+    name = path_name(path)
+    if peek_head(path).lstrip()[:1] not in (b"{", b"["):
+        return _of_queries(path)
+    topics: dict[str, Topic] = {}
+    for line, data in json_texts(path):
+        check_keys(data, path=name, line=line)
+        content = parse_json(data, path=name, line=line)
+        found = dict(content) if isinstance(content, dict) else {}
+        topic_id = next((found[key] for key in _IDS if found.get(key) is not None), None)
+        text = next((found[key] for key in _TEXTS if found.get(key) is not None), None)
+        if topic_id is None or text is None:
+            if not topics and name != "-" and isinstance(content, dict) and len(content) > 1:
+                return _of_queries(path)
+            problem = (
+                f"expected a topic, with an id in one of {', '.join(_IDS)} and a text in one of {', '.join(_TEXTS)}"
+            )
+            raise FormatError(problem, path=name, line=line)
+        fields: dict[str, Any] = {**found, "request_id": topic_id, "qid": None, "title": text, "query": None}
+        topic = validate_line(_TOPICS.adapter, fields, path=name, line=line)
+        if topics.setdefault(topic.query_id, topic) is not topic:
+            raise FormatError(f"topic {topic.query_id!r} comes twice", path=name, line=line)
+    if not topics:
+        raise FormatError("is empty; expected topics", path=name)
+    return topics
+
+
+def _of_queries(path: str | os.PathLike[str]) -> dict[str, Topic]:
+    """Topics of a file of queries, which has ids and texts alone."""
+    queries = read_queries(path)
+    if empty := next((key for key, text in queries.items() if not text), None):
+        raise FormatError(f"query {empty!r} has no text", path=path_name(path))
+    return {key: Topic(request_id=key, title=text) for key, text in queries.items()}
+
+
+def limit_for(track: str | None, topic: Topic | None = None) -> Limit | None:
+    """The limit of answers: the topic's own, else the track's, else None.
+
+    Args:
+        track: see `track_rules`, or None; RAGTIME gives each topic a limit of its own.
+        topic: the topic, where there is a file of topics.
+
+    Raises:
+        UnknownNameError: nobody knows the track.
+    """
+    rules = track_rules(track) if track is not None else ()
+    if topic is not None and topic.own_limit is not None:
+        return topic.own_limit
+    limits = {(one.limit, one.unit) for one in rules}
+    most, unit = limits.pop() if len(limits) == 1 else (None, "words")
+    return Limit(most, unit) if most is not None else None
+
+
+def length_of(text: str, unit: Length) -> int:
+    """The length of an answer in whitespace words, or in characters after NFKC normalisation.
+
+    >>> length_of("ﬁve  words", "words"), length_of("ﬁve", "characters")
+    (2, 4)
+    """
+    return len(text.split()) if unit == "words" else len(unicodedata.normalize("NFKC", text))
+
+
+TOPICS = Format(
+    "topics",
+    "topics with titles, problem statements and limits",
+    read_topics,
+    write_topics,
+    lambda head: "request_id" in head.object,
+)
+
+
+class _Words(Record):
+    text: str = Field(alias="processedText")
+
+
+class _Question(Record):
+    asked: _Words = Field(alias="beingAsked")
+    answer: _Words = Field(alias="correctAnswer")
+    choices: dict[str, _Words] | None = Field(default=None, alias="answerChoices")
+
+    @property
+    def gold_answer(self) -> str | None:
+        """The right choice, or what the key says where there are no choices; None for a key that names no choice."""
+        key = self.answer.text
+        if not self.choices:
+            return key
+        return self.choices[key].text if key in self.choices else None
+
+
+class _Questions(Record):
+    without_diagrams: dict[str, _Question] = Field(alias="nonDiagramQuestions")
+
+
+class _Lesson(Record):
+    lesson_id: str = Field(alias="globalID")
+    name: str = Field(alias="lessonName")
+    questions: _Questions
+
+
+_LESSONS = TypeAdapter(list[_Lesson])
+
+
+def read_tqa(path: str | os.PathLike[str]) -> TestBank:
+    """The multiple-choice questions (without diagrams) of TQA lessons, with the right choice as the gold answer.
+
+    The query is the lesson (`tqa2:` + globalID, text lessonName), the item id the question's own (NDQ_…). A question
+    without choices has its correctAnswer as gold answer; one whose correctAnswer names no choice has none (counted).
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is not a list of lessons, or a field is missing; names the lesson and the question.
+    """
+    name = path_name(path)
+    content = read_text(path)
+    lessons = validate_line(_LESSONS, content, path=name, line=0)
+    check_keys(content, path=name)
+    if not lessons:
+        raise FormatError("expected a JSON list of TQA lessons", path=name)
+    items: dict[str, tuple[RubricItem, ...]] = {}
+    texts: dict[str, str] = {}
+    keyless = 0
+    for index, lesson in enumerate(lessons):
+        query_id = f"tqa2:{lesson.lesson_id}"
+        if query_id in items:
+            raise FormatError(f"lesson {query_id!r} comes twice", path=name, field=f"[{index}]")
+        texts[query_id] = lesson.name
+        made = []
+        for item_id, question in lesson.questions.without_diagrams.items():
+            gold = question.gold_answer
+            keyless += gold is None
+            text = question.asked.text
+            if not text.strip():
+                where = f"[{index}].questions.nonDiagramQuestions.{item_id}.beingAsked.processedText"
+                raise FormatError("is blank; expected a question", path=name, field=where)
+            made.append(RubricItem(item_id, query_id, text, gold_answers=() if gold is None else (gold,)))
+        items[query_id] = tuple(made)
+    if keyless:
+        _LOG.warning(
+            "%s: %d questions have a correct answer that is none of their choices; no gold answer", name, keyless
+        )
+    with naming(path):
+        return TestBank(items, texts)
+
+
+def _is_tqa(head: Head) -> bool:
+    if head.goes_on:
+        return '"globalID"' in head.line + head.rest
+    lessons = head.value if isinstance(head.value, list) else []
+    return bool(lessons) and isinstance(lessons[0], dict) and "globalID" in lessons[0]
+
+
+TQA = Format(
+    "bank",
+    "TQA lessons with answer keys",
+    lambda path: bank_entries(read_tqa(path), test_collection="tqa2"),
+    recognise=_is_tqa,
+)

@@ -1,4 +1,8 @@
-"""RAGElo's CSV files with header: queries, documents, answers, retrieval and pairwise evaluations, ranking.
+"""Files of RAGElo, and preferences between answers.
+
+Games between answers (`Preference` records) as JSON lines; those of assessors are told by their grader.
+
+RAGElo's CSV files with header: queries, documents, answers, retrieval and pairwise evaluations, ranking.
 
 Columns stand in any order, spaces after commas are passed over, further columns are left out and counted.
 """
@@ -7,22 +11,25 @@ from __future__ import annotations
 
 import csv
 import logging
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.base.tables import is_formula
-from rubric_measures.formats.base import Format, Head, PathName
-from rubric_measures.formats.delimited import cells_of, delimiter_of, read_delimited
+from rubric_measures.formats.base import Format, Head, PathName, cells_of, delimiter_of, read_delimited, write_objects
 from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
-from rubric_measures.formats.preferences import check_games
 from rubric_measures.formats.queries import QueryFile, say_lost_fields
 from rubric_measures.formats.reports import Answer, say_lost_citations
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
-from rubric_measures.types.entities import Grade, Preference
+from rubric_measures.types.entities import Grade, GradeStatus, Preference, Verdict
 
 __all__ = [
     "ANSWERS",
@@ -30,16 +37,21 @@ __all__ = [
     "DOCUMENTS",
     "EVALUATIONS",
     "GAMES",
+    "HUMAN",
     "QUERIES",
+    "RAGELO_GAMES",
     "RANKING",
     "Kind",
+    "check_games",
     "detect_kind",
+    "read_preferences",
     "read_ragelo_answers",
     "read_ragelo_documents",
     "read_ragelo_evaluations",
     "read_ragelo_games",
     "read_ragelo_queries",
     "read_ragelo_ranking",
+    "write_preferences",
     "write_ragelo_answers",
     "write_ragelo_documents",
     "write_ragelo_evaluations",
@@ -48,7 +60,115 @@ __all__ = [
     "write_ragelo_ranking",
 ]
 
+
 _LOG = logging.getLogger("rubric_measures")
+# Graders whose names begin so are assessors.
+HUMAN = "human:"
+
+
+class _Game(Record):
+    query_id: Annotated[TextId, Field(min_length=1)]
+    agent_a: Annotated[str, Field(min_length=1)]
+    agent_b: Annotated[str, Field(min_length=1)]
+    verdict: Verdict | None
+    status: GradeStatus | None = None
+    answer: str = ""
+    grader: str = ""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _one_outcome(self) -> Self:
+        if self.status is not None and (self.verdict is None) == (self.status == "graded"):
+            raise ValueError("expected a verdict exactly when the status is graded")
+        return self
+
+
+_GAMES = JsonLines(TypeAdapter(_Game), "games")
+
+
+def read_preferences(path: str | os.PathLike[str], *, assessors: bool = False) -> list[Preference]:
+    """Reads games: JSON lines with `query_id`, `agent_a`, `agent_b`, `verdict` (`a`, `b`, `tie`, `both_bad` or
+    null).
+
+    Further fields: `status` (`graded` unless the verdict is null, then `unparsed`), `answer`, `grader`, `note`. Others
+    are left out and counted.
+
+    Args:
+        path: the file.
+        assessors: the verdicts are by assessors: graders are marked `human:`, if they are not yet.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: a line is no game, is a game of an agent with itself, or comes twice (same query, order, grader).
+    """
+    name = path_name(path)
+    games: list[Preference] = []
+    lines: list[int] = []
+    unknown: Counter[str] = Counter()
+    for line, row in _GAMES.numbered(path):
+        unknown.update((row.model_extra or {}).keys())
+        grader = row.grader
+        if assessors and not grader.startswith(HUMAN):
+            grader = HUMAN + (grader or "anonymous")
+        status = row.status or ("unparsed" if row.verdict is None else "graded")
+        game = Preference(row.query_id, row.agent_a, row.agent_b, row.verdict, status, row.answer, grader, row.note)
+        games.append(game)
+        lines.append(line)
+    check_games(games, lines, name)
+    if unknown:
+        counts = ", ".join(f"{field} ({count} lines)" for field, count in sorted(unknown.items()))
+        _LOG.warning("%s: unknown fields left out: %s", name, counts)
+    return games
+
+
+def check_games(games: Iterable[Preference], lines: Iterable[int], name: str) -> None:
+    """Refuses games of an agent with itself and games that come twice, naming file and line.
+
+    Raises:
+        FormatError: as said.
+    """
+    seen: dict[tuple[str, str, str, str], int] = {}
+    for game, line in zip(games, lines, strict=True):
+        if game.agent_a == game.agent_b:
+            raise FormatError(
+                f"query {game.query_id!r}: agent {game.agent_a!r} plays against itself; remove the game",
+                path=name, line=line,
+            )  # fmt: skip
+        key = (game.query_id, game.agent_a, game.agent_b, game.grader)
+        before = seen.setdefault(key, line)
+        if before != line:
+            raise FormatError(
+                f"query {game.query_id!r}: the game of {game.agent_a!r} and {game.agent_b!r} by the same grader stands "
+                f"in line {before} already; keep one",
+                path=name, line=line,
+            )  # fmt: skip
+
+
+def write_preferences(path: str | os.PathLike[str], games: Iterable[Preference]) -> None:
+    """Writes games as JSON lines, in order; empty texts and the status `graded` are left out.
+
+    Raises:
+        InputError: the file cannot be written, or there are no games.
+    """
+    always = ("query_id", "agent_a", "agent_b", "verdict")
+    rows = (
+        {
+            field: value
+            for field, value in game._asdict().items()
+            if (value and (field, value) != ("status", "graded")) or field in always
+        }
+        for game in games
+    )
+    write_objects(path, rows, "games")
+
+
+GAMES = Format(
+    "games",
+    "pairwise games with verdicts (JSON lines)",
+    read_preferences,
+    write_preferences,
+    lambda head: "agent_a" in head.object,
+)
 Kind = Literal["queries", "documents", "answers", "evaluations", "games", "ranking"]
 COLUMNS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
     {
@@ -330,7 +450,9 @@ EVALUATIONS = Format(
     write_ragelo_evaluations,
     _is("evaluations"),
 )
-GAMES = Format("games", "RAGElo's CSV of pairwise evaluations", read_ragelo_games, write_ragelo_games, _is("games"))
+RAGELO_GAMES = Format(
+    "games", "RAGElo's CSV of pairwise evaluations", read_ragelo_games, write_ragelo_games, _is("games")
+)
 RANKING = Format(
     "leaderboard", "RAGElo's CSV of agents' scores", read_ragelo_ranking, write_ragelo_ranking, _is("ranking")
 )

@@ -1,47 +1,153 @@
-"""Reports of generating systems (TREC RAG 2024–2026, RAGTIME, DRAGUN, BioGen, Auto-Judge) and plain files of answers.
+"""Runs of answers with citations: the forms of the tracks, and what each track allows.
+
+Runs of TREC BioGen 2024: one object a run, each answer a text with the ids that it cites in brackets.
+
+Reports of generating systems (TREC RAG 2024–2026, RAGTIME, DRAGUN, BioGen, Auto-Judge) and plain files of answers.
 
 A report is what one run answered to one topic: sentences with citations. Plain files say (query_id, run_id, text).
+
+The forms in which tracks take reports: any report written in the one of another track, what is lost said.
+
+What tracks take as runs: `track_rules.toml`, read.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeGuard
 
-from pydantic import AliasChoices, Field, TypeAdapter, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import note_unfinished, open_binary, path_name
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.files import atomic_writer, note_unfinished, open_binary, path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId, json_texts, parse_json, validate_line
+from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
-from rubric_measures.formats.biogen import is_submission, reports_of_submission
 from rubric_measures.types.entities import Grade
 
 __all__ = [
     "ANSWERS",
+    "IDS",
+    "ORIGINAL",
+    "RAG",
+    "RAG24",
     "REPORTS",
     "Answer",
     "CitedReport",
     "ItemGrade",
+    "Kind",
+    "Length",
     "ReportMetadata",
     "Sentence",
+    "TrackRules",
     "answer_doc_id",
     "answer_of_report",
     "grades_of_reports",
+    "is_submission",
+    "lost_brackets",
     "read_answers",
     "read_reports",
     "report_of_answer",
+    "reports_of_submission",
     "say_contradictions",
     "say_lost_citations",
+    "track_rules",
+    "tracks",
     "write_answers",
     "write_reports",
 ]
 
+
 _LOG = logging.getLogger("rubric_measures")
+# The field of a report that keeps the answer as it was written.
+ORIGINAL = "biogen_2024"
+_BRACKET = re.compile(r"\s*\[\s*((?:PMID:?\s*)?\d+(?:\s*[,;]\s*(?:PMID:?\s*)?\d+)*)\s*\]")
+_ID = re.compile(r"\d+")
+
+
+def is_submission(content: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a JSON value is such a run."""
+    return isinstance(content, Mapping) and isinstance(content.get("results"), list) and "run_name" in content
+
+
+def _cited_sentences(text: str) -> list[tuple[str, list[str]]]:
+    """The sentences of an answer without its brackets, and the ids that each cites, in order.
+
+    Only brackets that hold numbers alone are citations. One in front of a sentence stands behind the end of the one
+    before, and is nobody's, as in the track.
+
+    >>> _cited_sentences("Aspirin thins blood [12, 7]. It may [in some] help [9].")
+    [('Aspirin thins blood.', ['12', '7']), ('It may [in some] help.', ['9'])]
+    """
+    sentences = []
+    start = 0
+    for end in sentence_ends(text):
+        piece, start = text[start:end].strip(), end
+        while found := _BRACKET.match(piece):
+            piece = piece[found.end() :].lstrip()
+        if piece:
+            ids = [number for found in _BRACKET.finditer(piece) for number in _ID.findall(found[1])]
+            sentences.append((_BRACKET.sub("", piece).strip(), list(dict.fromkeys(ids))))
+    return sentences
+
+
+def lost_brackets(text: str) -> int:
+    """How many citations of an answer stand behind the end of their sentence, and count nothing."""
+    every = [number for found in _BRACKET.finditer(text) for number in _ID.findall(found[1])]
+    kept = [number for _, ids in _cited_sentences(text) for number in ids]
+    return len(set(every) - set(kept))
+
+
+def reports_of_submission(
+    content: Mapping[str, Any], name: str, line: int = 0, *, says: bool = True
+) -> Iterator[dict[str, Any]]:
+    """The answers of a run as reports: sentences with ids, and the answer as it was.
+
+    Args:
+        content: the object; see `is_submission`.
+        name: its file, for errors.
+        line: where in the file it begins.
+        says: whether citations that belong to no sentence are counted in a note.
+
+    Raises:
+        FormatError: a result is no {topic_id, answer, references}.
+    """
+    further = {key: value for key, value in content.items() if key not in ("results", "run_name")}
+    lost = 0
+    for place, result in enumerate(content["results"]):
+        if not isinstance(result, Mapping) or not isinstance(result.get("answer"), str):
+            problem = "expected {topic_id, answer, references}, the answer being a text"
+            raise FormatError(problem, path=name, line=line, field=f"results[{place}]")
+        text = result["answer"]
+        lost += lost_brackets(text)
+        known = ("topic_id", "answer", "references")
+        yield {
+            "metadata": {**further, "run_id": content["run_name"], "topic_id": result.get("topic_id")},
+            "answer": [{"text": said, "citations": ids} for said, ids in _cited_sentences(text)],
+            "references": _as_text(result.get("references")),
+            ORIGINAL: {"answer": text, **{key: value for key, value in result.items() if key not in known}},
+        }
+    if lost and says:
+        _LOG.warning("%s: %d citations stand behind the end of a sentence, and belong to none", name, lost)
+
+
+def _as_text(references: Any) -> Any:
+    """References with numbers as text; whatever else they are is left to whoever reads the report."""
+    if not isinstance(references, list):
+        return references
+    return [str(one) if isinstance(one, int) and not isinstance(one, bool) else one for one in references]
+
+
 _QUERY_FIELDS = ("query_id", "qid", "topic_id", "request_id", "narrative_id")
 _RUN_FIELDS = ("run_id", "run", "agent", "system")
 _NAMES = ("results", "run_name", "metadata", "answer", "responses")
@@ -454,3 +560,156 @@ def _is_reports(head: Head) -> bool:
 
 
 REPORTS = Format("reports", "generated answers with citations", read_reports, write_reports, _is_reports)
+_TOPIC_FIELDS = ("topic_id", "narrative_id", "qa_id")
+# What a sentence has besides its text, and what a note calls it.
+_OF_SENTENCES = {"contradicted_citations": "contradicted_citations", "existing_supported_citations": "given citations"}
+_Rows = Callable[[Sequence[CitedReport], Counter[str]], Iterator[Any]]
+
+
+def _metadata(report: CitedReport, topic_field: str) -> dict[str, Any]:
+    """The metadata under the names of a form; unknown fields stay."""
+    given = report.metadata.model_dump(exclude_unset=True)
+    rest = {name: value for name, value in given.items() if name not in (*_TOPIC_FIELDS, "run_id")}
+    return {**rest, "run_id": report.run_name, topic_field: report.query_id}
+
+
+def _further(report: CitedReport) -> dict[str, Any]:
+    """What a report says besides its answer."""
+    known = {"metadata", "topic_id", "qid", "run_id", "answer", "responses", "references", ORIGINAL}
+    return report.model_dump(exclude_unset=True, exclude=known)
+
+
+def _cited(report: CitedReport, sentence: Sentence, lost: Counter[str]) -> list[str]:
+    """The ids that a sentence cites; what a form has no place for is counted."""
+    if isinstance(sentence.citations, dict):
+        lost["scores of citations"] += len(sentence.citations)
+    fields = sentence.model_dump(exclude_unset=True)
+    for name, said in _OF_SENTENCES.items():
+        lost[said] += len(fields.get(name) or ())
+    ids = report.cited(sentence)
+    repeated_or_gone = len(sentence.citations or sentence.supported_citations or ()) - len(ids)
+    lost["citations that are repeated, or positions that references does not have"] += repeated_or_gone
+    return ids
+
+
+def _texts(sentence: Sentence) -> dict[str, Any]:
+    known = {"citations", "supported_citations", "contradicted_citations", "existing_supported_citations"}
+    return sentence.model_dump(exclude=known)
+
+
+def _in_positions(reports: Sequence[CitedReport], lost: Counter[str], old: bool = False) -> Iterator[dict[str, Any]]:
+    """TREC RAG: positions in `references`; in 2024 run and topic stand at the top level."""
+    for report in reports:
+        cited = [_cited(report, sentence, lost) for sentence in report.sentences]
+        references = list(dict.fromkeys([*(report.references or ()), *(one for ids in cited for one in ids)]))
+        places = {doc_id: place for place, doc_id in enumerate(references)}
+        answer = [
+            {**_texts(sentence), "citations": [places[one] for one in ids]}
+            for sentence, ids in zip(report.sentences, cited, strict=True)
+        ]
+        metadata = _metadata(report, "topic_id" if old else "narrative_id")
+        if old:
+            if "narrative" in metadata:
+                metadata["topic"] = metadata.pop("narrative")
+            words = sum(len(sentence.text.split()) for sentence in report.sentences)
+            made = {**metadata, **_further(report), "references": references, "response_length": words}
+            yield {**made, "answer": answer}
+        else:
+            yield {"metadata": metadata, **_further(report), "references": references, "answer": answer}
+
+
+def _in_ids(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
+    """RAGTIME, DRAGUN, BioGen 2025 (task B), Auto-Judge: sentences with ids; the references are what is cited."""
+    for report in reports:
+        cited = [_cited(report, sentence, lost) for sentence in report.sentences]
+        every = list(dict.fromkeys(one for ids in cited for one in ids))
+        lost["references that no sentence cites"] += len(set(report.references or ()) - set(every))
+        responses = [
+            {**_texts(sentence), "citations": ids} for sentence, ids in zip(report.sentences, cited, strict=True)
+        ]
+        made = {"metadata": _metadata(report, "topic_id"), **_further(report)}
+        yield {**made, "responses": responses, "references": every}
+
+
+def _writer(rows: _Rows) -> Callable[[PathName, Sequence[CitedReport]], None]:
+    def write(path: PathName, reports: Sequence[CitedReport]) -> None:
+        if not reports:
+            raise InputError(f"{path_name(path)}: there are no reports to write")
+        lost: Counter[str] = Counter()
+        with atomic_writer(path) as stream:
+            for row in rows(reports, lost):
+                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+        for what, count in lost.items():
+            if count:
+                _LOG.warning("%s: left out, as this form has no place for them: %d %s", path_name(path), count, what)
+
+    return write
+
+
+RAG = Format("reports", "reports in the form of TREC RAG 2025 and 2026", None, _writer(_in_positions))
+RAG24 = Format("reports", "reports in the form of TREC RAG 2024", None, _writer(partial(_in_positions, old=True)))
+IDS = Format("reports", "reports in the form of RAGTIME, DRAGUN and BioGen 2025 (B)", None, _writer(_in_ids))
+
+Length: TypeAlias = Literal["words", "characters"]
+# The kinds of findings: what a rule is about.
+Kind: TypeAlias = Literal[
+    "form", "metadata", "type", "copies", "run_id", "missing", "unknown", "twice", "empty", "blank", "length",
+    "citations", "cited_twice", "place", "ids", "references", "reference_twice", "uncited", "given", "prefix",
+    "documents", "order",
+]  # fmt: skip
+
+
+class TrackRules(BaseModel):
+    """The rules of one track and form; the head of `track_rules.toml` says what each field means."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    source: tuple[str, ...]
+    form: Literal["answers", "text", "grounded", "ranking", "nuggets"] = "answers"
+    sentences: Literal["answer", "responses"] = "answer"
+    topic: str = "topic_id"
+    metadata: tuple[str, ...] = ()
+    top_level: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    copies: str | None = None
+    limit: int | None = None
+    unit: Length = "words"
+    citations: int | None = None
+    cited_in: tuple[str, ...] = ("citations",)
+    cited_as: tuple[Literal["position", "id", "score"], ...] = ("id",)
+    depth: int | None = None
+    given: str | None = None
+    ids: re.Pattern[str]
+    references: Literal["required", "optional", "none"] = "none"
+    references_most: int | None = None
+    all_cited: bool = False
+    run_id_most: int | None = None
+    run_id_safe: int | None = None
+    prefix: bool = False
+    warnings: tuple[Kind, ...]
+
+
+@cache
+def _tables() -> Mapping[str, Any]:
+    return tomllib.loads(resources.files(__package__).joinpath("track_rules.toml").read_text(encoding="utf-8"))
+
+
+def tracks() -> tuple[str, ...]:
+    """The names of the tracks, and of the forms of tracks that have several."""
+    return tuple(_tables())
+
+
+def track_rules(track: str) -> tuple[TrackRules, ...]:
+    """The rules of a track, of each of its forms.
+
+    >>> [rules.name for rules in track_rules("rag26")]
+    ['TREC RAG 2026']
+
+    Raises:
+        UnknownNameError: nobody knows the track.
+    """
+    if track not in _tables():
+        raise UnknownNameError("track", track, tracks())
+    table = _tables()[track]
+    return tuple(TrackRules.model_validate(_tables()[name]) for name in table.get("one_of", [track]))

@@ -1,33 +1,40 @@
-"""TREC runs and qrels: reading (fast, and line by line where a file is in doubt), and writing."""
+"""Runs and qrels of TREC: read, checked, written; ids with spaces.
+
+Ids that hold spaces or control characters in TREC files: percent-encoded on writing, found again where known.
+
+TREC runs and qrels of any shape, line by line: slow, tolerant, and able to say which line is wrong.
+
+TREC runs and qrels in which nothing is in doubt, a query at a time: fast, or nothing at all.
+
+A file is regular when the lines of each query stand together, all have the same number of columns, a run has one tag,
+and nothing is wrong. At the first doubt the whole file is left to `_trec_checked`, which knows every shape and names
+the line where something is wrong.
+
+TREC runs and qrels: reading (fast, and line by line where a file is in doubt), and writing.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
+import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
+from urllib.parse import unquote
 
-from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import atomic_writer, decode_text, open_binary, path_name
-from rubric_measures.formats._trec_checked import (
-    START,
-    checked_qrels,
-    checked_rankings,
-    columns_of,
-    is_number,
-    run_name_of,
-)
-from rubric_measures.formats._trec_regular import QueryQrels, regular_qrels, regular_rankings
+from rubric_measures.base.errors import CONTROL, FormatError, InputError
+from rubric_measures.base.files import atomic_writer, decode_text, note_unfinished, open_binary, path_name
+from rubric_measures.base.sorting import falls_in_both
 from rubric_measures.formats.base import Format, Head, PathName
-from rubric_measures.formats.trec_ids import IdCleaner
-from rubric_measures.types.entities import Qrel, Ranking, Run, make_run
-from rubric_measures.types.scales import as_number
+from rubric_measures.types.entities import Qrel, Ranking, Run, count_disagreements, make_run, put_in_order
+from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
 __all__ = [
     "ITEM_QRELS",
@@ -39,6 +46,7 @@ __all__ = [
     "QueryQrels",
     "Ranking",
     "Run",
+    "as_known",
     "columns_of",
     "distinct_run_names",
     "make_run",
@@ -47,14 +55,417 @@ __all__ = [
     "read_passage_qrels",
     "read_qrels",
     "read_run",
+    "renamed",
     "run_file",
     "run_name_of",
+    "spaced_form",
+    "spaced_ids",
+    "spaced_pairs",
     "write_qrels",
     "write_runs",
+    "written_id",
 ]
 
+
 _LOG = logging.getLogger("rubric_measures")
+# Spaces part the columns, and a terminal would obey the others.
+_SPACE = re.compile(r"[\s" + CONTROL.pattern[1:])
+# Ids that are remembered at a time.
+_MANY = 1 << 16
+
+
+@functools.cache
+def _encoded() -> re.Pattern[str]:
+    """What `written_id` makes of each space that there is."""
+    spaces = filter(_SPACE.match, map(chr, range(0x3001)))
+    return re.compile("|".join("".join(f"%{byte:02X}" for byte in space.encode()) for space in spaces))
+
+
+def written_id(identifier: str) -> str:
+    """The id as TREC files have it: spaces and control characters as `%20` and the like.
+
+    >>> written_id("my answer")
+    'my%20answer'
+    """
+    if identifier.isprintable() and " " not in identifier:
+        return identifier
+    return _SPACE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), identifier)
+
+
+def spaced_ids(known: Collection[str]) -> Mapping[str, str]:
+    """The known ids that hold spaces, by what TREC files have in their place; most collections have none."""
+    if not _SPACE.search("\0".join(known)):
+        return {}
+    return {written: identifier for identifier in known if (written := written_id(identifier)) != identifier}
+
+
+def spaced_form(identifier: str) -> str:
+    """The id that an id of a TREC file may stand for, which is itself where nothing in it looks like a space of ours.
+
+    For stores that cannot list their ids: what a file says literally goes before it.
+
+    >>> spaced_form("my%20answer%2F1")
+    'my answer%2F1'
+    """
+    return _encoded().sub(lambda found: unquote(found.group()), identifier) if "%" in identifier else identifier
+
+
+def spaced_pairs(known: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[str, str]]:
+    """The known (query, document) by what TREC files have in their place; empty where no id holds a space."""
+    queries, docs = spaced_ids({query_id for query_id, _ in known}), spaced_ids({doc_id for _, doc_id in known})
+    if not queries and not docs:
+        return {}
+    return {(written_id(query_id), written_id(doc_id)): (query_id, doc_id) for query_id, doc_id in known}
+
+
+def as_known(identifiers: Sequence[str], known: Collection[str]) -> Sequence[str]:
+    """Ids of a TREC file, those that stand for a known id with spaces replaced by it."""
+    return renamed(identifiers, spaced_ids(known))
+
+
+def renamed(identifiers: Sequence[str], forms: Mapping[str, str]) -> Sequence[str]:
+    """`as_known` for many sequences: what `spaced_ids` found of the known ids is found once for all."""
+    return [forms.get(identifier, identifier) for identifier in identifiers] if forms else identifiers
+
+
+class IdCleaner:
+    """Percent-encodes the spaces of ids, and counts the ids that had some.
+
+    Calling it with an id gives the id to write; `InputError` for an empty one.
+    """
+
+    def __init__(self) -> None:
+        self._written: dict[str, str] = {}
+        # Rows repeat the ids of queries, documents and items.
+        self._done: dict[str, str] = {}
+
+    def __call__(self, identifier: str) -> str:
+        """The id to write; an `InputError` for an empty one."""
+        if identifier in self._done:
+            return self._done[identifier]
+        if not identifier:
+            raise InputError("an empty id cannot be written to a TREC file")
+        if len(self._done) >= _MANY:
+            self._done.clear()
+        written = self._done[identifier] = written_id(identifier)
+        if written != identifier:
+            self._written[identifier] = written
+        return written
+
+    def say(self, name: str) -> None:
+        """Says once, with the count, that ids were changed in the file `name`."""
+        if self._written:
+            identifier, written = next(iter(self._written.items()))
+            _LOG.warning(
+                "%s: %d ids hold spaces or control characters and were percent-encoded (%r became %s)",
+                name,
+                len(self._written),
+                identifier,
+                written,
+            )
+
+
+# Of the comments that ir_metadata puts at the top of a run (Breuer, Keller and Schaer, SIGIR 2022).
+START, END = "# ir_metadata.start", "# ir_metadata.end"
+_CHECKED_SPACE = re.compile("[ \t\v\f\r]+")
+_DIGITS = 18
+_RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input"}
+
+
+def checked_rankings(text: str, name: str) -> tuple[str, dict[str, tuple[Ranking, int]]]:
+    """The tag and the rankings of any run file, each with the number of places where its rank column disagrees.
+
+    Raises:
+        FormatError: names the line where something is wrong.
+    """
+    rows: dict[str, tuple[list[str], list[str], list[float]]] = {}
+    seen: dict[tuple[str, str], int] = {}
+    tags: set[str] = set()
+    columns = 0
+    # ir_metadata at the top are comments.
+    header = text.startswith(START)
+    for number, line in enumerate(text.split("\n"), 1):
+        row = columns_of(line)
+        if not row or (header and line.startswith("#")):
+            header = header and not line.startswith(END)
+            continue
+        if len(row) not in ({columns} if columns else {5, 6}):
+            expected = "query_id Q0 doc_id rank score" + (" tag" if columns != 5 else "")
+            raise FormatError(_wrong_columns(len(row), expected, line), path=name, line=number)
+        columns = len(row)
+        query_id, _, doc_id, rank, score = row[:5]
+        tags.update(row[5:])
+        if not is_number(score) or not math.isfinite(float(score)):
+            raise FormatError(f"{score[:40]!r} is not a finite number", path=name, line=number, field="score")
+        if not is_rank(rank):
+            problem = f"{rank[:40]!r} is not an integer from 0 of at most {_DIGITS} digits"
+            raise FormatError(problem, path=name, line=number, field="rank")
+        before = seen.setdefault((query_id, doc_id), number)
+        if before != number:
+            problem = f"document {doc_id!r} of query {query_id!r} is already in line {before}"
+            raise FormatError(problem, path=name, line=number)
+        doc_ids, ranks, scores = rows.setdefault(query_id, ([], [], []))
+        doc_ids.append(doc_id)
+        ranks.append(rank)
+        scores.append(float(score))
+    if not rows:
+        raise FormatError("is empty; expected lines 'query_id Q0 doc_id rank score tag'", path=name)
+    note_unfinished(text, name)
+    rankings = {
+        query_id: (put_in_order(doc_ids, scores), count_disagreements(ranks, scores))
+        for query_id, (doc_ids, ranks, scores) in rows.items()
+    }
+    if len(tags) == 1:
+        return tags.pop(), rankings
+    run_id = run_name_of(name)
+    found = f"has {len(tags)} different tags" if tags else "has no tag column"
+    _LOG.warning("%s: %s; the run is called %s", name, found, run_id)
+    return run_id, rankings
+
+
+def checked_qrels(text: str, name: str) -> list[Qrel]:
+    """The judgments of any qrels file; a line that repeats an earlier one is left out and counted.
+
+    Raises:
+        FormatError: names the line where something is wrong.
+    """
+    qrels: dict[tuple[str, str, str], Qrel] = {}
+    repeated = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        row = columns_of(line)
+        if not row:
+            continue
+        if len(row) != 4:
+            problem = _wrong_columns(len(row), "query_id iteration doc_id relevance", line)
+            raise FormatError(problem, path=name, line=number)
+        query_id, iteration, doc_id, relevance = row
+        try:
+            qrel = Qrel(query_id, doc_id, relevance_of(relevance), iteration)
+        except (ValueError, OverflowError):
+            raise FormatError(f"relevance {relevance[:40]!r} is not a number", path=name, line=number) from None
+        if not is_relevance(qrel.relevance):
+            problem = f"relevance {relevance[:40]} is beyond reason; expected a number between ±{MOST_RELEVANT}"
+            raise FormatError(problem, path=name, line=number)
+        earlier = qrels.setdefault((query_id, doc_id, iteration), qrel)
+        if earlier is not qrel:
+            if earlier.relevance != qrel.relevance:
+                problem = (
+                    f"document {doc_id!r} of query {query_id!r} was judged {earlier.relevance} before, now {relevance}"
+                )
+                raise FormatError(problem, path=name, line=number)
+            repeated += 1
+    if not qrels:
+        raise FormatError("is empty; expected lines 'query_id iteration doc_id relevance'", path=name)
+    note_unfinished(text, name)
+    if repeated:
+        _LOG.warning("%s: %d lines repeat an earlier judgment and were left out", name, repeated)
+    return list(qrels.values())
+
+
+def columns_of(line: str) -> list[str]:
+    """The columns of a line, cut at blanks and tabs only: an id may hold any other space."""
+    stripped = line.strip(" \t\v\f\r")
+    return _CHECKED_SPACE.split(stripped) if stripped else []
+
+
+def is_rank(token: str) -> bool:
+    """Whether a token is an integer from 0, and no longer than any number of documents."""
+    return token.isascii() and token.isdecimal() and len(token) <= _DIGITS
+
+
+def relevance_of(token: str) -> float:
+    """The relevance that a token says: an `int`, or a `float` where it has a fraction.
+
+    Raises:
+        ValueError, OverflowError: it is no finite number.
+    """
+    try:
+        return int(token)
+    except ValueError:
+        return as_number(float(token))
+
+
+def is_relevance(value: float) -> bool:
+    """Whether a judgment is within what the programs that compute measures can hold."""
+    return -MOST_RELEVANT <= value <= MOST_RELEVANT
+
+
+def run_name_of(name: str) -> str:
+    """The run's name where no tag says it: the file's, without the usual endings."""
+    path = Path(name)
+    if path.suffix == ".gz":
+        path = path.with_suffix("")
+    stem = path.stem if path.suffix in _RUN_SUFFIXES else path.name
+    return "_".join(stem.split()) or "run"
+
+
+def _wrong_columns(found: int, expected: str, line: str) -> str:
+    why = "lines end in a carriage return alone; write line feeds" if "\r" in line.strip() else "ids cannot hold spaces"
+    wanted = len(expected.split())
+    if {found, wanted} == {4, 6}:
+        why = f"it looks like {'a run' if found == 6 else 'qrels'}: are qrels and run the wrong way round?"
+    return f"has {found} columns; expected {wanted}: {expected} ({why})"
+
+
+def is_number(token: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
 T = TypeVar("T")
+
+# str.split() also splits at these, trec_eval does not: a document id may hold them.
+_FOREIGN_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_PIECE = 1 << 18
+
+
+class QueryQrels(NamedTuple):
+    """The judgments of one query by column."""
+
+    query_id: str
+    doc_ids: list[str]
+    relevances: list[float]
+    iterations: list[str]
+
+
+class _DoubtError(Exception):
+    """The file is not proved to be regular."""
+
+
+def regular_rankings(
+    stream: BinaryIO, take: Callable[[str, Ranking], T], name: str = ""
+) -> tuple[str, dict[str, tuple[T, int]]] | None:
+    """The tag of a run, and what `take` makes of each ranking, with the places where its rank column disagrees.
+
+    Args:
+        stream: the file.
+        take: called with (query_id, ranking) as soon as a query is read; what it did counts for nothing when the file
+            turns out not to be regular, so it must have no effect but its result.
+        name: the file, for the note that its last line has no end.
+
+    Returns:
+        None where anything is in doubt.
+    """
+    taken: dict[str, tuple[T, int]] = {}
+    tags: set[str] = set()
+    try:
+        for query_id, cells in _queries(stream, 6, name):
+            tags.update(cells[5::6])
+            if len(tags) > 1:
+                return None
+            ranking, disagreements = _ranking(cells[2::6], cells[3::6], cells[4::6])
+            taken[query_id] = take(query_id, ranking), disagreements
+    except _DoubtError:
+        return None
+    return (tags.pop(), taken) if taken else None
+
+
+def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T], name: str = "") -> dict[str, T] | None:
+    """What `take` makes of each query's judgments, as `regular_rankings` does it; None where anything is in doubt."""
+    taken: dict[str, T] = {}
+    try:
+        for query_id, cells in _queries(stream, 4, name):
+            taken[query_id] = take(_qrels(query_id, cells[1::4], cells[2::4], cells[3::4]))
+    except _DoubtError:
+        return None
+    return taken or None
+
+
+def _queries(stream: BinaryIO, columns: int, name: str) -> Iterator[tuple[str, list[str]]]:
+    """Each query with the cells of its lines, one line after the other.
+
+    Raises:
+        _DoubtError: a line has another number of columns, or the lines of a query do not stand together.
+    """
+    seen: set[str] = set()
+    cells: list[str] = []
+    query_id = text = ""
+    while data := stream.read(_PIECE):
+        data += stream.readline()
+        text = _decoded(data if seen else data.removeprefix(b"\xef\xbb\xbf"))
+        for row in map(str.split, text.split("\n")):
+            if len(row) != columns:
+                if row:
+                    raise _DoubtError
+                continue
+            if row[0] != query_id:
+                if cells:
+                    yield query_id, cells
+                query_id, cells = row[0], []
+                if query_id in seen:
+                    raise _DoubtError
+                seen.add(query_id)
+            cells += row
+    if cells:
+        yield query_id, cells
+        note_unfinished(text, name)
+
+
+def _decoded(data: bytes) -> str:
+    """The text of some lines, in which nothing but blanks and tabs parts columns."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _DoubtError from None
+    if any(space in text for space in "\x1c\x1d\x1e\x1f") if text.isascii() else _FOREIGN_SPACE.search(text):
+        raise _DoubtError
+    return text
+
+
+def _ranking(doc_ids: list[str], ranks: list[str], scores: list[str]) -> tuple[Ranking, int]:
+    """The ranking of a query, and its rank disagreements.
+
+    Raises:
+        _DoubtError: something is wrong.
+    """
+    if len(set(doc_ids)) < len(doc_ids):
+        raise _DoubtError
+    try:
+        values = list(map(float, scores))
+    except ValueError:
+        raise _DoubtError from None
+    if not math.isfinite(sum(values)):
+        raise _DoubtError
+    counted = _counts_up(ranks)
+    if not counted and not all(map(is_rank, ranks)):
+        raise _DoubtError
+    if counted and falls_in_both(values):
+        return Ranking(doc_ids, values), 0
+    return put_in_order(doc_ids, values), count_disagreements(ranks, values)
+
+
+_COUNT: list[str] = []
+
+
+def _counts_up(ranks: list[str]) -> bool:
+    """Whether the ranks are 0, 1, 2, … or 1, 2, 3, …"""
+    if len(_COUNT) <= len(ranks):
+        _COUNT.extend(map(str, range(len(_COUNT), 2 * len(ranks) + 1)))
+    first = ranks[0] == "1"
+    return _COUNT[first : len(ranks) + first] == ranks
+
+
+def _qrels(query_id: str, iterations: list[str], doc_ids: list[str], labels: list[str]) -> QueryQrels:
+    """The judgments of a query.
+
+    Raises:
+        _DoubtError: something is wrong.
+    """
+    if len(set(zip(doc_ids, iterations, strict=True))) < len(doc_ids):
+        raise _DoubtError
+    try:
+        relevances = list(map(relevance_of, labels))
+    except (ValueError, OverflowError):
+        raise _DoubtError from None
+    if not (is_relevance(min(relevances)) and is_relevance(max(relevances))):
+        raise _DoubtError
+    return QueryQrels(query_id, doc_ids, relevances, iterations)
+
+
 # A dot or hyphen at the start hides a file, or is an option; the others part folders, drives, streams and patterns.
 _UNSAFE = re.compile(r'^[.-]|[\x00-\x20\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069/\\:*?"<>|%]')
 

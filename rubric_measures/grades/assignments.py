@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.base.json_files import json_texts, parse_json
-from rubric_measures.formats.nugget_sets import facet_ids
 from rubric_measures.formats.nuggetizer import (
+    ASSIGNMENT_GRADES,
     AssignmentLine,
     UnknownLabels,
+    facet_ids,
+    item_of_nugget,
     label_treatment,
     note_unknown_labels,
     validate_assignments,
     with_known_labels,
 )
-from rubric_measures.formats.nuggetizer_records import ASSIGNMENT_GRADES, item_of_nugget
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, masks_of
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ASSIGNED

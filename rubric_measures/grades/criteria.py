@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rubric_measures.base.errors import UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.formats.ragdoll_rubrics import VERDICT_GRADES, bank_of_graded, read_graded_answers, verdicts_of
+from rubric_measures.formats.ragdoll import VERDICT_GRADES, bank_of_graded, read_graded_answers, verdicts_of
 from rubric_measures.grades.assignments import AssignedAnswers
 from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, build_query
 from rubric_measures.types.entities import TestBank

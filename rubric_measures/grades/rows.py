@@ -15,8 +15,7 @@ from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming
 from rubric_measures.base.files import iter_lines, path_name
-from rubric_measures.formats.trec import QueryQrels, map_qrels
-from rubric_measures.formats.trec_ids import as_known, spaced_ids
+from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, spaced_ids
 from rubric_measures.grades.compiled import (
     BANK_DOC,
     LABEL_ITEMS,

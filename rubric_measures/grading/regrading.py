@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.bank import BankEntry, RegradeMark, former_items, regrade_marks
+from rubric_measures.formats.banks import BankEntry, RegradeMark, former_items, regrade_marks
 from rubric_measures.grading._combining import Outcome
 from rubric_measures.grading._recording import GradeSetMaker, shown_together
 from rubric_measures.records.models import (

@@ -20,9 +20,8 @@ from rubric_measures.base.plugins import require
 from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
-from rubric_measures.formats.bank import load_bank
-from rubric_measures.formats.nuggetizer import NuggetLine
-from rubric_measures.formats.nuggetizer_records import bank_of_nuggets
+from rubric_measures.formats.banks import load_bank
+from rubric_measures.formats.nuggetizer import NuggetLine, bank_of_nuggets
 from rubric_measures.formats.reports import answer_doc_id
 from rubric_measures.grades.compiled import Grades, Label, OnFailed, checked_choice
 from rubric_measures.integrations._prototypes import PairwiseJudge, PairwiseSettings, SupportJudge, SupportSettings

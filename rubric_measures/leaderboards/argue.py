@@ -16,8 +16,7 @@ from types import MappingProxyType
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.formats.argue import ArgueReport, ArgueSentence
-from rubric_measures.formats.autojudge import answer_documents, needs_all_answers
+from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import cell_of
 from rubric_measures.types.entities import Signature, TestBank, content_hash, describe

@@ -12,8 +12,8 @@ from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.sorting import RankNotes
 from rubric_measures.base.tables import Column, Report, Table, columns, number
-from rubric_measures.formats.leaderboard_forms import OVERALL
-from rubric_measures.formats.trec_ids import IdCleaner
+from rubric_measures.formats.leaderboards import OVERALL
+from rubric_measures.formats.trec import IdCleaner
 from rubric_measures.grades.notes import refuse_share
 from rubric_measures.types.entities import Signature
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.formats.ragdoll_rubrics import GradedCriterion, read_graded_answers
+from rubric_measures.formats.ragdoll import GradedCriterion, read_graded_answers
 from rubric_measures.leaderboards.board import Cell, Leaderboard
 from rubric_measures.leaderboards.scoring import InputsReader, cell_of, inputs_settings
 from rubric_measures.types.entities import Signature

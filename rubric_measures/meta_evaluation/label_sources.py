@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import render
-from rubric_measures.formats.support_labels import LABELLERS
-from rubric_measures.formats.trec import read_qrels
-from rubric_measures.formats.trec_ids import spaced_ids, written_id
+from rubric_measures.formats.labels import LABELLERS
+from rubric_measures.formats.trec import read_qrels, spaced_ids, written_id
 from rubric_measures.grades.assessors import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN
 from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, QueryGrades
 from rubric_measures.grades.grade_sets import GradeFilter

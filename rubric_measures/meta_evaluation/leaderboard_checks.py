@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.sorting import Gap, in_single, ranked
-from rubric_measures.formats.trec_ids import spaced_ids, written_id
+from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.grades.compiled import OnFailed, QueryGrades
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard

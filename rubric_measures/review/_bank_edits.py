@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.bank import BankEntry, BankItem, bank_entries, former_items, item_id_of
+from rubric_measures.formats.banks import BankEntry, BankItem, bank_entries, former_items, item_id_of
 from rubric_measures.review._events import Event, ItemState, Snapshot, Version
 from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
-from rubric_measures.formats.bank import write_bank
+from rubric_measures.formats.banks import write_bank
 from rubric_measures.grades.assessors import (
     ADJUDICATION,
     BLIND_REVIEW,

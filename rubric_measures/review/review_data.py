@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.formats.bank import BankEntry, bank_of_entries, is_bank, load_bank, read_bank
+from rubric_measures.formats.banks import BankEntry, bank_of_entries, is_bank, load_bank, read_bank
 from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors, is_blind_set
 from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, prompt_cells
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, scale_of_set

@@ -10,7 +10,7 @@ from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, check_readable_twice, iter_lines, path_name
-from rubric_measures.formats.bank import BankEntry, bank_entries
+from rubric_measures.formats.banks import BankEntry, bank_entries
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded

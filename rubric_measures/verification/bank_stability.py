@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.trec import distinct_run_names, read_run
-from rubric_measures.formats.trec_ids import as_known, written_id
+from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
 from rubric_measures.grades.compiled import QueryGrades
 from rubric_measures.grades.loading import RecordQuery
 from rubric_measures.grades.notes import note_queries

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.prompts import load_prompt
 from tests.backends.test_end_to_end_http import RATING, VERIFIED, grades, sets, write_items, write_passages
 from tests.hf_models import CHAT_TEMPLATE, save_llama, save_t5

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank, read_bank
+from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages

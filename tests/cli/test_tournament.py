@@ -10,8 +10,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.formats.preferences import read_preferences, write_preferences
-from rubric_measures.formats.ragelo import write_ragelo_games
+from rubric_measures.formats.ragelo import read_preferences, write_preferences, write_ragelo_games
 from rubric_measures.types.entities import Preference
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"

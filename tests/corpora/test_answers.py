@@ -13,7 +13,7 @@ import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.corpora.answers import Answer, AnswerSegment, answer_segments, check_answers, split_answer
 from rubric_measures.corpora.pooling import pool
-from rubric_measures.formats.topics import Topic
+from rubric_measures.formats.queries import Topic
 
 
 @pytest.mark.parametrize(

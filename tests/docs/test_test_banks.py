@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.test_bank.files import read_bank_queries
 from rubric_measures.test_bank.generation import BankQuery
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.bank import (
+from rubric_measures.formats.banks import (
     BankEntry,
     bank_entries,
     bank_of_entries,

@@ -10,8 +10,7 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.bank import bank_entries, bank_of_entries
-from rubric_measures.formats.bank_csv import COLUMNS, read_bank_csv, write_bank_csv
+from rubric_measures.formats.banks import COLUMNS, bank_entries, bank_of_entries, read_bank_csv, write_bank_csv
 
 HAND_MADE = """query_id;text;importance;gold_answers
 q1;"Air scatters blue light; more than red";vital;

@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.leaderboard_forms import COLUMNS
-from rubric_measures.formats.leaderboard_writers import write_leaderboard
-from rubric_measures.formats.leaderboards import FORMS, Form, LeaderboardTable, Score, read_leaderboard
+from rubric_measures.formats.leaderboards import (
+    COLUMNS,
+    FORMS,
+    Form,
+    LeaderboardTable,
+    Score,
+    read_leaderboard,
+    write_leaderboard,
+)
 
 ROWS = (
     Score("r1", "V", "t1", 0.5),

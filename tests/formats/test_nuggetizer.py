@@ -15,13 +15,16 @@ from hypothesis import strategies as st
 import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
-from rubric_measures.formats import nuggetizer, nuggetizer_records
-from rubric_measures.formats.nuggetizer import read_assignments, read_nuggets, read_requests
-from rubric_measures.formats.nuggetizer_records import (
+from rubric_measures.formats import nuggetizer
+from rubric_measures.formats import nuggetizer as nuggetizer_records
+from rubric_measures.formats.nuggetizer import (
     assignment_lines,
     bank_of_nuggets,
     grades_of_assignments,
     nugget_lines,
+    read_assignments,
+    read_nuggets,
+    read_requests,
     records_of_assignments,
 )
 from rubric_measures.records.files import load_graded

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats.preferences import read_preferences, write_preferences
+from rubric_measures.formats.ragelo import read_preferences, write_preferences
 from rubric_measures.types.entities import Preference
 
 GAMES = [

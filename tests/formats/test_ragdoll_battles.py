@@ -14,9 +14,8 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.formats.preferences import read_preferences
-from rubric_measures.formats.ragdoll_battles import read_battles, write_battles
-from rubric_measures.formats.ragelo import read_ragelo_games
+from rubric_measures.formats.ragdoll import read_battles, write_battles
+from rubric_measures.formats.ragelo import read_preferences, read_ragelo_games
 from rubric_measures.types.entities import Preference
 from tests.shared_data import shared_data
 

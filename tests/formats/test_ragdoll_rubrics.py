@@ -12,7 +12,7 @@ import pytest
 import rubric_measures
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.leaderboards.ragdoll import ragdoll_score

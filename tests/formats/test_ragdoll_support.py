@@ -10,8 +10,8 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
+from rubric_measures.formats.labels import read_support_labels
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.formats.support_labels import read_support_labels
 
 # The sentences of the one answer, and what each cites; the last one cites nothing.
 SENTENCES = [("Ada wrote it.", ["d1", "d2"]), ("It was 1843.", ["d3"]), ("So it is.", ["d1"]), ("Thanks.", [])]

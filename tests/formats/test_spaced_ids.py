@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.formats.trec import write_qrels
-from rubric_measures.formats.trec_ids import as_known, spaced_form, spaced_ids, written_id
+from rubric_measures.formats.trec import as_known, spaced_form, spaced_ids, write_qrels, written_id
 from rubric_measures.records.files import load_graded
 from tests.example_records import BANK, RECORDS, RUNS, write_lines
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError, UnknownNameError
-from rubric_measures.formats.topics import Limit, Topic, length_of, limit_for, read_topics, write_topics
+from rubric_measures.formats.queries import Limit, Topic, length_of, limit_for, read_topics, write_topics
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 ROWS = [

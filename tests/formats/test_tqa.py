@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats.tqa import read_tqa
+from rubric_measures.formats.queries import read_tqa
 from rubric_measures.types.entities import RubricItem
 
 

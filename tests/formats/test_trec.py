@@ -13,22 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats import _trec_regular as trec_regular
-from rubric_measures.formats._trec_checked import checked_qrels, checked_rankings
-from rubric_measures.formats._trec_regular import regular_qrels, regular_rankings
+from rubric_measures.formats import trec as trec_regular
 from rubric_measures.formats.trec import (
-    Qrel,
     QueryQrels,
-    Ranking,
-    Run,
-    make_run,
+    checked_qrels,
+    checked_rankings,
     map_qrels,
     map_run,
     read_qrels,
     read_run,
+    regular_qrels,
+    regular_rankings,
     write_qrels,
     write_runs,
 )
+from rubric_measures.types.entities import Qrel, Ranking, Run, make_run
 
 
 def _write(folder: Path, text: str, name: str = "sys.run") -> Path:

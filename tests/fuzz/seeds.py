@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.review._events import CellKey
 from rubric_measures.review.store import ReviewStore
 

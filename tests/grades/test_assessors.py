@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rubric_measures import RubricCover, RubricQrels
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grades.assessors import grade_of_assessors, grades_by_assessors
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector

@@ -15,8 +15,7 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.formats.nuggetizer import read_assignments
-from rubric_measures.formats.nuggetizer_records import bank_of_nuggets, grades_of_assignments
+from rubric_measures.formats.nuggetizer import bank_of_nuggets, grades_of_assignments, read_assignments
 from rubric_measures.grades.assignments import load_assignments
 from rubric_measures.grades.rows import build_grades
 from rubric_measures.leaderboards.runs import score_runs

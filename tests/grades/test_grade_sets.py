@@ -12,7 +12,7 @@ import rubric_measures
 from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.grades.grade_set_names import choices_of
 from rubric_measures.grades.grade_sets import GradeFilter, grade_sets, scale_of_set
 from rubric_measures.grades.loading import load_records, read_records

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.types.entities import RubricItem, TestBank

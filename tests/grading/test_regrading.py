@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank, read_bank
+from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.grading import BankChange
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, grade_of_items

@@ -13,8 +13,12 @@ import pytest
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.argue import read_argue_judgments, write_argue_judgments
-from rubric_measures.formats.autojudge import bank_of_nugget_banks, read_nugget_banks
+from rubric_measures.formats.autojudge import (
+    bank_of_nugget_banks,
+    read_argue_judgments,
+    read_nugget_banks,
+    write_argue_judgments,
+)
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.leaderboards.argue import ReportCounts, argue_scores
 

@@ -17,7 +17,7 @@ from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.api import evaluate
 from rubric_measures.base.errors import FormatError, InputError, MeasureError
 from rubric_measures.base.tables import FORMS
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.leaderboards.board import OVERALL, Cell, Failures, Leaderboard, render

@@ -11,8 +11,7 @@ from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.corpora.pooling import pool
-from rubric_measures.formats.leaderboard_writers import write_leaderboard
-from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.formats.leaderboards import read_leaderboard, write_leaderboard
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.leaderboards.scoring import collect_cells
 from rubric_measures.leaderboards.summary import lengths_of_records, with_lengths, with_summary

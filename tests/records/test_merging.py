@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.conversion._adding import add_judgments
-from rubric_measures.formats.trec import Qrel
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import (
     DirectGrade,
@@ -21,6 +20,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     grade_of_items,
 )
+from rubric_measures.types.entities import Qrel
 
 
 def graded(grades: dict[str, int], llm: str = "m", prompt: str = "P", **more: Any) -> ItemGradeSet:

@@ -18,7 +18,7 @@ import pytest
 
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.records.files import load_graded
 from rubric_measures.review.app import make_app
 from rubric_measures.review.review_data import load_material

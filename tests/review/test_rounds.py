@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rubric_measures import NuggetW, RubricCover, RubricQrels
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.bank import BankEntry, bank_of_entries, load_bank, read_bank
+from rubric_measures.formats.banks import BankEntry, bank_of_entries, load_bank, read_bank
 from rubric_measures.grades.grade_sets import GradeFilter
 from rubric_measures.grades.loading import read_records
 from rubric_measures.leaderboards.scoring import score_records

@@ -31,7 +31,7 @@ from rubric_measures.backends.base import Message, Reply, Request  # noqa: E402
 from rubric_measures.backends.replies.cache import ReplyCache  # noqa: E402
 from rubric_measures.base.errors import BackendError, InputError  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
-from rubric_measures.formats.bank import bank_entries, write_bank  # noqa: E402
+from rubric_measures.formats.banks import bank_entries, write_bank  # noqa: E402
 from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
 from rubric_measures.records.files import write_graded  # noqa: E402
 from rubric_measures.records.models import QueryPassages  # noqa: E402

@@ -15,7 +15,7 @@ import pytest
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.replies.cache import ReplyCache, Spent
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import bank_entries, write_bank
+from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.runners import Job, LocalRunner

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats.bank import load_bank, read_bank, write_bank
+from rubric_measures.formats.banks import load_bank, read_bank, write_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages

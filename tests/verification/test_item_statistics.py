@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.grades.compiled import build_query
 from rubric_measures.grades.loading import RecordQuery, read_records

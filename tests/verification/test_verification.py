@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.formats.bank import load_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.files import load_graded

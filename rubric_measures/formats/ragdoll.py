@@ -1,0 +1,605 @@
+"""Files of RAGDoll: battles, rubrics, support.
+
+Battles of RAGDoll, the toolkit of TREC RAG 2026: games between answers, one JSON object a line.
+
+Two runs meet once a topic. A and B are the answers as they were shown. A battle that failed stays in the file, with a
+`status` other than `completed`. A tie of two bad answers is told from a tie of two good ones.
+
+Rubrics of RAGDoll, the toolkit of TREC RAG 2026, and answers graded by them: JSON lines, a task a line.
+
+A criterion has a weight, a type and a tier. A verdict is `satisfied` (1), `partially_satisfied` (½), `not_satisfied`
+(0), or `failed`, which nobody gave and is no grade. Tasks that failed stay in the file, with a `status` other than
+`completed`.
+
+Support judgments of RAGDoll, the toolkit of TREC RAG 2026: a citation of a sentence a line, and its label.
+
+These files know nothing of sentences that cite nothing, which recall needs: they become labelled answers with the
+answers beside them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import path_name
+from rubric_measures.base.json_files import JsonLines, Record, TextId
+from rubric_measures.formats.base import Format, Head, PathName, write_objects
+from rubric_measures.formats.labels import SupportAnswer
+from rubric_measures.formats.nuggetizer import (
+    Criterion,
+    RubricLine,
+    answer_passage,
+    assigned_set,
+    bank_of_items,
+    bank_of_rubrics,
+)
+from rubric_measures.formats.ragelo import check_games
+from rubric_measures.formats.reports import Answer
+from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.types.entities import GradeStatus, Preference, RubricItem, TestBank, Verdict
+
+__all__ = [
+    "BATTLES",
+    "GRADED",
+    "JUDGMENTS",
+    "RUBRIC",
+    "VERDICT_GRADES",
+    "GradedAnswer",
+    "GradedCriterion",
+    "SupportTask",
+    "answers_of_judgments",
+    "bank_of_graded",
+    "graded_answers",
+    "judgments_of_answers",
+    "read_battles",
+    "read_graded_answers",
+    "read_ragdoll_rubrics",
+    "read_support_judgments",
+    "records_of_graded",
+    "verdicts_of",
+    "write_battles",
+    "write_graded_answers",
+    "write_ragdoll_rubrics",
+    "write_support_judgments",
+]
+
+
+_LOG = logging.getLogger("rubric_measures")
+_VERDICTS: dict[str | None, Verdict | None] = {
+    "A": "a", "B": "b", "Tie": "tie", "Tie (Both Bad)": "both_bad", None: None,
+}  # fmt: skip
+_SAID = {verdict: said for said, verdict in _VERDICTS.items()}
+_Run = Annotated[TextId, Field(min_length=1)]
+
+
+class _Battle(Record):
+    qid: Annotated[TextId, Field(min_length=1)]
+    pair: tuple[_Run, _Run]
+    assistant_a_run_id: _Run
+    assistant_b_run_id: _Run
+    judge_verdict: Literal["A", "B", "Tie", "Tie (Both Bad)"] | None
+    preferred_run_id: TextId | None = None
+    provider: str | None = None
+    model: str | None = None
+    thinking: str | None = None
+    status: str
+    error: str | None = None
+    raw_output: str | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if {self.assistant_a_run_id, self.assistant_b_run_id} != set(self.pair):
+            raise ValueError("assistant_a_run_id and assistant_b_run_id are not the runs of the pair")
+        if (self.judge_verdict is None) == (self.status == "completed"):
+            raise ValueError("expected a judge_verdict exactly when the status is completed")
+        winner = {"A": self.assistant_a_run_id, "B": self.assistant_b_run_id}.get(self.judge_verdict or "")
+        if self.preferred_run_id != winner:
+            raise ValueError(f"preferred_run_id is {self.preferred_run_id!r}, the verdict says {winner!r}")
+        return self
+
+    @property
+    def grader(self) -> str:
+        """Who judged, as `provider:model`."""
+        return ":".join(part for part in (self.provider, self.model) if part)
+
+    def game(self) -> Preference:
+        """The battle as a game; one that failed with a reply is `unparsed`, one without is `failed`."""
+        status: GradeStatus = "graded" if self.judge_verdict else "unparsed" if self.raw_output else "failed"
+        note = self.error or ("" if status == "graded" else self.status)
+        runs = (self.assistant_a_run_id, self.assistant_b_run_id)
+        verdict = _VERDICTS[self.judge_verdict]
+        return Preference(self.qid, *runs, verdict, status, self.raw_output or "", self.grader, note)
+
+
+_BATTLES = JsonLines(TypeAdapter(_Battle), "battles")
+
+
+def read_battles(path: PathName) -> list[Preference]:
+    """The battles of a file as games, in order; the grader is `provider:model`.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: a line is no battle, contradicts itself, is of a run with itself, or comes twice.
+    """
+    rows = _BATTLES.numbered(path)
+    games = [battle.game() for _, battle in rows]
+    check_games(games, [line for line, _ in rows], path_name(path))
+    return games
+
+
+def write_battles(path: PathName, games: Iterable[Preference]) -> None:
+    """Writes games as battles; what games do not hold (texts of queries, times, tokens) is empty, which is said.
+
+    Raises:
+        InputError: the file cannot be written, there are no games, or a pair meets twice in a topic: such a file has
+            one battle of it, in one order.
+    """
+    seen: set[str] = set()
+    lines = []
+    for game in games:
+        line = _line(game)
+        if line["task_id"] in seen:
+            raise InputError(
+                f"{path_name(path)}: query {game.query_id!r}: {game.agent_a!r} and {game.agent_b!r} meet twice, and "
+                "battles have one game of a pair and query; keep one order and one grader"
+            )
+        seen.add(line["task_id"])
+        lines.append(line)
+    write_objects(path, lines, "games")
+    _LOG.warning("%s: query, thinking, elapsed_seconds and usage are empty: games do not say them", path_name(path))
+
+
+def _line(game: Preference) -> dict[str, Any]:
+    pair = sorted((game.agent_a, game.agent_b))
+    provider, colon, model = game.grader.partition(":")
+    winner = {"a": game.agent_a, "b": game.agent_b}.get(game.verdict or "")
+    is_decided = game.verdict is not None
+    return {
+        "task_id": ":".join(("arena", *pair, game.query_id)),
+        "qid": game.query_id,
+        "query": "",
+        "pair": pair,
+        "assistant_a_run_id": game.agent_a,
+        "assistant_b_run_id": game.agent_b,
+        "judge_verdict": _SAID[game.verdict],
+        "preferred_run_id": winner,
+        "provider": provider if colon else None,
+        "model": model if colon else game.grader or None,
+        "thinking": None,
+        "status": "completed" if is_decided else "failed",
+        "error": None if is_decided else game.note or game.status,
+        "raw_output": game.answer,
+        "elapsed_seconds": None,
+        "usage": None,
+    }
+
+
+def is_battles(head: Head) -> bool:
+    """Whether a file begins with a battle."""
+    return "judge_verdict" in head.object and "pair" in head.object
+
+
+BATTLES = Format("games", "battles of RAGDoll (TREC RAG 2026)", read_battles, write_battles, is_battles)
+PROMPT_CLASS = "criteria.verdicts"
+# The grades of the verdicts; `failed` is a status and no grade.
+VERDICT_GRADES: Mapping[str, int] = MappingProxyType({"not_satisfied": 0, "partially_satisfied": 1, "satisfied": 2})
+_RUBRIC_VERDICTS: Mapping[float, str] = {grade: verdict for verdict, grade in VERDICT_GRADES.items()}
+_Type = Literal["explicit", "implicit", "synthesis", "references", "communication", "instruction"]
+# The weight that a criterion from a vital nugget has; a tier that nobody said follows it.
+_VITAL = 5
+
+
+class _Criterion(Record):
+    text: Annotated[str, Field(pattern=r"\S")]
+    type: _Type
+    tier: Literal["mandatory", "optional"]
+    weight: float
+    source_nugget: str | None = None
+
+    def criterion(self) -> Criterion:
+        fields: dict[str, Any] = {"criterion": self.text, "weight": self.weight, "axis": self.type, "tier": self.tier}
+        if self.source_nugget is not None:
+            fields["source_nugget"] = self.source_nugget
+        return Criterion(**fields)
+
+
+class GradedCriterion(_Criterion):
+    """A criterion and how well an answer meets it."""
+
+    verdict: Literal["satisfied", "partially_satisfied", "not_satisfied", "failed"]
+
+
+class _Rubric(Record):
+    status: str
+    qid: Annotated[TextId, Field(min_length=1)]
+    query: str | None = None
+    criteria: list[_Criterion] | None = None
+
+
+class GradedAnswer(Record):
+    """The criteria of one query, graded for the answer of one run.
+
+    Attributes:
+        status: `completed`, or what became of the task.
+        qid: the query.
+        run_id: the run.
+        query: its text.
+        answer_text: the answer.
+        response_length: its length, as the file says it.
+        criteria: the criteria with their verdicts; none where the task failed.
+    """
+
+    status: str
+    qid: Annotated[TextId, Field(min_length=1)]
+    run_id: Annotated[TextId, Field(min_length=1)]
+    query: str | None = None
+    answer_text: str | None = None
+    response_length: float | None = None
+    criteria: list[GradedCriterion] | None = None
+
+    @property
+    def judged(self) -> Sequence[GradedCriterion]:
+        """The criteria of a task that was completed; none of another one."""
+        return self.criteria or () if self.status == "completed" else ()
+
+
+def _rubric(task: _Rubric | GradedAnswer) -> RubricLine:
+    """The criteria of a task, without verdicts."""
+    text = {} if task.query is None else {"query": task.query}
+    return RubricLine(qid=task.qid, **text, rubrics=[one.criterion() for one in task.criteria or ()])
+
+
+_RUBRICS = JsonLines(TypeAdapter(_Rubric), "rubrics of RAGDoll", lambda line: (line.qid,))
+_GRADED = JsonLines(TypeAdapter(GradedAnswer), "graded answers", lambda line: (line.run_id, line.qid))
+
+
+def read_ragdoll_rubrics(path: PathName) -> list[RubricLine]:
+    """The rubrics of a file; the type is the axis. Tasks that failed have no criteria; they are counted and left out.
+
+    Raises:
+        InputError: the file cannot be opened, or every task failed.
+        FormatError: naming file, line and field; also when a query comes twice.
+    """
+    found = _RUBRICS.read(path)
+    kept = [one for one in found if one.status == "completed"]
+    if not kept:
+        raise InputError(f"{path_name(path)}: every task failed; there are no criteria")
+    if len(kept) < len(found):
+        _LOG.warning("%s: %d tasks failed and have no criteria; left out", path_name(path), len(found) - len(kept))
+    return [_rubric(one) for one in kept]
+
+
+def write_ragdoll_rubrics(path: PathName, lines: Iterable[RubricLine]) -> None:
+    """Writes weighted criteria as rubrics of RAGDoll; a tier that nobody said is `mandatory` from weight 5 on.
+
+    Raises:
+        InputError: the file cannot be written, there are no criteria, or an axis is no type of RAGDoll.
+    """
+    tasks = (
+        {
+            "task_id": line.qid, "status": "completed", "qid": line.qid, "query": line.query or "",
+            "criteria": [_written(line.qid, one) for one in line.rubrics],
+        }
+        for line in lines
+    )  # fmt: skip
+    write_objects(path, tasks, "criteria")
+
+
+def _written(query_id: str, one: Criterion) -> dict[str, Any]:
+    if one.axis not in get_args(_Type):
+        known = ", ".join(get_args(_Type))
+        raise InputError(f"query {query_id!r}: {one.criterion!r:.60} has the axis {one.axis!r}; RAGDoll knows {known}")
+    tier = one.tier or ("mandatory" if one.weight >= _VITAL else "optional")
+    weight = int(one.weight) if one.weight.is_integer() else one.weight
+    return {
+        "text": one.criterion, "type": one.axis, "tier": tier, "weight": weight, "source_nugget": one.source_nugget,
+    }  # fmt: skip
+
+
+def read_graded_answers(path: PathName) -> list[GradedAnswer]:
+    """The graded answers of a file, in order; failed tasks and failed verdicts are counted and said.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when a run answers a query twice.
+    """
+    answers = _GRADED.read(path)
+    verdicts = Counter(one.verdict for answer in answers for one in answer.judged)
+    empty = sum(not answer.judged for answer in answers)
+    if verdicts["failed"] or empty:
+        text = "%s: %d of %d verdicts failed; %d answers have none at all"
+        _LOG.warning(text, path_name(path), verdicts["failed"], verdicts.total(), empty)
+    return answers
+
+
+def bank_of_graded(answers: Iterable[GradedAnswer]) -> TestBank:
+    """The criteria of graded answers as a bank: of each query those of any of its answers, once.
+
+    Raises:
+        InputError: a criterion has two weights, or stands twice in one answer.
+    """
+    items: dict[str, dict[str, RubricItem]] = {}
+    texts: dict[str, str] = {}
+    facets: dict[tuple[str, str], str] = {}
+    for answer in answers:
+        bank = bank_of_rubrics([_rubric(answer)])
+        texts |= bank.query_texts
+        facets |= bank.facet_texts
+        known = items.setdefault(answer.qid, {})
+        made = bank.for_query(answer.qid)
+        if len(made) < len(answer.criteria or ()):
+            raise InputError(f"run {answer.run_id!r}, query {answer.qid!r}: a criterion stands twice; keep one")
+        for item in made:
+            earlier = known.setdefault(item.item_id, item)
+            if earlier.weight != item.weight:
+                raise InputError(
+                    f"query {answer.qid!r}: {item.text!r:.60} has the weights {earlier.weight:g} and {item.weight:g} "
+                    "in two answers; name the bank that counts",
+                    settings=("bank",),
+                )
+    return bank_of_items({query_id: tuple(known.values()) for query_id, known in items.items()}, texts, facets)
+
+
+def verdicts_of(answer: GradedAnswer) -> dict[str, str]:
+    """Item id -> verdict of an answer; empty where it has none."""
+    if not answer.judged:
+        return {}
+    items = bank_of_rubrics([_rubric(answer)]).for_query(answer.qid)
+    return {item.item_id: one.verdict for item, one in zip(items, answer.judged, strict=True)}
+
+
+def records_of_graded(answers: Iterable[GradedAnswer]) -> list[QueryPassages]:
+    """Graded records: one passage for each run's answer, ranked first by its run; failed verdicts are failed grades.
+
+    An answer without verdicts has a failed grade for each criterion of its query.
+
+    Raises:
+        InputError: see `bank_of_graded`.
+    """
+    listed = list(answers)
+    bank = bank_of_graded(listed)
+    groups: dict[str, list[GradedPassage]] = {}
+    for answer in listed:
+        found = verdicts_of(answer)
+        verdicts = {item.item_id: found.get(item.item_id, "failed") for item in bank.for_query(answer.qid)}
+        entry = assigned_set(verdicts, VERDICT_GRADES, "ragdoll", PROMPT_CLASS)
+        passage = answer_passage(answer.qid, answer.run_id, answer.answer_text or "", entry)
+        groups.setdefault(answer.qid, []).append(passage)
+    return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
+
+
+def graded_answers(
+    rubrics: Iterable[RubricLine],
+    bank: TestBank,
+    grades: Mapping[tuple[str, str], Mapping[str, float | None]],
+    answers: Mapping[tuple[str, str], str],
+    runs: Mapping[tuple[str, str], str],
+) -> list[GradedAnswer]:
+    """The graded answers that write grades; a criterion without a grade is `failed` (counted).
+
+    Args:
+        rubrics: the criteria, in the order of the bank.
+        bank: the same as items.
+        grades: (query_id, doc_id) -> item id -> grade 0 to 2; None where it failed.
+        answers: (query_id, doc_id) -> text of the answer.
+        runs: (query_id, run_id) -> doc_id of the run's answer.
+
+    Raises:
+        InputError: a grade is not 0, 1 or 2, or an axis is no type of RAGDoll.
+    """
+    lines = {line.qid: line for line in rubrics}
+    made = []
+    failed = 0
+    for (query_id, run_id), doc_id in runs.items():
+        criteria = []
+        of_answer = grades.get((query_id, doc_id), {})
+        for item, criterion in zip(bank.for_query(query_id), lines[query_id].rubrics, strict=True):
+            grade = of_answer.get(item.item_id)
+            if grade is not None and grade not in _RUBRIC_VERDICTS:
+                where = f"query {query_id!r}, document {doc_id!r}, item {item.item_id!r}"
+                raise InputError(f"{where}: grade {grade:g} is no verdict; expected 0, 1 or 2")
+            failed += grade is None
+            said = "failed" if grade is None else _RUBRIC_VERDICTS[grade]
+            criteria.append({**_written(query_id, criterion), "verdict": said})
+        text = answers.get((query_id, doc_id), "")
+        fields = {
+            "task_id": f"{run_id}:{query_id}", "status": "completed", "qid": query_id, "run_id": run_id,
+            "query": bank.query_texts.get(query_id, ""), "answer_text": text, "response_length": len(text.split()),
+            "criteria": criteria,
+        }  # fmt: skip
+        made.append(GradedAnswer.model_validate(fields))
+    if failed:
+        _LOG.warning("%d criteria have no grade and were written as failed", failed)
+    return made
+
+
+write_graded_answers = _GRADED.write
+
+
+def _criteria(head: Mapping[str, Any]) -> list[Any] | None:
+    """The criteria of the first line, if it is a task of RAGDoll."""
+    found = head.get("criteria")
+    is_task = "qid" in head and "status" in head and "criteria" in head
+    return (found if isinstance(found, list) else []) if is_task else None
+
+
+RUBRIC = Format(
+    "rubrics",
+    "rubrics of RAGDoll (TREC RAG 2026)",
+    read_ragdoll_rubrics,
+    write_ragdoll_rubrics,
+    lambda head: _criteria(head.object) is not None and "run_id" not in head.object,
+)
+GRADED = Format(
+    "graded answers",
+    "answers graded by rubrics of RAGDoll",
+    read_graded_answers,
+    write_graded_answers,
+    lambda head: _criteria(head.object) is not None and "run_id" in head.object,
+)
+_LABELS: Mapping[str | None, str] = {"FS": "2", "PS": "1", "NS": "0", None: "-1"}
+_SUPPORT_SAID = {label: said for said, label in _LABELS.items()}
+_REPLIES = {"FS": "Full Support", "PS": "Partial Support", "NS": "No Support"}
+
+
+class SupportMetadata(Record):
+    """Which citation it is: the sentence, and the place among its citations, from 0."""
+
+    topic_id: Annotated[TextId, Field(min_length=1)]
+    run_id: Annotated[TextId, Field(min_length=1)]
+    sentence_index: Annotated[int, Field(ge=0)]
+    citation_index: Annotated[int, Field(ge=0)]
+    docid: Annotated[str, Field(min_length=1)]
+
+
+class SupportTask(Record):
+    """One citation of a sentence.
+
+    Attributes:
+        statement: the sentence.
+        support_label: FS (full), PS (partial), NS (no support); None where the task failed.
+        status: `completed`, or what became of the task.
+        metadata: which citation it is.
+    """
+
+    statement: str
+    support_label: Literal["FS", "PS", "NS"] | None
+    status: str
+    metadata: SupportMetadata
+
+    @model_validator(mode="after")
+    def _one_outcome(self) -> Self:
+        if (self.support_label is None) == (self.status == "completed"):
+            raise ValueError("expected a support_label exactly when the status is completed")
+        return self
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Run, topic, sentence and citation."""
+        said = self.metadata
+        return said.run_id, said.topic_id, f"s{said.sentence_index}", f"c{said.citation_index}"
+
+
+_TASKS = JsonLines(TypeAdapter(SupportTask), "support judgments", lambda task: task.key)
+read_support_judgments = _TASKS.read
+
+
+def write_support_judgments(path: PathName, tasks: Sequence[SupportTask]) -> None:
+    """Writes support judgments; the text of the cited document is empty, as labelled answers have none.
+
+    Raises:
+        InputError: the file cannot be written, or there are no judgments.
+    """
+    write_objects(path, (task.model_dump() for task in tasks), "support judgments")
+
+
+def answers_of_judgments(tasks: Iterable[SupportTask], answers: Iterable[Answer]) -> list[SupportAnswer]:
+    """Labelled answers: all that are given, with the labels of their citations; -1 where nobody gave one.
+
+    Judgments that failed are counted and said.
+
+    Args:
+        tasks: the judgments.
+        answers: the answers that were judged, with their sentences and citations.
+
+    Raises:
+        InputError: a judgment is of no such answer, sentence or citation, or of another sentence; a citation has two
+            labels; an answer comes twice, or has no sentences.
+    """
+    known: dict[tuple[str, str], Answer] = {}
+    for answer in answers:
+        where = f"run {answer.run_id!r}, topic {answer.query_id!r}"
+        if answer.text.strip() and not answer.sentences:
+            raise InputError(f"{where}: the answer has no sentences; give reports", settings=("answers",))
+        if known.setdefault((answer.run_id, answer.query_id), answer) is not answer:
+            raise InputError(f"{where}: the answer comes twice; keep one", settings=("answers",))
+    labels: dict[tuple[str, str], dict[tuple[int, str], str | None]] = {}
+    failed = 0
+    for task in tasks:
+        said = task.metadata
+        of_answer = labels.setdefault((said.run_id, said.topic_id), {})
+        _check(task, known.get((said.run_id, said.topic_id)))
+        failed += task.support_label is None
+        if of_answer.setdefault((said.sentence_index, said.docid), task.support_label) != task.support_label:
+            raise InputError(f"{_where(task)}: document {said.docid!r} has two labels; keep one")
+    if failed:
+        _LOG.warning("%d support judgments failed; their citations have no label (-1)", failed)
+    return [_labelled(answer, labels.get(key, {})) for key, answer in known.items()]
+
+
+def _where(task: SupportTask) -> str:
+    said = task.metadata
+    return f"run {said.run_id!r}, topic {said.topic_id!r}, sentence {said.sentence_index}"
+
+
+def _check(task: SupportTask, answer: Answer | None) -> None:
+    """Refuses a judgment that is of something else than the answer says."""
+    said = task.metadata
+    if answer is None:
+        raise InputError(f"{_where(task)}: there is no such answer", settings=("answers",))
+    if said.sentence_index >= len(answer.sentences):
+        count = len(answer.sentences)
+        raise InputError(f"{_where(task)}: the answer has {count} sentences, from 0", settings=("answers",))
+    if answer.sentences[said.sentence_index].split() != task.statement.split():
+        raise InputError(f"{_where(task)}: the statement is another sentence", settings=("answers",))
+    if said.docid not in answer.citations[said.sentence_index]:
+        raise InputError(f"{_where(task)}: does not cite {said.docid!r}", settings=("answers",))
+
+
+def _labelled(answer: Answer, labels: Mapping[tuple[int, str], str | None]) -> SupportAnswer:
+    citations = answer.citations or ((),) * len(answer.sentences)
+    sentences = [
+        {
+            "sentenceID": place, "text": text,
+            "citations": [
+                {"citationID": rank, "reference": doc_id, "support": _LABELS[labels.get((place, doc_id))]}
+                for rank, doc_id in enumerate(cited)
+            ],
+        }
+        for place, (text, cited) in enumerate(zip(answer.sentences, citations, strict=True))
+    ]  # fmt: skip
+    return SupportAnswer.model_validate({"topic_id": answer.query_id, "run_id": answer.run_id, "sentences": sentences})
+
+
+def judgments_of_answers(answers: Iterable[SupportAnswer]) -> list[SupportTask]:
+    """The labels of answers as judgments, a citation a task; citations without a label are left out and counted."""
+    tasks: list[SupportTask] = []
+    bare = 0
+    for answer in answers:
+        for place, sentence in enumerate(answer.sentences):
+            for rank, one in enumerate(sentence.citations):
+                label = _SUPPORT_SAID[one.support]
+                if label is None:
+                    bare += 1
+                    continue
+                ids = {"topic_id": answer.query_id, "run_id": answer.run_id}
+                made: dict[str, Any] = {
+                    "task_id": f"{answer.run_id}:{answer.query_id}:s{place}:c{rank}", "statement": sentence.text,
+                    "citation": "", "support_label": label, "raw_output": _REPLIES[label], "status": "completed",
+                    "error": None,
+                    "metadata": {**ids, "sentence_index": place, "citation_index": rank, "docid": one.reference},
+                }  # fmt: skip
+                tasks.append(SupportTask.model_validate(made))
+    if bare:
+        _LOG.warning("%d citations without a label left out: a support judgment has one", bare)
+    return tasks
+
+
+def _is_judgment(head: Head) -> bool:
+    return "support_label" in head.object and isinstance(head.object.get("metadata"), dict)
+
+
+JUDGMENTS = Format(
+    "support judgments",
+    "support judgments of RAGDoll, a citation a line",
+    read_support_judgments,
+    write_support_judgments,
+    _is_judgment,
+)
