@@ -1,4 +1,4 @@
-"""The command line: `rubric_measures COMMAND`; one command is one module with add_arguments and run.
+"""The command line: `rubric_measures COMMAND`; one command is two functions, as add_grade_arguments and run_grade.
 
 Standard input, output and error are taken as commands find them: closed, full, of another encoding.
 """
@@ -87,7 +87,7 @@ def _overview() -> argparse.ArgumentParser:
     return parser
 
 
-def _command_parser(name: str) -> tuple[argparse.ArgumentParser, object]:
+def _command_parser(name: str) -> tuple[argparse.ArgumentParser, Callable[[argparse.Namespace], int]]:
     module_name, text = COMMANDS[name]
     module = importlib.import_module(module_name)
     parser = _Parser(
@@ -95,7 +95,8 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, object]:
         description=text,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    module.add_arguments(parser)
+    word = name.replace("-", "_")
+    getattr(module, f"add_{word}_arguments")(parser)
     parser.add_argument(
         "--max-size",
         metavar="SIZE",
@@ -104,7 +105,7 @@ def _command_parser(name: str) -> tuple[argparse.ArgumentParser, object]:
     said = parser.add_mutually_exclusive_group()
     said.add_argument("--quiet", action="store_true", help="print warnings and errors alone: no notes, no progress")
     said.add_argument("--verbose", action="store_true", help="print all notes, each with the seconds until then")
-    return parser, module
+    return parser, getattr(module, f"run_{word}")
 
 
 # Parameter of the library -> the option of the command that runs.
@@ -190,7 +191,7 @@ def run_command(arguments: Sequence[str]) -> int:
     name = arguments[0]
     if name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS)
-    parser, module = _command_parser(name)
+    parser, run = _command_parser(name)
     _OPTIONS.clear()
     _OPTIONS.update({action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings})
     options = parser.parse_intermixed_args(arguments[1:])
@@ -212,7 +213,7 @@ def run_command(arguments: Sequence[str]) -> int:
             from rubric_measures.base.files import parse_size, reading_at_most
 
             around.enter_context(reading_at_most(parse_size(most)))
-        status: int = module.run(options)  # type: ignore[attr-defined]
+        status: int = run(options)
     return status
 
 

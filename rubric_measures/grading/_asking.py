@@ -13,7 +13,8 @@ from rubric_measures.grading._distributions import distribution_of_reply
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._several import read_reasons, read_several
 from rubric_measures.prompts import Prompt
-from rubric_measures.prompts.parsers import Parsed, clean_reply, is_unanswerable, objects_of, without_thoughts
+from rubric_measures.prompts.parsers import is_unanswerable
+from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, canonical_json
 
 _MOST_STOPS = 4  # that the official endpoint takes

@@ -13,7 +13,7 @@ from rubric_measures.grading._combining import Unit
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._several import numbered, prompt_of_several
 from rubric_measures.prompts import Prompt, list_text
-from rubric_measures.prompts.frames import Frame
+from rubric_measures.prompts.library import Frame
 from rubric_measures.types.entities import RubricItem
 
 NO_DOCUMENTS = "(no documents are shown)"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.prompts import Prompt
-from rubric_measures.prompts.parsers import Parsed, clean_reply, objects_of
+from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of
 from rubric_measures.types.entities import RubricItem
 
 _NAMES = {"question": "questions", "nugget": "key facts"}

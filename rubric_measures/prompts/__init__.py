@@ -1,7 +1,7 @@
 """Prompt texts (TOML, with scale and citation); `parsers` reads their replies."""
 
-from rubric_measures.prompts._delimiters import neutralise
-from rubric_measures.prompts._library import (
+from rubric_measures.prompts.delimiters import neutralise
+from rubric_measures.prompts.library import (
     Prompt,
     list_text,
     load_prompt,

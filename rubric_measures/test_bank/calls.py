@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.backends.options import refuse_settings
-from rubric_measures.prompts.parsers import Parsed
+from rubric_measures.prompts.verdicts import Parsed
 from rubric_measures.runners import Job, LocalRunner, RunStats
 
 __all__ = [

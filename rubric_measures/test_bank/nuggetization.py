@@ -13,7 +13,8 @@ from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import InputError
 from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.prompts import list_text, load_prompt
-from rubric_measures.prompts.parsers import Parsed, parse_label_list, parse_list
+from rubric_measures.prompts.parsers import parse_label_list, parse_list
+from rubric_measures.prompts.verdicts import Parsed
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.test_bank.calls import BankCall, Caller, Failure, ask_all, normalised, run_jobs, without_duplicates
 from rubric_measures.types.entities import Importance, Query, RubricItem, TestBank, make_item_id

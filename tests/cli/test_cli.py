@@ -19,7 +19,7 @@ README = Path(__file__).parents[2] / "README.md"
 def test_every_command_has_help_with_an_example_and_stands_in_the_readme(name: str) -> None:
     module = importlib.import_module(COMMANDS[name][0])
     parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
+    getattr(module, f"add_{name.replace('-', '_')}_arguments")(parser)
     assert parser.epilog is not None
     assert f"rubric_measures {name}" in parser.epilog
     assert f"`{name}`" in README.read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.prompts._item_lists import marked_texts
+from rubric_measures.prompts.parsers import marked_texts
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.prompts.parsers import (
-    Parsed,
     is_unanswerable,
     parse_aspects,
     parse_items,
@@ -26,6 +25,7 @@ from rubric_measures.prompts.parsers import (
     parse_verdict,
     parse_yes_no,
 )
+from rubric_measures.prompts.verdicts import Parsed
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data"
 
