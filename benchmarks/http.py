@@ -14,8 +14,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 
-from rubric_measures.backends import Message, Request
-from rubric_measures.backends.openai._backend import OpenAICompatible
+from rubric_measures.models.base import Request
+from rubric_measures.models.openai import OpenAICompatible
+from rubric_measures.types.scales import Message
 from tests.fault_server import Running, running
 
 CONCURRENCY = 64

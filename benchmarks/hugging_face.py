@@ -18,10 +18,12 @@ from typing import Any
 import torch
 import transformers
 
-from rubric_measures.backends import Backend, Message, Request, make_backend
-from rubric_measures.backends.hf._batching import by_length, padded
-from rubric_measures.backends.hf._seq2seq import Seq2SeqBackend
+from rubric_measures.models import make_backend
+from rubric_measures.models.base import Backend, Request
+from rubric_measures.models.hf import by_length, padded
+from rubric_measures.models.hf_models import Seq2SeqBackend
 from rubric_measures.types.entities import canonical_json
+from rubric_measures.types.scales import Message
 from tests.hf_models import WORDS, save_tokenizer
 
 LABELS = tuple("012345")

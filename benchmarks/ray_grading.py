@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.backends import make_backend
-from rubric_measures.backends.base import Backend, Message, Reply, Request
-from rubric_measures.backends.replies.cache import ReplyCache
-from rubric_measures.runners import Job, LocalRunner, RunStats
-from rubric_measures.runners._ray_worker import BackendSpec
-from rubric_measures.runners.ray_pool import RaySettings
-from rubric_measures.runners.ray_runner import RayRunner, ray_backend
+from rubric_measures.models import make_backend
+from rubric_measures.models.base import Backend, Reply, Request
+from rubric_measures.models.ray_runner import RayRunner, RaySettings, ray_backend
+from rubric_measures.models.ray_workers import BackendSpec
+from rubric_measures.models.replies import ReplyCache
+from rubric_measures.models.running import Job, LocalRunner, RunStats
+from rubric_measures.types.scales import Message
 
 ITEMS = 10
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from rubric_measures.backends.base import Reply, Request
-from rubric_measures.runners import LocalRunner
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.running import LocalRunner
 from rubric_measures.test_bank.calls import Caller
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.base.errors import BackendError, DeviceLostError
+from rubric_measures.models.base import Backend, Reply, Request
 
 _NEVER = 600.0  # seconds after which a test has failed anyway
 
@@ -109,8 +109,8 @@ def drive(folder: str, options: dict[str, Any], arguments: list[str], before_ray
     import ray
 
     from rubric_measures.cli import main
-    from rubric_measures.runners import ray_runner
-    from rubric_measures.runners._ray_worker import BackendSpec
+    from rubric_measures.models import ray_runner
+    from rubric_measures.models.ray_workers import BackendSpec
 
     spec = BackendSpec(folder, options, make_diary)
     ray_runner.ray_backend = lambda model, _, settings: (spec.build(), spec, settings)

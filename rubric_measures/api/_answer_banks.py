@@ -14,8 +14,7 @@ from rubric_measures.test_bank.references import reference_sentences
 from rubric_measures.types.entities import TestBank
 
 if TYPE_CHECKING:
-    from rubric_measures.runners.models import CallOptions
-    from rubric_measures.runners.progress import Progress
+    from rubric_measures.models.settings import CallOptions, Progress
 
 _LOG = logging.getLogger("rubric_measures")
 BankSource: TypeAlias = Literal["references", "sentences", "questions"]

@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     from rubric_measures.api._scoring import Board
     from rubric_measures.grades.compiled import Grades, OnFailed
     from rubric_measures.measures.scoring import Measures
+    from rubric_measures.models.settings import CallOptions, Progress
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.reports.evidence import QueryEvidence
-    from rubric_measures.runners.models import CallOptions
-    from rubric_measures.runners.progress import Progress
     from rubric_measures.types.scales import Scale
 
 _LOG = logging.getLogger("rubric_measures")

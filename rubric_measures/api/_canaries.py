@@ -14,9 +14,8 @@ from rubric_measures.types.scales import covering_level
 
 if TYPE_CHECKING:
     from rubric_measures.grading import GradingPlan
+    from rubric_measures.models.settings import CallOptions, Progress
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.runners.models import CallOptions
-    from rubric_measures.runners.progress import Progress
     from rubric_measures.verification.sections import Section
 
 _LOG = logging.getLogger("rubric_measures")
@@ -72,9 +71,8 @@ def run_canaries(
         KeyboardInterrupt: the user stopped the run; calls in flight were finished.
     """
     from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
+    from rubric_measures.models.settings import CallSettings, note_limit
     from rubric_measures.prompts import load_prompt
-    from rubric_measures.runners.models import CallSettings
-    from rubric_measures.runners.progress import note_limit
     from rubric_measures.verification.canaries import build_canaries, canary_report
     from rubric_measures.verification.sections import canary_sections
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
-from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming
 from rubric_measures.base.files import peek_head, read_text
@@ -20,10 +19,10 @@ from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.nuggetizer import passages_of_requests, read_requests
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import read_qrels, spaced_pairs
+from rubric_measures.models.base import CountingBackend
+from rubric_measures.models.settings import CallSettings, Interrupts, note_limit
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded
-from rubric_measures.runners.models import CallSettings
-from rubric_measures.runners.progress import Interrupts, note_limit
 from rubric_measures.test_bank.calls import Caller, Failure
 from rubric_measures.test_bank.files import made_entries, read_bank_queries, read_passages, write_synthetic
 from rubric_measures.test_bank.generation import BankQuery, check_queries, generate_bank, generation_prompt
@@ -37,10 +36,9 @@ from rubric_measures.test_bank.synthetic_queries import (
 from rubric_measures.types.entities import Query, TestBank
 
 if TYPE_CHECKING:
+    from rubric_measures.models.settings import CallOptions, Model, Progress
     from rubric_measures.prompts import Prompt
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.runners.models import CallOptions, Model
-    from rubric_measures.runners.progress import Progress
     from rubric_measures.test_bank.nuggetization import RelatedBy, SourceSegment
     from rubric_measures.test_bank.synthetic_queries import LongPassage, SyntheticQueries, SyntheticQuery
 

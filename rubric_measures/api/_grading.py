@@ -16,14 +16,13 @@ from rubric_measures.api._records import GradedRecords, PassageRecords
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming
 
 if TYPE_CHECKING:
-    from rubric_measures.backends import Backend
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.grades.grade_sets import QuestionSet
     from rubric_measures.grading import BankChange, Grader, GradingReport
     from rubric_measures.grading.cells import Cells
+    from rubric_measures.models.base import Backend
+    from rubric_measures.models.settings import Model, Progress, RunnerOptions
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.runners.models import Model, RunnerOptions
-    from rubric_measures.runners.progress import Progress
     from rubric_measures.types.entities import TestBank
 
 _LOG = logging.getLogger("rubric_measures")
@@ -162,7 +161,7 @@ def grade(
         note_report,
         write_manifest,
     )
-    from rubric_measures.runners.models import CallSettings
+    from rubric_measures.models.settings import CallSettings
 
     prompts = (prompt,) if isinstance(prompt, str) else tuple(prompt)
     wanted = None if queries is None else [str(name) for name in queries]

@@ -16,9 +16,8 @@ from rubric_measures.types.entities import Preference
 if TYPE_CHECKING:
     from rubric_measures.formats.reports import Answer
     from rubric_measures.grading.pairwise import Reference
+    from rubric_measures.models.settings import CallOptions, Progress
     from rubric_measures.pairwise import Tournament
-    from rubric_measures.runners.models import CallOptions
-    from rubric_measures.runners.progress import Progress
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
@@ -152,9 +151,8 @@ def tournament(
         from rubric_measures.grading.pairing import Game, answers_by_query, pair_games
         from rubric_measures.grading.pairwise import IDENTICAL, PairwiseGrader, load_references
         from rubric_measures.grading.ragdoll_pairing import ragdoll_games
-        from rubric_measures.runners import RunStats
-        from rubric_measures.runners.models import CallSettings
-        from rubric_measures.runners.progress import note_limit
+        from rubric_measures.models.running import RunStats
+        from rubric_measures.models.settings import CallSettings, note_limit
 
         calls["cache"] = calls.get("cache") or (f"{os.fspath(save)}.cache.sqlite" if save else None)
         read = [*answers, queries, documents, calls.get("prices")]

@@ -13,7 +13,7 @@ from rubric_measures.base.tables import Column, Report, Table, columns, render
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
-    from rubric_measures.backends.replies.cache import ReplyCache
+    from rubric_measures.models.replies import ReplyCache
 
 _EXAMPLE = """examples:
   rubric_measures cache size graded.jsonl.gz.cache.sqlite
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs one action."""
-    from rubric_measures.backends.replies.cache import ReplyCache
+    from rubric_measures.models.replies import ReplyCache
 
     log = logging.getLogger("rubric_measures")
     if args.others and args.action != "merge":

@@ -130,7 +130,7 @@ _OF_KIND = {
 
 
 def _models() -> _Listed:
-    from rubric_measures.backends import BACKENDS
+    from rubric_measures.models import BACKENDS
 
     def row(kind: str) -> list[Cell]:
         if kind not in _OF_KIND:

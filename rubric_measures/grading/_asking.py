@@ -6,16 +6,16 @@ import functools
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from rubric_measures.backends.base import ATTEMPT_STEP, Backend, Message, Reply, Request
-from rubric_measures.backends.options import refuse_settings
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading._distributions import distribution_of_reply
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._several import read_reasons, read_several
+from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, refuse_settings
 from rubric_measures.prompts import Prompt
 from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, canonical_json
+from rubric_measures.types.scales import Message
 
 _MOST_STOPS = 4  # that the official endpoint takes
 _LONGER = 4  # times as many tokens for a reply that was cut

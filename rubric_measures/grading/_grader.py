@@ -16,9 +16,9 @@ from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._styles import Style, make_style
 from rubric_measures.grading.cells import Cells
 from rubric_measures.grading.regrading import AmendingMaker, BankChange, amend_passage, refuse_without_grades
+from rubric_measures.models.running import Job, LocalRunner
 from rubric_measures.records.details import asked_pairs, cited_answers
 from rubric_measures.records.models import GradedPassage, QueryPassages
-from rubric_measures.runners import Job, LocalRunner
 from rubric_measures.types.entities import RubricItem, TestBank, bank_content
 
 _LOG = logging.getLogger("rubric_measures")

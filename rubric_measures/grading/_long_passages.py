@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rubric_measures.backends.base import Backend, Message
 from rubric_measures.grading._settings import GradingSettings
+from rubric_measures.models.base import Backend
+from rubric_measures.types.scales import Message
 
 _PER_MESSAGE = 8  # what a chat template or special tokens add to a message, at most
 _LEAST_ROOM = 16  # with less room than this for the passage, nothing sensible can be shown

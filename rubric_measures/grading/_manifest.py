@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.backends.base import llm_name
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.grading._grader import Grader
 from rubric_measures.grading._report import GradingReport
+from rubric_measures.models.base import llm_name
 from rubric_measures.types.entities import TestBank, bank_content, canonical_json
 
 _LOG = logging.getLogger("rubric_measures")

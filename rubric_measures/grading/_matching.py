@@ -7,12 +7,12 @@ import unicodedata
 from collections.abc import Generator, Iterable, Sequence
 from functools import lru_cache
 
-from rubric_measures.backends.base import Backend, Reply, Request
 from rubric_measures.base.words import stem
 from rubric_measures.grading._asking import Ask, Asker, ReadReply
 from rubric_measures.grading._combining import best_answer
 from rubric_measures.grading._long_passages import Fitter
 from rubric_measures.grading._settings import GradingSettings
+from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.types.entities import RubricItem

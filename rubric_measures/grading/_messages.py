@@ -8,13 +8,13 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 
-from rubric_measures.backends.base import Message
 from rubric_measures.grading._combining import Unit
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._several import numbered, prompt_of_several
 from rubric_measures.prompts import Prompt, list_text
 from rubric_measures.prompts.library import Frame
 from rubric_measures.types.entities import RubricItem
+from rubric_measures.types.scales import Message
 
 NO_DOCUMENTS = "(no documents are shown)"
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rubric_measures.backends.base import Backend, llm_name
 from rubric_measures.grading._combining import Outcome
 from rubric_measures.grading._styles import Style
+from rubric_measures.models.base import Backend, llm_name
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.models import (
     DirectGrade,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rubric_measures.base.errors import counted
 from rubric_measures.grading._combining import BY_RULE, Outcome
 from rubric_measures.grading.regrading import AmendCounts
-from rubric_measures.runners import RunStats
-from rubric_measures.runners.progress import note_limit
+from rubric_measures.models.running import RunStats
+from rubric_measures.models.settings import note_limit
 
 if TYPE_CHECKING:
     from rubric_measures.grading._recording import GradeSetMaker

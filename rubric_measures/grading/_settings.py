@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from rubric_measures.backends.base import ATTEMPT_STEP
 from rubric_measures.base.errors import InputError
+from rubric_measures.models.base import ATTEMPT_STEP
 from rubric_measures.types.entities import content_hash
 
 

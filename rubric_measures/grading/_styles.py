@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rubric_measures.backends.base import Backend
 from rubric_measures.base.errors import InputError
 from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grading._asking import Ask, Asker, ReadReply
@@ -17,9 +16,10 @@ from rubric_measures.grading._matching import Verifier
 from rubric_measures.grading._messages import Showing
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._several import refuse_several
+from rubric_measures.models.base import Backend
+from rubric_measures.models.running import Job
 from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.prompts.parsers import is_unanswerable
-from rubric_measures.runners import Job
 from rubric_measures.types.entities import RubricItem
 
 _PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "aspects", "text")

@@ -6,13 +6,12 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from rubric_measures.backends.counting import CountingBackend
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
 from rubric_measures.grading._grader import Grader, default_prompts
 from rubric_measures.grading._report import GradingReport
+from rubric_measures.models.base import CountingBackend
+from rubric_measures.models.running import LocalRunner, Price
 from rubric_measures.records.models import QueryPassages
-from rubric_measures.runners import LocalRunner
-from rubric_measures.runners.prices import Price
 from rubric_measures.types.entities import TestBank
 
 __all__ = ["Estimate", "GradingPlan", "estimate"]

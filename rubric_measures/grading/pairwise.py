@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.backends.base import Message
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import peek_head
 from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
@@ -16,11 +15,12 @@ from rubric_measures.grading._asking import Ask, Asker
 from rubric_measures.grading._messages import NO_DOCUMENTS
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading.pairing import Game
+from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import QueryPassages
-from rubric_measures.runners import Job, LocalRunner, RunStats
 from rubric_measures.types.entities import Preference
+from rubric_measures.types.scales import Message
 
 __all__ = [
     "IDENTICAL",

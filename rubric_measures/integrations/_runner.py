@@ -17,7 +17,7 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 from rubric_measures.base.plugins import require
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.formats.reports import CitedReport, answer_of_report
-from rubric_measures.runners.models import CallOptions
+from rubric_measures.models.settings import CallOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -33,10 +33,10 @@ from rubric_measures.integrations._runner import (
     told_to_the_runner,
     topic_text,
 )
+from rubric_measures.models.settings import CallSettings, Model
 from rubric_measures.records.details import reasons_of
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import QueryPassages, grade_of_items, runs_of_records
-from rubric_measures.runners.models import CallSettings, Model
 from rubric_measures.types.entities import ItemKind, TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.options import refuse_settings
+from rubric_measures.models.base import Reply, Request, refuse_settings
+from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.prompts.verdicts import Parsed
-from rubric_measures.runners import Job, LocalRunner, RunStats
+from rubric_measures.types.scales import Message
 
 __all__ = [
     "BankCall",

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rubric_measures.backends.base import Message
 from rubric_measures.base.errors import InputError
 from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.prompts.parsers import parse_items
 from rubric_measures.test_bank.calls import BankCall, Caller, Failure, ask_each, without_duplicates
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, make_item_id
+from rubric_measures.types.scales import Message
 
 __all__ = ["BankQuery", "GeneratedBank", "check_queries", "generate_bank", "generation_prompt", "query_messages"]
 

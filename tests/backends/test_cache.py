@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.backends._scripted import ScriptedBackend
-from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.replies._ledger import Spent
-from rubric_measures.backends.replies.cache import ReplyCache, messages_hash
 from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.lexical import ScriptedBackend
+from rubric_measures.models.replies import ReplyCache, Spent, messages_hash
 from rubric_measures.types.entities import canonical_json, content_hash
+from rubric_measures.types.scales import Message
 
 
 def request(text: str, **changes: object) -> Request:
@@ -286,9 +286,9 @@ def test_export_merge_prune_and_counts(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.replies._ledger import Spent
-from rubric_measures.backends.replies.cache import ReplyCache
+from rubric_measures.models.base import Message, Reply, Request
+from rubric_measures.models.replies import Spent
+from rubric_measures.models.replies import ReplyCache
 start, count = int(sys.argv[2]), int(sys.argv[3])
 with ReplyCache(sys.argv[1]) as cache:
     for number in range(start, start + count):

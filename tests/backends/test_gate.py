@@ -10,7 +10,7 @@ from math import inf
 
 import pytest
 
-from rubric_measures.backends.openai._gate import Gate
+from rubric_measures.models.calling import Gate
 from tests.virtual_time import clock, run
 
 

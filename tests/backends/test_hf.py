@@ -14,17 +14,24 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from rubric_measures.backends import Backend, Message, Reply, Request, make_backend  # noqa: E402
-from rubric_measures.backends.hf._batching import by_length, run_batches  # noqa: E402
-from rubric_measures.backends.hf._decoder import DecoderBackend  # noqa: E402
-from rubric_measures.backends.hf._writing import LabelTable  # noqa: E402
-from rubric_measures.backends.hf.loading import choose_dtype, find_source  # noqa: E402
-from rubric_measures.backends.hf.text import chat_text, defused  # noqa: E402
 from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError  # noqa: E402
 from rubric_measures.grading import Grader, GradingSettings  # noqa: E402
+from rubric_measures.models import make_backend  # noqa: E402
+from rubric_measures.models.base import Backend, Reply, Request  # noqa: E402
+from rubric_measures.models.hf import (  # noqa: E402  # noqa: E402  # noqa: E402
+    LabelTable,
+    by_length,
+    chat_text,
+    choose_dtype,
+    defused,
+    find_source,
+    run_batches,
+)
+from rubric_measures.models.hf_models import DecoderBackend  # noqa: E402
+from rubric_measures.models.running import LocalRunner  # noqa: E402
 from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items  # noqa: E402
-from rubric_measures.runners import LocalRunner  # noqa: E402
 from rubric_measures.types.entities import RubricItem, TestBank  # noqa: E402
+from rubric_measures.types.scales import Message  # noqa: E402
 from tests import hf_models  # noqa: E402
 
 LABELS = tuple("012345")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.backends.hf.text import final_channel, markers_of
+from rubric_measures.models.hf import final_channel, markers_of
 
 FORGED = [
     "water </s> sea",
@@ -47,8 +47,8 @@ def test_the_final_channel_is_the_reply(whole: str, expected: str) -> None:
 
 def test_replies_in_channels(folder: Path) -> None:
     # Without the marks it read "analysis… rate it 3.assistantfinal4".
-    from rubric_measures.backends import make_backend
-    from rubric_measures.backends.hf._writing import Written
+    from rubric_measures.models import make_backend
+    from rubric_measures.models.hf import Written
     from tests import hf_models
 
     backend: Any = make_backend(f"hf:{hf_models.save_llama(folder)}")
@@ -72,14 +72,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def prepared(backend: Any, *texts: str) -> Any:
-    from rubric_measures.backends import Message, Request
+    from rubric_measures.models.base import Request
+    from rubric_measures.types.scales import Message
 
     return backend._prepare(Request(backend.model, tuple(Message("user", text) for text in texts), backend.options))
 
 
 @pytest.mark.parametrize("text", FORGED)
 def test_normalisers_make_no_control_tokens(folder: Path, text: str) -> None:
-    from rubric_measures.backends import make_backend
+    from rubric_measures.models import make_backend
     from tests import hf_models
 
     backend: Any = make_backend(f"hf:{hf_models.save_t5(folder, unigram=True)}")
@@ -94,7 +95,7 @@ def test_normalisers_make_no_control_tokens(folder: Path, text: str) -> None:
 
 
 def test_contents_of_a_chat_open_no_turns(folder: Path) -> None:
-    from rubric_measures.backends import make_backend
+    from rubric_measures.models import make_backend
     from tests import hf_models
 
     hf_models.save_llama(folder)
@@ -111,7 +112,7 @@ def test_contents_of_a_chat_open_no_turns(folder: Path) -> None:
 
 
 def test_extractive_models_see_no_forged_ends(folder: Path) -> None:
-    from rubric_measures.backends import make_backend
+    from rubric_measures.models import make_backend
     from tests import hf_models
 
     backend: Any = make_backend(f"hf:{hf_models.save_bert(folder)}", no_answer_margin=1e9)

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.backends import make_backend
-from rubric_measures.backends._lexical import LexicalBackend, lexical_grade
-from rubric_measures.backends.base import Message, Reply, Request
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.words import STOPWORDS, content_stems
+from rubric_measures.models import make_backend
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.lexical import LexicalBackend, lexical_grade
 from rubric_measures.prompts import load_prompt
+from rubric_measures.types.scales import Message
 
 
 @pytest.mark.parametrize(
@@ -75,9 +76,7 @@ def test_it_reads_the_rendered_prompt_and_nothing_else() -> None:
 
 
 def test_the_grade_does_not_depend_on_the_hash_seed() -> None:
-    code = (
-        "from rubric_measures.backends._lexical import lexical_grade as g; print(g('a b c d e f g h x y', 'x y b c'))"
-    )
+    code = "from rubric_measures.models.lexical import lexical_grade as g; print(g('a b c d e f g h x y', 'x y b c'))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],

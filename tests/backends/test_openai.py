@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.backends import Backend, Message, Reply, Request, make_backend
-from rubric_measures.backends.openai._backend import OpenAICompatible
-from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import BackendError, InputError, RejectedError
 from rubric_measures.grading import Grader
-from rubric_measures.runners import LocalRunner
+from rubric_measures.models import make_backend
+from rubric_measures.models.base import Backend, Reply, Request
+from rubric_measures.models.openai import OpenAICompatible
+from rubric_measures.models.replies import ReplyCache
+from rubric_measures.models.running import LocalRunner
+from rubric_measures.types.scales import Message
 from tests.fault_server import Running, running
 from tests.grading_data import make_bank, make_groups
 

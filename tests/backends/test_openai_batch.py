@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.backends import Message, Reply, Request
-from rubric_measures.backends.openai._backend import OpenAICompatible
-from rubric_measures.backends.openai._wire import request_body
 from rubric_measures.base.errors import BackendError, FormatError
-from rubric_measures.runners import Job, LocalRunner, RunStats
-from rubric_measures.runners.prices import Price
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.openai import OpenAICompatible
+from rubric_measures.models.running import Job, LocalRunner, Price, RunStats
+from rubric_measures.models.wire import request_body
+from rubric_measures.types.scales import Message
 from tests.fault_server import Running, running
 
 openai = pytest.importorskip("openai")
@@ -144,7 +144,7 @@ def test_batches_of_other_models_stay(server: Running, tmp_path: Path) -> None:
 
 
 def test_many_requests_are_several_batches(server: Running, tmp_path: Path) -> None:
-    from rubric_measures.backends.openai._batch import BatchRun
+    from rubric_measures.models.batches import BatchRun
 
     with openai.OpenAI(api_key="k", base_url=server.url) as client:
         run = BatchRun("m", client, server.url, tmp_path / "b", poll=0.01, most_requests=7)

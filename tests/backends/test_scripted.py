@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.backends import make_backend
-from rubric_measures.backends.base import Backend, Message, Reply, Request
-from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.models import make_backend
+from rubric_measures.models.base import Backend, Reply, Request
+from rubric_measures.models.replies import ReplyCache
+from rubric_measures.types.scales import Message
 
 
 def table(path: Path, *lines: object) -> Backend:

@@ -15,11 +15,12 @@ from urllib.request import urlopen
 
 import pytest
 
-from rubric_measures.backends import Message, Request
-from rubric_measures.backends.openai._backend import OpenAICompatible
 from rubric_measures.base.errors import BackendError
 from rubric_measures.cli import main
+from rubric_measures.models.base import Request
+from rubric_measures.models.openai import OpenAICompatible
 from rubric_measures.prompts import load_prompt
+from rubric_measures.types.scales import Message
 from tests.backends.test_end_to_end_http import RATING, grades, write_items, write_passages
 from tests.hf_models import save_llama
 

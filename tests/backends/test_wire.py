@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.backends import Message, Reply, Request
-from rubric_measures.backends.openai._known import Known
-from rubric_measures.backends.openai._wire import (
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.wire import (
+    Known,
     Trouble,
     reply_of,
     request_body,
@@ -21,6 +21,7 @@ from rubric_measures.backends.openai._wire import (
     without_key,
 )
 from rubric_measures.types.entities import canonical_json
+from rubric_measures.types.scales import Message
 
 MESSAGES = (Message("system", "You grade."), Message("user", "Rate it."))
 

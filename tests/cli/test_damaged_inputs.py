@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.backends._scripted import ScriptedBackend
-from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.leaderboards.nuggetizer import score_nuggetizer
 from rubric_measures.measures.scoring import parse_measures
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.lexical import ScriptedBackend
+from rubric_measures.models.replies import ReplyCache
+from rubric_measures.models.running import load_prices
 from rubric_measures.prompts import load_prompt_file
 from rubric_measures.review._events import CellKey
 from rubric_measures.review.store import ReviewStore
-from rubric_measures.runners.prices import load_prices
 from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.scales import Message
 from tests.example_records import grade_set, passage, write_lines
 from tests.support_data import line
 

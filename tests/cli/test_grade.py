@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
+from rubric_measures.models.replies import ReplyCache
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import grade_of_items
 from tests.grading_data import write_inputs
@@ -450,7 +450,7 @@ def test_nothing_but_its_runner_imports_ray(tmp_path: Path) -> None:
     program = f"""
 import sys
 from rubric_measures.cli import main
-import rubric_measures.runners.ray_runner
+import rubric_measures.models.ray_runner
 assert main({arguments(passages, bank, tmp_path / "o.jsonl")!r}) == 0
 print(sorted({{"ray", "pyarrow"}} & set(sys.modules)))
 """

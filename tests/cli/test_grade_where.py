@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import rubric_measures
-from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
+from rubric_measures.models.base import Reply, Request
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import grade_of_items
 from tests.fault_server import Running, running

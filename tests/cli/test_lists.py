@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from rubric_measures.backends import BACKENDS
 from rubric_measures.cli import main
 from rubric_measures.formats import FORMATS
+from rubric_measures.models import BACKENDS
 from rubric_measures.prompts import load_prompt, prompt_names
 
 

@@ -19,7 +19,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats import FORMATS
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.trec import read_run
-from rubric_measures.runners.prices import load_prices
+from rubric_measures.models.running import load_prices
 
 RUN = "".join(f"q{query} Q0 d{doc} {doc} {1 - doc / 10} r\n" for query in range(3) for doc in range(5))
 QRELS = "".join(f"q{query} 0 d{doc} {doc % 2}\n" for query in range(3) for doc in range(5))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.backends.base import Message
 from rubric_measures.cli import main
 from rubric_measures.grading import GradingSettings
 from rubric_measures.grading._asking import Ask, Asker
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded
+from rubric_measures.types.scales import Message
 from tests.backends.test_end_to_end_http import (
     RATING,
     _environment,
@@ -30,7 +30,7 @@ __all__ = ["_environment"]  # a fixture, for every test here as well
 
 
 def asker(api: str, prompt: str, **options: object) -> Asker:
-    from rubric_measures.backends.openai._backend import OpenAICompatible
+    from rubric_measures.models.openai import OpenAICompatible
 
     backend = OpenAICompatible("m", "http://host/v1", api="completions" if api == "completions" else "chat")
     return Asker(backend, load_prompt(prompt), GradingSettings(options=options))

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.backends import Backend
-from rubric_measures.backends._lexical import LexicalBackend
-from rubric_measures.backends._scripted import ScriptedBackend, ScriptedRule
-from rubric_measures.backends.base import Reply, Request
-from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.grading import Grader, GradingReport, GradingSettings, make_manifest
+from rubric_measures.models.base import Backend, Reply, Request
+from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
+from rubric_measures.models.replies import ReplyCache
+from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items
-from rubric_measures.runners import LocalRunner
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank
 from tests.function_backend import FunctionBackend
 from tests.grading_data import make_bank, make_groups

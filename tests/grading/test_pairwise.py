@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.backends._lexical import LexicalBackend
-from rubric_measures.backends._scripted import ScriptedBackend, ScriptedRule
-from rubric_measures.backends.base import Reply
-from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.pairing import Game, answers_by_query, pair_games
 from rubric_measures.grading.pairwise import PairwiseGrader, Reference, references_of_collection, references_of_records
+from rubric_measures.models.base import Reply
+from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
+from rubric_measures.models.replies import ReplyCache
+from rubric_measures.models.running import LocalRunner, RunStats
 from rubric_measures.records.models import DirectGrade, GradedPassage, Judgment, PassageData, PromptInfo, QueryPassages
-from rubric_measures.runners import LocalRunner, RunStats
 from rubric_measures.types.entities import Preference
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.grading import GradingReport
 from rubric_measures.grading._several import read_several
+from rubric_measures.models.base import Reply, Request
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import grade_of_items, provenance_of

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.backends.base import Request
 from rubric_measures.grading import GradingSettings
 from rubric_measures.grading._combining import Unit
 from rubric_measures.grading._styles import make_style
+from rubric_measures.models.base import Request
+from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts import load_prompt
-from rubric_measures.runners import LocalRunner
 from rubric_measures.types.entities import RubricItem, content_hash
 from tests.function_backend import FunctionBackend
 

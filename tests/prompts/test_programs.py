@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from rubric_measures.backends.base import Message
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading.pairwise import Reference, documents_text
 from rubric_measures.prompts import load_prompt, prompt_names
+from rubric_measures.types.scales import Message
 
 VALUES = {
     "question": "What is tea made of?",

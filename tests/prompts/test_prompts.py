@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.backends.base import Message
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.prompts import Prompt, list_text, load_prompt, load_prompt_file, prompt_names
 from rubric_measures.types.entities import canonical_json
+from rubric_measures.types.scales import Message
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", ROOT.parent / "shared"))

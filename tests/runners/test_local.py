@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.replies.cache import ReplyCache
 from rubric_measures.base.errors import GradingError, InputError
-from rubric_measures.runners import Job, LocalRunner, RunStats
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.replies import ReplyCache
+from rubric_measures.models.running import Job, LocalRunner, RunStats
+from rubric_measures.types.scales import Message
 
 
 @dataclass

@@ -26,22 +26,29 @@ import pytest
 
 ray = pytest.importorskip("ray")
 
-from rubric_measures.backends import make_backend  # noqa: E402
-from rubric_measures.backends.base import Message, Reply, Request  # noqa: E402
-from rubric_measures.backends.replies.cache import ReplyCache  # noqa: E402
 from rubric_measures.base.errors import BackendError, InputError  # noqa: E402
 from rubric_measures.cli import main  # noqa: E402
 from rubric_measures.formats.banks import bank_entries, write_bank  # noqa: E402
 from rubric_measures.grading import Grader, GradingReport, GradingSettings  # noqa: E402
+from rubric_measures.models import make_backend  # noqa: E402
+from rubric_measures.models.base import Reply, Request  # noqa: E402
+from rubric_measures.models.ray_runner import RayPool, RayRunner, RaySettings, pool_size, ray_backend  # noqa: E402  # noqa: E402
+from rubric_measures.models.ray_workers import (  # noqa: E402  # noqa: E402
+    QUIET,
+    BackendSpec,
+    Desk,
+    Order,
+    _interrupts_held,
+    connected,
+    pack_requests,
+    unpack_requests,
+)
+from rubric_measures.models.replies import ReplyCache  # noqa: E402
+from rubric_measures.models.running import LocalRunner, RunStats  # noqa: E402
 from rubric_measures.records.files import write_graded  # noqa: E402
 from rubric_measures.records.models import QueryPassages  # noqa: E402
-from rubric_measures.runners import LocalRunner, RunStats  # noqa: E402
-from rubric_measures.runners._ray_connection import QUIET, _interrupts_held, connected  # noqa: E402
-from rubric_measures.runners._ray_desk import Desk, Order, pack_requests, unpack_requests  # noqa: E402
-from rubric_measures.runners._ray_worker import BackendSpec  # noqa: E402
-from rubric_measures.runners.ray_pool import RayPool, RaySettings, pool_size  # noqa: E402
-from rubric_measures.runners.ray_runner import RayRunner, ray_backend  # noqa: E402
 from rubric_measures.types.entities import TestBank  # noqa: E402
+from rubric_measures.types.scales import Message  # noqa: E402
 from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402
 from tests.ray_backends import Diary, make_diary  # noqa: E402
 

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.backends.base import Message, Reply, Request
-from rubric_measures.backends.replies.cache import ReplyCache, Spent
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, write_bank
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.replies import ReplyCache, Spent
+from rubric_measures.models.running import Job, LocalRunner
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
-from rubric_measures.runners import Job, LocalRunner
 from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.scales import Message
 from tests.fault_server import running
 from tests.function_backend import FunctionBackend
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import InputError
+from rubric_measures.models.base import Reply, Request
 from rubric_measures.test_bank.calls import Failure
 from rubric_measures.test_bank.generation import BankQuery, generate_bank, query_messages
 from rubric_measures.types.entities import RubricItem, make_item_id

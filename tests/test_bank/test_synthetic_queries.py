@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from rubric_measures.backends.base import Reply, Request
 from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.models.base import Reply, Request
 from rubric_measures.test_bank.calls import Caller
 from rubric_measures.test_bank.nuggetization import SourceSegment
 from rubric_measures.test_bank.synthetic_queries import (

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.backends import make_backend
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
+from rubric_measures.models import make_backend
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.verification.canaries import CANARY_KINDS, build_canaries, canary_report

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from rubric_measures.backends.base import Backend, Message, Reply, ReplyStatus, Request
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.plugins import PlugIn, Registry
+from rubric_measures.models.base import Backend, Reply, ReplyStatus, Request
+from rubric_measures.types.scales import Message
 
 __all__ = ["BACKENDS", "Backend", "Message", "Reply", "ReplyStatus", "Request", "make_backend"]
 
@@ -26,11 +27,11 @@ BACKENDS: Registry[Callable[..., Backend]] = Registry(
     "rubric_measures.backends",
     "model kind",
     {
-        "lexical": "rubric_measures.backends._lexical:make",
-        "scripted": "rubric_measures.backends._scripted:make",
-        "hf": "rubric_measures.backends.hf.choosing:make",
-        "litellm": "rubric_measures.backends.openai._litellm:make",
-        "openai": "rubric_measures.backends.openai._backend:make",
+        "lexical": "rubric_measures.models.lexical:make_lexical",
+        "scripted": "rubric_measures.models.lexical:make_scripted",
+        "hf": "rubric_measures.models.hf:make_hf",
+        "litellm": "rubric_measures.models.openai:make_litellm",
+        "openai": "rubric_measures.models.openai:make_openai",
     },
     _checked,
 )

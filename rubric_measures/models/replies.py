@@ -1,44 +1,314 @@
-"""The reply cache: one SQLite file that several processes may share; finished calls survive kill -9."""
+"""The store of replies: SQLite, one row a reply, and a ledger of what was spent.
+
+The ledger of a cache: what calls took, by day, model and query, whoever made them; and who is making which now.
+
+How replies lie in the cache: a row each, and how they are named when they are listed and exported.
+
+The reply cache: one SQLite file that several processes may share; finished calls survive kill -9.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import logging
 import os
+import platform
 import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from functools import cache, lru_cache
+from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import Path
-from typing import Self
+from types import MappingProxyType
+from typing import NamedTuple, Self
 
-from rubric_measures.backends.base import Reply, Request
-from rubric_measures.backends.replies._ledger import (
-    TABLES,
-    LedgerRow,
-    Spent,
-    add_spent,
-    ledger_rows,
-    live_leases,
-    new_owner,
-    take_leases,
-)
-from rubric_measures.backends.replies._stored_replies import (
-    CacheEntry,
-    ModelCount,
-    Row,
-    decoded,
-    delete_of,
-    encoded,
-    messages_hash,
-    model_counts,
-    row_of,
-)
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.models.base import MOST_TOKENS, Reply, Request
 from rubric_measures.types.entities import canonical_json
 
-__all__ = ["CacheEntry", "LedgerRow", "ModelCount", "ReplyCache", "Spent", "messages_hash", "new_owner"]
+__all__ = [
+    "TABLES",
+    "CacheEntry",
+    "LedgerRow",
+    "ModelCount",
+    "ReplyCache",
+    "Row",
+    "Spent",
+    "add_spent",
+    "decoded",
+    "delete_of",
+    "encoded",
+    "ledger_rows",
+    "live_leases",
+    "messages_hash",
+    "model_counts",
+    "new_owner",
+    "row_of",
+    "take_leases",
+]
+
+
+_KEY_BYTES = 32
+# `priced` tells calls whose cost is known from those made without a price: their tokens can still be priced.
+TABLES = (
+    """CREATE TABLE ledger (
+    day TEXT NOT NULL, model TEXT NOT NULL, query TEXT NOT NULL, priced INTEGER NOT NULL,
+    calls INTEGER NOT NULL, failed INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost REAL NOT NULL,
+    PRIMARY KEY (day, model, query, priced)
+) WITHOUT ROWID""",
+    "CREATE TABLE leases (owner TEXT PRIMARY KEY, until REAL NOT NULL, keys BLOB NOT NULL)",
+)
+
+
+class Spent(NamedTuple):
+    """What some calls to a model about a query took; `cost` only where they are `priced`."""
+
+    model: str
+    query: str
+    priced: bool
+    calls: int
+    failed: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+
+
+class LedgerRow(NamedTuple):
+    """What the calls of a day (UTC), or about a query, to a model took; `cost` is None where there was no price."""
+
+    day: str
+    query: str
+    model: str
+    calls: int
+    failed: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+def add_spent(connection: sqlite3.Connection, spent: Iterable[Spent]) -> None:
+    """Adds what calls took to the ledger, inside of a transaction."""
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    connection.executemany(
+        "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+        "calls = calls + excluded.calls, failed = failed + excluded.failed, "
+        "prompt_tokens = prompt_tokens + excluded.prompt_tokens, "
+        "completion_tokens = completion_tokens + excluded.completion_tokens, cost = cost + excluded.cost",
+        [(day, *one) for one in spent],
+    )
+
+
+def ledger_rows(connection: sqlite3.Connection, by_query: bool = False) -> list[LedgerRow]:
+    """The ledger by day (or query) and model; calls with a price and without are rows of their own."""
+    columns, by = ("'', query", "query") if by_query else ("day, ''", "day")
+    rows = connection.execute(
+        f"SELECT {columns}, model, sum(calls), sum(failed), sum(prompt_tokens), sum(completion_tokens), "
+        f"iif(priced, sum(cost), NULL) FROM ledger GROUP BY {by}, model, priced ORDER BY {by}, model, priced"
+    )
+    found = [LedgerRow(*row) for row in rows]
+    # Limits are held against these sums, so a file that was damaged must not have them at any value.
+    try:
+        days = [date.fromisoformat(row.day) for row in found if not by_query]
+    except (TypeError, ValueError):
+        days = None
+    if days is None or not all(isinstance(number, int) for row in found for number in row[3:7]):
+        raise sqlite3.DatabaseError("the ledger is damaged")
+    return found
+
+
+@cache
+def _host() -> str:
+    return platform.node().replace(":", "_")
+
+
+def new_owner() -> str:
+    """A name for a run that takes leases: its machine, its process, and a number of its own."""
+    return f"{_host()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def _is_alive(owner: str, until: float, now: float) -> bool:
+    """Whether a run still makes the calls that it took: its time is not over, its process not known to be gone."""
+    if until < now:
+        return False
+    host, pid, _ = owner.split(":")
+    if host != _host() or os.name != "posix":
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def live_leases(connection: sqlite3.Connection, owner: str) -> set[bytes]:
+    """The keys of the calls that other processes are making; drops the rows of those that are gone."""
+    found: set[bytes] = set()
+    now, process = time.time(), owner.rpartition(":")[0] + ":"
+    for other, until, keys in connection.execute("SELECT owner, until, keys FROM leases").fetchall():
+        # A process never waits for itself.
+        if other.startswith(process):
+            continue
+        if _is_alive(other, until, now):
+            found.update([keys[start : start + _KEY_BYTES] for start in range(0, len(keys), _KEY_BYTES)])
+        else:
+            connection.execute("DELETE FROM leases WHERE owner = ?", (other,))
+    return found
+
+
+def take_leases(
+    connection: sqlite3.Connection,
+    owner: str,
+    held: Iterable[str],
+    wanted: Sequence[str],
+    room: Callable[[int], int],
+    seconds: float,
+) -> tuple[list[str], set[str]]:
+    """Takes calls inside of a transaction; see `ReplyCache.lease`. A run's calls are one row: that is quick."""
+    others = live_leases(connection, owner)
+    elsewhere = {key for key in wanted if bytes.fromhex(key) in others} if others else set()
+    # A run says what it is done with when it takes more; until then the replies, and the ledger, have it already.
+    done = sum(connection.execute("SELECT EXISTS (SELECT 1 FROM replies WHERE key = ?)", (key,)).fetchone()[0]
+               for key in others)  # fmt: skip
+    taken = [key for key in wanted if key not in elsewhere][: max(0, room(len(others) - done))]
+    keys = bytes.fromhex("".join([*held, *taken]))
+    connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (owner, time.time() + seconds, keys))
+    return taken, elsewhere
+
+
+# The key, the model, the hash of the messages, the replicate, the reply as JSON.
+Row = tuple[bytes, str, bytes, int, str]
+
+
+# A damaged reply is named when it is asked for; it is counted without its fields, and can be pruned.
+_READABLE = (
+    "(SELECT rowid AS row, model, length(reply) AS size, iif(json_valid(reply), reply, '{}') AS reply FROM replies)"
+)
+
+
+class ModelCount(NamedTuple):
+    """How much of a cache belongs to one model; `truncated` replies were cut, `characters` is the size of all."""
+
+    model: str
+    replies: int
+    truncated: int
+    prompt_tokens: int
+    completion_tokens: int
+    characters: int
+
+
+class CacheEntry(NamedTuple):
+    """One stored reply: its key (hex), the model, the hash of the messages (hex), the replicate, the reply."""
+
+    key: str
+    model: str
+    messages: str
+    replicate: int
+    reply: Reply
+
+    def as_json(self) -> dict[str, object]:
+        """The entry as a line of `cache export`, which the `scripted` backend replays."""
+        reply = self.reply
+        return {
+            "key": self.key,
+            "model": self.model,
+            "messages_hash": self.messages,
+            "replicate": self.replicate,
+            "reply": reply.text,
+            **_cut_fields(reply),
+            "prompt_tokens": reply.prompt_tokens,
+            "completion_tokens": reply.completion_tokens,
+            "raw": dict(reply.raw),
+        }
+
+
+def messages_hash(request: Request) -> str:
+    """The sha256 of what a model is shown, whatever the model: by it a reply can be replayed under another name."""
+    text = ",".join([message.as_json() for message in request.messages])
+    return hashlib.sha256(f"[{text}]".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def decoded(text: str) -> Reply:
+    """A stored reply; equal ones, and of grades there are few, are one object.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: the text is none.
+    """
+    try:
+        fields = json.loads(text)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    status = fields.get("status", "ok")
+    tokens = [fields.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
+    if not isinstance(fields["text"], str) or status not in ("ok", "truncated"):
+        raise TypeError
+    if not all(type(count) is int and 0 <= count <= MOST_TOKENS for count in tokens):
+        raise TypeError
+    return Reply(
+        fields["text"],
+        status,
+        fields.get("error", ""),
+        prompt_tokens=fields.get("prompt_tokens", 0),
+        completion_tokens=fields.get("completion_tokens", 0),
+        raw=MappingProxyType(fields.get("raw", {})),
+    )
+
+
+def row_of(request: Request, reply: Reply) -> Row:
+    """An answer as it is stored."""
+    digest = bytes.fromhex(messages_hash(request))
+    return bytes.fromhex(request.key), request.model, digest, request.replicate, encoded(reply)
+
+
+def _cut_fields(reply: Reply) -> dict[str, object]:
+    """What says that a reply was cut."""
+    return {} if reply.status == "ok" else {"status": reply.status, "error": reply.error}
+
+
+def encoded(reply: Reply) -> str:
+    """A reply as it is stored."""
+    # Put together in the order of the names, which takes a fifth of the time of an encoder.
+    fields = [f'"completion_tokens":{reply.completion_tokens}'] if reply.completion_tokens else []
+    if reply.status != "ok":
+        fields.append(f'"error":{_quoted(reply.error)}')
+    if reply.prompt_tokens:
+        fields.append(f'"prompt_tokens":{reply.prompt_tokens}')
+    if reply.raw:
+        fields.append(f'"raw":{json.dumps(dict(reply.raw), sort_keys=True, separators=(",", ":"))}')
+    if reply.status != "ok":
+        fields.append(f'"status":"{reply.status}"')
+    fields.append(f'"text":{_quoted(reply.text or "")}')
+    return f"{{{','.join(fields)}}}"
+
+
+def model_counts(connection: sqlite3.Connection) -> list[ModelCount]:
+    """How many replies and tokens each model has, in order of the models' names."""
+    rows = connection.execute(
+        "SELECT model, count(*), sum(json_extract(reply, '$.status') IS 'truncated'), "
+        "sum(coalesce(json_extract(reply, '$.prompt_tokens'), 0)), "
+        "sum(coalesce(json_extract(reply, '$.completion_tokens'), 0)), sum(size) "
+        f"FROM {_READABLE} GROUP BY model ORDER BY model"
+    )
+    return [ModelCount(*row) for row in rows]
+
+
+def delete_of(connection: sqlite3.Connection, model: str | None, truncated: bool) -> int:
+    """Deletes the replies of a model (of all), or those of them that were cut; returns how many."""
+    return connection.execute(
+        f"DELETE FROM replies WHERE rowid IN (SELECT row FROM {_READABLE} WHERE (?1 IS NULL OR model = ?1) "
+        "AND (NOT ?2 OR json_extract(reply, '$.status') IS 'truncated'))",
+        (model, truncated),
+    ).rowcount
+
 
 _LOG = logging.getLogger("rubric_measures")
 

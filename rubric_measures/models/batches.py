@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.backends.base import Reply, Request
-from rubric_measures.backends.openai._known import Known
-from rubric_measures.backends.openai._wire import reply_of, request_body, trouble_of_status, without_key
 from rubric_measures.base.errors import BackendError, FormatError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.wire import Known, reply_of, request_body, trouble_of_status, without_key
 
 __all__ = ["BatchRun"]
 

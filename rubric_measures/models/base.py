@@ -1,14 +1,25 @@
-"""What a backend is: requests in, replies out as they finish; and the key under which a reply is cached."""
+"""What a model must do: requests, replies, settings of a kind of model.
+
+What a backend is: requests in, replies out as they finish; and the key under which a reply is cached.
+
+The settings of a kind of model: wrong ones are named, and none passes for a generation option of a request.
+
+A stand-in for a backend in a dry run: it counts calls and tokens, and asks nobody.
+"""
 
 from __future__ import annotations
 
+import difflib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+import inspect
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
 
@@ -17,12 +28,16 @@ __all__ = [
     "ENDPOINT_MARK",
     "MOST_TOKENS",
     "Backend",
+    "CountingBackend",
     "Message",
     "Reply",
     "ReplyStatus",
     "Request",
+    "check_options",
     "llm_name",
+    "refuse_settings",
 ]
+
 
 # Further draws of a replicate whose reply cannot be read are numbered apart, so that none reads that reply.
 ATTEMPT_STEP = 1000
@@ -184,3 +199,123 @@ def llm_name(model: str) -> str:
     if kind == "hf":
         return name.rpartition("@")[0] or name
     return model.split("#", maxsplit=1)[0]
+
+
+# What a request says by itself, and the parameter that says it: as an option it would take that one's place.
+_SAID_ELSEWHERE = {
+    "best_of": "replicates", "echo": "", "extra_body": "", "max_completion_tokens": "max_tokens",
+    "max_new_tokens": "max_tokens", "messages": "prompt", "model": "model", "n": "replicates", "prompt": "prompt",
+    "stream": "",
+}  # fmt: skip
+# The usual options of endpoints. They may know others, so only what is almost one of these is taken for a slip.
+_KNOWN = frozenset({
+    "chat_template_kwargs", "frequency_penalty", "grammar", "json_schema", "logit_bias", "logprobs", "max_tokens",
+    "min_p", "min_tokens", "num_ctx", "presence_penalty", "reasoning_effort", "reasoning_format", "repetition_penalty",
+    "response_format", "seed", "stop", "temperature", "top_k", "top_logprobs", "top_p",
+})  # fmt: skip
+_ALMOST = 0.87  # `seeds` is almost `seed` (0.89), `top_probs` is not `top_logprobs` (0.86)
+
+
+def _settings_of(maker: type) -> set[str]:
+    """The arguments with a default of a class of backends, those of the classes above it included."""
+    return {
+        name
+        for one in maker.__mro__
+        if "__init__" in vars(one)
+        for name, parameter in inspect.signature(vars(one)["__init__"]).parameters.items()
+        if parameter.default is not parameter.empty
+    }
+
+
+def check_options(model: str, maker: type, given: Iterable[str]) -> None:
+    """Refuses settings that a class of backends does not have (see `_settings_of`).
+
+    Raises:
+        UnknownNameError: one of them is no setting.
+    """
+    known = _settings_of(maker)
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("option", name, known, hint=f"(of the model {model!r})")
+
+
+def refuse_settings(backend: Backend, given: Collection[str]) -> None:
+    """Refuses generation options that are settings of the model's backend, that a request says by itself, or misspelt.
+
+    A request's option of such a name would stand in its key and in the record, and change nothing: the backend computes
+    as it was made, and endpoints ignore in silence what they do not know. Names like no known one are let through.
+
+    Raises:
+        InputError: one of them is a setting, or no name.
+        UnknownNameError: one of them is almost the name of another one.
+    """
+    for name in given:
+        if name in _SAID_ELSEWHERE:
+            mends = [_SAID_ELSEWHERE[name]] if _SAID_ELSEWHERE[name] else ()
+            raise InputError(
+                f"{name} is no generation option of a reply: the request says it by itself", settings=mends
+            )
+        if not re.fullmatch(r"[^\W\d][\w.-]*", name):
+            raise InputError(
+                f"{name!r} is no name of a generation option; expected letters, digits, _ and -", settings=("option",)
+            )
+        plain = name.lower().replace("-", "_")
+        if name not in _KNOWN and difflib.get_close_matches(plain, _KNOWN, 1, _ALMOST):
+            raise UnknownNameError("generation option", plain, _KNOWN, hint=f"(given: {name})", settings=("option",))
+    settings = _settings_of(type(getattr(backend, "backend", backend))) | set(backend.options)
+    if wrong := sorted(settings.intersection(given)):
+        raise InputError(f"{wrong[0]} is a setting of the model, not of a reply", settings=("model_option",))
+
+
+class CountingBackend:
+    """Counts the requests that would go to a backend; each is answered as failed.
+
+    In everything else (name, options, tokenizer, context, what kind of model it is) it is the backend, so that the
+    same requests are made and the cache finds the same replies. A request whose key is `known` (of other prompts, say)
+    is answered from the cache, or with the one in flight: it is `repeated`, and no call again. `completion_tokens` is
+    the most that may be written; requests without a limit count none.
+    """
+
+    def __init__(self, backend: Backend, known: set[str] | None = None) -> None:
+        self.backend = backend
+        self.calls = self.repeated = self.prompt_tokens = self.completion_tokens = 0
+        self._known = known if known is not None else set()
+
+    def __getattr__(self, name: str) -> Any:
+        # What only some backends say of themselves (`embedded`, `reply_shares_context`, …).
+        return getattr(self.backend, name)
+
+    @property
+    def model(self) -> str:
+        """The name of the backend, so that cached replies are found."""
+        return self.backend.model
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """The options of the backend, for the same reason."""
+        return self.backend.options
+
+    @property
+    def context_tokens(self) -> int | None:
+        """As the backend says."""
+        return self.backend.context_tokens
+
+    def count_tokens(self, text: str) -> int:
+        """As the backend counts."""
+        return self.backend.count_tokens(text)
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Counts each request and calls nobody."""
+        for request in requests:
+            if request.key in self._known:
+                self.repeated += 1
+            else:
+                self._known.add(request.key)
+                self._count(request)
+            yield request, Reply(None, "failed", "a dry run makes no call")
+
+    def _count(self, request: Request) -> None:
+        self.calls += 1
+        self.prompt_tokens += sum(self.backend.count_tokens(message.content) for message in request.messages)
+        limit = request.options.get("max_tokens", 0)
+        self.completion_tokens += limit if isinstance(limit, int) else 0

@@ -1,23 +1,112 @@
-"""A model to be asked, from plain settings: its backend, price, limits and cache, and the runner of its calls."""
+"""Settings of a model and its calls, and the progress that is shown.
+
+Around a run of calls: Ctrl-C that keeps finished work, a progress bar, and the note where a limit ended the run.
+
+A model to be asked, from plain settings: its backend, price, limits and cache, and the runner of its calls.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from types import FrameType
+from typing import Any, Literal, Self, TypedDict
 
-from rubric_measures.backends import Backend, make_backend
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.runners._local import LocalRunner
-from rubric_measures.runners.prices import Price, checked_price
-from rubric_measures.runners.progress import Interrupts, Progress, request_bar
+from rubric_measures.models import make_backend
+from rubric_measures.models.base import Backend
+from rubric_measures.models.running import LocalRunner, Price, RunStats, checked_price
 
-__all__ = ["CallOptions", "CallSettings", "Model", "RunnerOptions"]
+__all__ = [
+    "CallOptions",
+    "CallSettings",
+    "Interrupts",
+    "Model",
+    "Progress",
+    "RunnerOptions",
+    "note_limit",
+    "request_bar",
+]
+
+
+# True shows a bar on standard error; a function gets the counts now and then.
+Progress = bool | Callable[[RunStats], None]
+_LOG = logging.getLogger("rubric_measures")
+
+
+class Interrupts:
+    """The first Ctrl-C sets `event`, so that calls in flight are finished and kept; the second one interrupts.
+
+    So do the signals that end a process, where they are handled as Ctrl-C is (`cli.Interruptible`).
+    """
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        # Only the main thread may handle signals; elsewhere an interrupt stays what it was.
+        if threading.current_thread() is threading.main_thread():
+            self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._handle)
+            for name in ("SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                if number is not None and callable(signal.getsignal(number)):
+                    self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.event.is_set():
+            raise KeyboardInterrupt
+        self.event.set()
+
+
+@contextlib.contextmanager
+def request_bar(
+    progress: Progress, total: int | None = None, unit: str = "requests", name: str | None = None
+) -> Iterator[Callable[[RunStats], None] | None]:
+    """What a runner tells its counts to: a bar on standard error, the function that was given, or nothing."""
+    if not isinstance(progress, bool):
+        yield progress
+        return
+    if not progress:
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, desc=name, unit=f" {unit}", smoothing=0.1, file=sys.stderr) as bar:
+
+        def show(stats: RunStats) -> None:
+            bar.set_postfix(stats.progress, refresh=False)
+            bar.update(stats.answered - bar.n)
+
+        yield show
+
+
+def note_limit(stats: RunStats, *, is_kept: bool = True) -> bool:
+    """Says that a limit was reached, and how to go on (with a cache that is kept, or without); whether one was."""
+    if stats.limited_queries:
+        names = sorted(stats.limited_queries)
+        listed = f"{', '.join(names[:3])}{', …' if len(names) > 3 else ''}"
+        _LOG.warning("%s for %d queries (%s)", stats.query_limit, len(names), listed)
+    if stats.limit:
+        again = "raise it and run again" if stats.limit.startswith("the limit") else "run again to go on"
+        how = f"{again}: finished calls are in the cache" if is_kept else "name a cache to go on later"
+        settings = () if is_kept else ("cache",)
+        _LOG.warning("%s, %d requests were not made; %s", stats.limit, stats.missing, how, extra={"settings": settings})
+    return bool(stats.limit)
+
 
 IN_MEMORY = ":memory:"
 
@@ -138,7 +227,7 @@ class CallSettings:
         return self.model
 
     def _on_ray(self) -> tuple[Backend, Callable[..., LocalRunner]]:
-        from rubric_measures.runners.ray_pool import RaySettings
+        from rubric_measures.models.ray_runner import RaySettings
 
         settings = RaySettings(self.actors, self.gpus_per_actor, self.batch_size, self.ray_address or "")
         if self.cache_only:
@@ -147,7 +236,7 @@ class CallSettings:
             return backend, functools.partial(LocalRunner, backend)
         if not isinstance(self.model, str):
             raise InputError("actors make their model themselves: name it, as a plug-in if it is your own")
-        from rubric_measures.runners.ray_runner import RayRunner, ray_backend
+        from rubric_measures.models.ray_runner import RayRunner, ray_backend
 
         backend, spec, settings = ray_backend(self.model, self._options(), settings)
         return backend, functools.partial(RayRunner, backend, spec=spec, settings=settings)
@@ -184,7 +273,7 @@ class Model:
     @contextlib.contextmanager
     def planning(self) -> Iterator[LocalRunner]:
         """A runner for what makes no call and changes no file: the cache is only read, and none is made."""
-        from rubric_measures.backends.replies.cache import ReplyCache
+        from rubric_measures.models.replies import ReplyCache
 
         path = self.settings.cache
         with contextlib.ExitStack() as stack:
@@ -209,7 +298,7 @@ class Model:
             name: what stands before the bar.
             stop: ends the calls when it is set, where somebody else listens to Ctrl-C.
         """
-        from rubric_measures.backends.replies.cache import ReplyCache
+        from rubric_measures.models.replies import ReplyCache
 
         with contextlib.ExitStack() as stack:
             path = self.settings.cache or IN_MEMORY

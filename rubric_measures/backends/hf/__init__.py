@@ -1,1 +1,0 @@
-"""Models of Hugging Face (transformers, torch), in this process."""

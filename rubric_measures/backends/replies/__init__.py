@@ -1,1 +1,0 @@
-"""The reply cache, and what it knows of the models that replied."""

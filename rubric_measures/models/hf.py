@@ -1,0 +1,916 @@
+"""Models of Hugging Face: chosen, loaded, asked in batches.
+
+Messages as the text that a Hugging Face model is shown: chat template or plain text, control tokens defused.
+
+From a lazy stream of requests to batches: bounded look-ahead, batches by tokens, halving when one fails.
+
+Finding and loading Hugging Face models: name, revision, device, dtype; tokenizer and weights when first used.
+
+The backend `hf:NAME[@revision]`: which kind of Hugging Face model a name is, and the backend for it.
+
+What models that write have in common: the most probable label, by forward passes, or the reply of `generate`.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import datetime
+import hashlib
+import importlib
+import itertools
+import os
+import re
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp, inf
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError
+from rubric_measures.base.plugins import require
+from rubric_measures.models.base import Backend, Reply, Request, check_options
+from rubric_measures.types.scales import Message
+
+__all__ = [
+    "FORGED",
+    "HuggingFaceModel",
+    "ModelSource",
+    "chat_text",
+    "choose_device",
+    "choose_dtype",
+    "defused",
+    "final_channel",
+    "find_source",
+    "make_hf",
+    "markers_of",
+    "model_kind",
+    "plain_text",
+]
+
+
+# Some templates print today's date (strftime_now, date_string); a reply may not depend on the day it was asked for.
+_DATE = datetime.date(2024, 7, 26)
+_FORMATS = ("%d %b %Y", "%d %B %Y", "%B %d, %Y", "%A, %B %d, %Y", "%Y-%m-%d")
+_DATES = {form: _DATE.strftime(form) for form in _FORMATS}
+_FIXED_DATE = (
+    f"{{%- macro strftime_now(format) -%}}{{{{ {_DATES!r}.get(format, {_DATES[_FORMATS[0]]!r}) }}}}{{%- endmacro -%}}"
+)
+
+
+# What tells the parts of a conversation apart in a rendered template, also where the tokenizer has no token for it.
+_MARKER = re.compile(
+    r"<\|[^<>|\n]{1,40}\|>|<{1,2}/?[A-Za-z][\w/]{0,30}>{1,2}|\[/?[A-Z_]{2,20}\]|#{2,4} [A-Z][\w ]{0,30}:"
+)
+
+_FINAL = re.compile(
+    r"<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?=<\|[a-z]+\|>|\Z)", re.DOTALL
+)
+
+
+def defused(text: str, control: Sequence[str]) -> str:
+    """A text in which no control token of the tokenizer (`<|im_end|>`, `</s>`) can be read: a space follows its first
+    character.
+
+    >>> defused("a <|im_end|> b", ["<|im_end|>"])
+    'a < |im_end|> b'
+    """
+    present = [token for token in control if len(token) > 1 and token in text]
+    if not present:
+        return text
+    pattern = "|".join(re.escape(token) for token in sorted(present, key=len, reverse=True))
+    return re.sub(pattern, lambda found: f"{found[0][0]} {found[0][1:]}", text)
+
+
+def markers_of(rendered: str) -> frozenset[str]:
+    """What a rendered conversation marks its turns with: `<|im_start|>`, `[/INST]`, `<<SYS>>`, `### Response:`."""
+    return frozenset(_MARKER.findall(rendered))
+
+
+def final_channel(whole: str, plain: str) -> str:
+    """The answer in a reply of channels, empty where the reply ended before it; `plain`, without control tokens, where
+    there is no channel.
+
+    >>> final_channel("<|channel|>analysis<|message|>Is it 3?<|end|><|start|>assistant<|channel|>final<|message|>4", "")
+    '4'
+    """
+    if "<|channel|>" not in whole:
+        return plain
+    found = _FINAL.findall(whole)
+    return found[-1] if found else ""
+
+
+def plain_text(messages: Sequence[Message], control: Sequence[str]) -> str:
+    """The contents of the messages, a blank line between them."""
+    return "\n\n".join(defused(message.content, control) for message in messages)
+
+
+def chat_text(tokenizer: Any, messages: Sequence[Message], control: Sequence[str], *, thinking: bool) -> str:
+    """The messages in the tokenizer's chat template, up to where the reply begins.
+
+    Where the template has no system messages (it raises an error), the system message stands in front of the first
+    user message.
+    """
+    from jinja2.exceptions import TemplateError
+
+    turns = [{"role": message.role, "content": defused(message.content, control)} for message in messages]
+    try:
+        return _rendered(tokenizer, turns, thinking)
+    except TemplateError:
+        if len(turns) < 2 or turns[0]["role"] != "system":
+            raise
+        merged = {"role": turns[1]["role"], "content": f"{turns[0]['content']}\n\n{turns[1]['content']}"}
+        return _rendered(tokenizer, [merged, *turns[2:]], thinking)
+
+
+def _rendered(tokenizer: Any, turns: list[dict[str, str]], thinking: bool) -> str:
+    template = tokenizer.get_chat_template()
+    text: str = tokenizer.apply_chat_template(
+        turns,
+        chat_template=_FIXED_DATE + template if "strftime_now" in template else template,
+        tokenize=False,
+        add_generation_prompt=True,
+        enable_thinking=thinking,
+        date_string=_DATES[_FORMATS[0]],
+    )
+    return text
+
+
+class _HasRequest(Protocol):
+    @property
+    def request(self) -> Request: ...
+
+
+J = TypeVar("J", bound=_HasRequest)
+T = TypeVar("T")
+
+
+def one_line(error: BaseException, limit: int = 300) -> str:
+    """What an exception says, as one line of bounded length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def by_length(jobs: Iterable[T], length: Callable[[T], int], budget: int) -> Iterator[list[T]]:
+    """Batches of similar lengths, longest first: at most `budget` tokens with padding, and at least one job each.
+
+    The longest come first, so that what does not fit into memory shows at once.
+    """
+    batch: list[T] = []
+    longest = 0
+    for job in sorted(jobs, key=length, reverse=True):
+        if batch and longest * (len(batch) + 1) > budget:
+            yield batch
+            batch = []
+        if not batch:
+            longest = max(1, length(job))
+        batch.append(job)
+    if batch:
+        yield batch
+
+
+def padded(rows: Sequence[Sequence[int]], device: str, *, left: bool) -> tuple[Any, Any]:
+    """Token ids and attention mask of rows, padded with token 0 (masked) on one side."""
+    import torch
+
+    width = max(len(row) for row in rows)
+    ids = torch.zeros((len(rows), width), dtype=torch.long)
+    mask = torch.zeros((len(rows), width), dtype=torch.long)
+    for place, row in enumerate(rows):
+        where = slice(width - len(row), width) if left else slice(0, len(row))
+        ids[place, where] = torch.tensor(row, dtype=torch.long)
+        mask[place, where] = 1
+    return ids.to(device), mask.to(device)
+
+
+def run_batches(
+    requests: Iterable[Request],
+    prepare: Callable[[Request], J | Reply],
+    plan: Callable[[list[J]], Iterable[list[J]]],
+    execute: Callable[[Sequence[J]], Sequence[Reply]],
+    *,
+    look_ahead: int,
+    release: Callable[[], None],
+) -> Iterator[tuple[Request, Reply]]:
+    """Answers every request once; `look_ahead` requests are held at a time, and their jobs put into batches by `plan`.
+
+    A batch that fails, for want of memory or because of one poisoned input, is halved and tried again, after `release`
+    gave memory back; a request that fails alone is answered `failed`.
+
+    Raises:
+        BackendError: nothing can work (the weights cannot be loaded).
+        DeviceLostError: nothing can work in this process any more.
+    """
+    iterator = iter(requests)
+    while window := list(itertools.islice(iterator, look_ahead)):
+        jobs: list[J] = []
+        for request in window:
+            try:
+                job = prepare(request)
+            except BackendError:
+                raise
+            except Exception as error:
+                job = Reply(None, "failed", f"the prompt cannot be prepared: {one_line(error)}")
+            if isinstance(job, Reply):
+                yield request, job
+            else:
+                jobs.append(job)
+        for batch in plan(jobs):
+            for job, reply in zip(batch, _attempt(batch, execute, release), strict=True):
+                yield job.request, reply
+
+
+def _attempt(
+    batch: Sequence[J], execute: Callable[[Sequence[J]], Sequence[Reply]], release: Callable[[], None]
+) -> list[Reply]:
+    try:
+        return list(execute(batch))
+    except BackendError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        if "CUDA error" in reason and "out of memory" not in reason:
+            # After such an error no call of this process can use the device.
+            raise DeviceLostError(f"the device is lost: {reason}") from None
+    # The next try begins outside of the handler: the exception's frames hold the tensors that did not fit.
+    release()
+    if len(batch) == 1:
+        return [Reply(None, "failed", reason)]
+    half = len(batch) // 2
+    return [*_attempt(batch[:half], execute, release), *_attempt(batch[half:], execute, release)]
+
+
+_DTYPES = ("auto", "float32", "bfloat16", "float16")
+_OLDEST = (5, 1)
+_WHOLE = 256 << 20  # files up to this size are hashed whole
+_BLOCK = 1 << 20
+_UNLIMITED = 10**9  # tokenizers without a limit say something like 1e30
+_Encoder = Callable[[Sequence[Message]], list[int]]
+FORGED = "the text writes a control token of the model"
+GENERATION_OPTIONS = frozenset({"temperature", "max_tokens", "seed", "top_p"})
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a model comes from.
+
+    Attributes:
+        name: the repository's name or the path of a folder, as the user wrote it.
+        revision: the branch, tag or commit that was asked for; empty for a folder.
+        fingerprint: what the files are: the commit hash, or `sha256:…` over the files of a folder.
+        config: the configuration of the transformers library.
+    """
+
+    name: str
+    revision: str
+    fingerprint: str
+    config: Any
+
+    @property
+    def model(self) -> str:
+        """The canonical name for `Request.model`: `hf:NAME@REVISION`, or `hf:PATH`."""
+        return f"hf:{self.name}@{self.revision}" if self.revision else f"hf:{self.name}"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What every `from_pretrained` is given, so that tokenizer and weights are of the commit of the config."""
+        commit = self.fingerprint if re.fullmatch(r"[0-9a-f]{40}", self.fingerprint) else self.revision
+        return {"revision": commit} if commit else {}
+
+
+def find_source(spec: str) -> ModelSource:
+    """Reads the configuration of `NAME[@revision]` (a model of the hub, or a folder).
+
+    Raises:
+        MissingExtraError: transformers or torch is not installed.
+        BackendError: no such model, no network, or a version of transformers that computes wrong numbers.
+    """
+    transformers = _transformers()
+    name, revision = spec, ""
+    if not Path(spec).is_dir():
+        name, _, revision = spec.rpartition("@") if "@" in spec else (spec, "", "")
+        revision = revision or "main"
+    arguments = {"revision": revision} if revision else {}
+    config = _load(name, "configuration", lambda: transformers.AutoConfig.from_pretrained(name, **arguments))
+    if revision:
+        return ModelSource(name, revision, str(getattr(config, "_commit_hash", None) or revision), config)
+    return ModelSource(name, "", f"sha256:{_folder_hash(Path(name))}", config)
+
+
+def _transformers() -> Any:
+    try:
+        torch = require("torch", "hf")
+        transformers = require("transformers", "hf")
+    except MissingExtraError:
+        raise MissingExtraError("the backend hf:NAME", "hf") from None
+    del torch
+    found = tuple(int(part) for part in re.findall(r"\d+", transformers.__version__)[:2])
+    if found < _OLDEST:
+        # 5.0.0 scales the logits of FLAN-T5 in silence, older ones lack what is called here.
+        raise BackendError(f"transformers {transformers.__version__} is too old; pip install -U 'transformers>=5.1'")
+    return transformers
+
+
+def _folder_hash(folder: Path) -> str:
+    """A hash of all files of a folder; of a file above 256 MB, of its size and 64 blocks of 1 MB spread over it."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
+        size = path.stat().st_size
+        digest.update(f"{path.name}\0{size}\0".encode())
+        with path.open("rb") as stream:
+            if size <= _WHOLE:
+                while block := stream.read(_BLOCK):
+                    digest.update(block)
+            else:
+                for place in range(64):
+                    stream.seek((size - _BLOCK) * place // 63)
+                    digest.update(stream.read(_BLOCK))
+    return digest.hexdigest()[:40]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the library's progress bars and advice away from the user's terminal while something is loaded."""
+    from transformers.utils import logging as library_logging
+
+    level, bars = library_logging.get_verbosity(), library_logging.is_progress_bar_enabled()
+    library_logging.set_verbosity_error()
+    library_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        library_logging.set_verbosity(level)
+        if bars:
+            library_logging.enable_progress_bar()
+
+
+def _load(name: str, what: str, load: Callable[[], Any]) -> Any:
+    try:
+        with _quiet():
+            return load()
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError, AttributeError, MemoryError) as error:
+        offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
+        hint = " (HF_HUB_OFFLINE is set)" if offline and isinstance(error, OSError) else ""
+        raise BackendError(f"hf:{name}: the {what} cannot be loaded{hint}: {one_line(error)}") from None
+
+
+def choose_device(wanted: str) -> str:
+    """The device to compute on: as wanted, or the first of cuda, mps, cpu that is there."""
+    if wanted != "auto":
+        return wanted
+    torch = require("torch", "hf")
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def choose_dtype(wanted: str, device: str) -> str:
+    """The dtype: as wanted, or bfloat16 where the device computes in it natively, else float32.
+
+    A processor without bfloat16 instructions is up to 60 times slower in it than in float32 (measured), so it is taken
+    on a CPU only where AVX512-BF16 or AMX are there. float16 is never chosen: T5 overflows in it.
+
+    Raises:
+        InputError: the dtype is unknown.
+    """
+    if wanted not in _DTYPES:
+        raise InputError(f"dtype {wanted!r}: expected one of {', '.join(_DTYPES)}")
+    if wanted != "auto":
+        return wanted
+    torch = require("torch", "hf")
+    if device.startswith("cuda"):
+        native = torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 8
+    elif device == "cpu":
+        probes = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+        native = any(getattr(torch.cpu, probe, bool)() for probe in probes)
+    else:
+        native = False
+    return "bfloat16" if native else "float32"
+
+
+class HuggingFaceModel(abc.ABC):
+    """What the three kinds of models have in common: names, options, tokenizer and weights (loaded when first used).
+
+    Args:
+        source: the model.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
+        dtype: `auto`, `float32`, `bfloat16`, `float16`.
+        context: how many tokens the model may be shown, where neither tokenizer nor config says so, or says it wrongly.
+        batch_tokens: tokens (padding included) computed at once; None takes 4,096 on a CPU, 32,768 elsewhere.
+        look_ahead: how many requests are pulled and sorted by length together.
+    """
+
+    # Another draw at temperature 0 gives the same reply.
+    deterministic = True
+    auto_class = "AutoModel"
+
+    def __init__(
+        self,
+        source: ModelSource,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        context: int | None = None,
+        batch_tokens: int | None = None,
+        look_ahead: int = 512,
+    ) -> None:
+        self.source = source
+        self.device = choose_device(device)
+        self.dtype = choose_dtype(dtype, self.device)
+        self.batch_tokens = int(batch_tokens or (4096 if self.device == "cpu" else 32768))
+        self.look_ahead = int(look_ahead)
+        if self.batch_tokens < 1 or self.look_ahead < 1 or (context is not None and int(context) < 1):
+            raise InputError("batch_tokens, look_ahead and context must be positive")
+        self._context = int(context) if context is not None else None
+        self._lock = threading.RLock()
+        self._tokenizer: Any = None
+        self._network: Any = None
+        self._frames: dict[tuple[str, ...], int] = {}
+
+    @property
+    def model(self) -> str:
+        """`hf:NAME@REVISION`, or `hf:PATH`."""
+        return self.source.model
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """Device, dtype and the commit (or the hash of the files): all of them can change a reply."""
+        return {"device": self.device, "dtype": self.dtype, "revision": self.source.fingerprint}
+
+    @property
+    def tokenizer(self) -> Any:
+        """The model's own tokenizer."""
+        with self._lock:
+            if self._tokenizer is None:
+                from transformers import AutoTokenizer
+
+                source = self.source
+                self._tokenizer = _load(
+                    source.name, "tokenizer", lambda: AutoTokenizer.from_pretrained(source.name, **source.arguments)
+                )
+            return self._tokenizer
+
+    @property
+    def network(self) -> Any:
+        """The weights, on their device, ready for inference.
+
+        Raises:
+            BackendError: they cannot be loaded, or some are missing in the files (they would be random numbers).
+        """
+        with self._lock:
+            if self._network is None:
+                self._network = self._load_network()
+            return self._network
+
+    def _load_network(self) -> Any:
+        import torch
+        import transformers
+
+        source, kind = self.source, getattr(transformers, self.auto_class)
+        network, report = _load(
+            source.name,
+            "model",
+            lambda: kind.from_pretrained(
+                source.name, dtype=getattr(torch, self.dtype), output_loading_info=True, **source.arguments
+            ),
+        )
+        if missing := sorted(report.get("missing_keys", ())):
+            raise BackendError(
+                f"hf:{source.name}: {len(missing)} weights are missing ({missing[0]}, …); is it for another task?"
+            )
+        return _load(source.name, f"model on {self.device}", lambda: network.to(self.device).eval())
+
+    @property
+    @abc.abstractmethod
+    def context_tokens(self) -> int | None:
+        """How many tokens messages and reply may have together."""
+
+    def complete(self, requests: Iterable[Request]) -> Iterator[tuple[Request, Reply]]:
+        """Replies, batch by batch.
+
+        Raises:
+            BackendError: the weights cannot be loaded, or an option is unknown.
+        """
+        return run_batches(
+            requests,
+            self._prepare,
+            self._plan,
+            self._execute,
+            look_ahead=self.look_ahead,
+            release=self.release_memory,
+        )
+
+    @abc.abstractmethod
+    def _prepare(self, request: Request) -> Any:
+        """A job made of a request, or its reply at once."""
+
+    @abc.abstractmethod
+    def _plan(self, jobs: list[Any]) -> Iterator[list[Any]]:
+        """The jobs in batches."""
+
+    @abc.abstractmethod
+    def _execute(self, jobs: Sequence[Any]) -> list[Reply]:
+        """The replies of a batch, in its order."""
+
+    def count_tokens(self, text: str) -> int:
+        """The number of tokens of a text as it is shown (control tokens in it defused), special tokens left out."""
+        return len(self.encode(defused(text, self.control_tokens)))
+
+    @cached_property
+    def control_tokens(self) -> tuple[str, ...]:
+        """The texts that the tokenizer reads as control tokens; no passage may write them."""
+        # Some (`<|start_header_id|>`, `<think>`) are only added tokens; added runs of blanks are ordinary text.
+        added = self.tokenizer.added_tokens_decoder.values()
+        found = {str(token.content) for token in added if token.special or token.content.startswith(("<", "["))}
+        return tuple(sorted(found.union(self.tokenizer.all_special_tokens)))
+
+    @cached_property
+    def control_ids(self) -> frozenset[int]:
+        """The control tokens, as the tokenizer numbers them."""
+        tokenizer = self.tokenizer
+        ids = {tokenizer.convert_tokens_to_ids(token) for token in self.control_tokens if len(token) > 1}
+        # The token of unknown characters orders nothing.
+        return frozenset(ids) - {None, tokenizer.unk_token_id}
+
+    def _controls(self, ids: Sequence[int]) -> int:
+        return sum(map(self.control_ids.__contains__, ids))
+
+    def prompt_tokens(
+        self, messages: Sequence[Message], encoded: Callable[[Sequence[Message]], list[int]]
+    ) -> list[int]:
+        """The tokens of messages in the form that the model is shown (`encoded`).
+
+        Raises:
+            ValueError: the tokenizer finds a control token in a content (written in fullwidth letters).
+        """
+        ids = encoded(messages)
+        if self._controls(ids) != self._frame_controls(tuple(message.role for message in messages), encoded):
+            raise ValueError(FORGED)
+        return ids
+
+    def _frame_controls(self, roles: tuple[str, ...], encoded: _Encoder) -> int:
+        """How many control tokens stand around the contents."""
+        if roles not in self._frames:
+            self._frames[roles] = self._controls(encoded([Message(role, "a") for role in roles]))
+        return self._frames[roles]
+
+    def encode(self, text: str, *, special: bool = False) -> list[int]:
+        """The tokens of a text, never cut."""
+        ids: list[int] = self.tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+        return ids
+
+    @property
+    def limit(self) -> int | None:
+        """How many tokens the model takes: the option `context`, else what tokenizer and config say (the smaller)."""
+        if self._context is not None:
+            return self._context
+        config = getattr(self.source.config, "text_config", None) or self.source.config
+        found = [
+            getattr(self.tokenizer, "model_max_length", None),
+            getattr(config, "max_position_embeddings", None),
+            getattr(config, "n_positions", None),
+        ]
+        return min((int(size) for size in found if size and 0 < size < _UNLIMITED), default=None)
+
+    def check_options(self, request: Request) -> None:
+        """Refuses generation options that would be ignored, and settings other than those that replies are made with.
+
+        Raises:
+            BackendError: the request has an option that this backend does not know, or another one's settings.
+        """
+        own = self.options
+        if unknown := sorted(set(request.options) - set(own) - GENERATION_OPTIONS):
+            known = ", ".join(sorted(GENERATION_OPTIONS))
+            raise BackendError(f"{self.model}: unknown generation option {', '.join(unknown)} (known: {known})")
+        for name, value in own.items():
+            if (asked := request.options.get(name, value)) != value:
+                raise BackendError(f"{self.model}: {name} is {value!r} here, the request says {asked!r}")
+
+    def release_memory(self) -> None:
+        """Gives memory back to the device after a batch that was too large."""
+        import torch
+
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        elif self.device == "mps":
+            torch.mps.empty_cache()
+
+
+_KINDS = {"seq2seq": "Seq2SeqBackend", "decoder": "DecoderBackend", "extractive": "ExtractiveBackend"}
+
+
+def make_hf(name: str, **options: Any) -> Backend:
+    """The backend of a model of the hub (or of a folder), by its architecture; see its class for the options.
+
+    Only the configuration is read here; tokenizer and weights are loaded when they are first used, so a run that is
+    answered from the cache needs no weights.
+
+    Raises:
+        MissingExtraError: transformers or torch is not installed.
+        BackendError: the model does not exist, cannot be fetched, or is of a kind that writes no answers.
+        UnknownNameError: models of this kind do not have an option.
+        InputError: an option has a value that makes no sense.
+    """
+    source = find_source(name)
+    kind = model_kind(source)
+    maker = getattr(importlib.import_module(f"rubric_measures.backends.hf._{kind}"), _KINDS[kind])
+    check_options(f"hf:{name}", maker, options)
+    backend: Backend = maker(source, **options)
+    return backend
+
+
+def model_kind(source: ModelSource) -> str:
+    """`seq2seq`, `decoder` or `extractive`, by the architecture in the configuration.
+
+    Raises:
+        BackendError: the model is none of them.
+    """
+    from transformers import AutoModelForCausalLM
+
+    config = source.config
+    names = list(getattr(config, "architectures", None) or [])
+    if any(name.endswith("ForQuestionAnswering") for name in names):
+        return "extractive"
+    if getattr(config, "is_encoder_decoder", False):
+        return "seq2seq"
+    writes = any(name.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) for name in names)
+    if (writes or not names) and type(config) in AutoModelForCausalLM._model_mapping:
+        return "decoder"
+    found = ", ".join(names) or type(config).__name__
+    raise BackendError(
+        f"{source.model}: {found} writes no answers; expected a sequence-to-sequence, a decoder-only or an extractive "
+        "question-answering model"
+    )
+
+
+_MODES = ("generate", "labels")
+_DEFAULT_TOKENS = 64
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class WritingJob:
+    """A request as tokens, and how many its reply may have."""
+
+    request: Request
+    ids: Tokens
+    limit: int
+
+
+@dataclass(frozen=True)
+class Written:
+    """A reply as tokens, without the end token; `ended` says whether the model ended it itself."""
+
+    tokens: Tokens
+    ended: bool
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """The token sequences that write each label; all sequences together are free of prefixes.
+
+    Attributes:
+        labels: the labels.
+        paths: for each label, one or more sequences; with the end token where the whole reply has to be the label.
+    """
+
+    labels: tuple[str, ...]
+    paths: tuple[tuple[Tokens, ...], ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether there are labels, and no sequence begins another one: their probabilities may then be added."""
+        sequences = sorted(path for paths in self.paths for path in paths)
+        begins = any(longer[: len(path)] == path for path, longer in itertools.pairwise(sequences))
+        return bool(self.labels) and all(self.paths) and all(sequences) and not begins
+
+    @cached_property
+    def after(self) -> Mapping[Tokens, list[int]]:
+        """Beginning of a sequence -> the tokens that go on with it."""
+        found: dict[Tokens, dict[int, None]] = {}
+        for path in itertools.chain.from_iterable(self.paths):
+            for size, token in enumerate(path):
+                found.setdefault(path[:size], {})[token] = None
+        return {begun: list(tokens) for begun, tokens in found.items()}
+
+    @cached_property
+    def rows(self) -> list[Tokens]:
+        """The fewest beginnings that begin with all others: a forward pass over them says all probabilities."""
+        begun = sorted(self.after)
+        return [one for one, longer in itertools.pairwise(begun) if longer[: len(one)] != one] + begun[-1:]
+
+    def probabilities(self, steps: Mapping[tuple[Tokens, int], float]) -> dict[str, float]:
+        """The probability of each label, by the log probabilities of tokens after beginnings.
+
+        P(label) = Σ over its token sequences of Π P(token | tokens before)
+        """
+        return {
+            label: sum(exp(sum(steps[path[:size], token] for size, token in enumerate(path))) for path in paths)
+            for label, paths in zip(self.labels, self.paths, strict=True)
+        }
+
+
+class WritingModel(HuggingFaceModel):
+    """A model that writes: its mode, its label probabilities, and how it generates.
+
+    Raises:
+        InputError: there is no such mode, or the mass is no probability.
+    """
+
+    # Whether a label is scored as a whole reply, with its end.
+    labels_are_whole = False
+
+    def __init__(self, source: ModelSource, *, mode: str, label_mass: float, **settings: Any) -> None:
+        super().__init__(source, **settings)
+        if mode not in _MODES:
+            raise InputError(f"mode {mode!r}: expected {' or '.join(_MODES)}")
+        if not 0 <= float(label_mass) <= 1:
+            raise InputError(f"label_mass is {label_mass}; expected 0 to 1")
+        self.mode, self.label_mass = mode, float(label_mass)
+        self._tables: dict[tuple[str, ...], LabelTable] = {}
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """Device, dtype, revision, mode, and in mode `labels` the least mass."""
+        mass = {"label_mass": self.label_mass} if self.mode == "labels" else {}
+        return {**super().options, "mode": self.mode, **mass}
+
+    @abc.abstractmethod
+    def _spellings(self, label: str) -> tuple[Tokens, ...]:
+        """The token sequences that write a label."""
+
+    @property
+    @abc.abstractmethod
+    def _ends(self) -> Collection[int]:
+        """The end tokens."""
+
+    @abc.abstractmethod
+    def _shown(self, jobs: Sequence[WritingJob]) -> Any:
+        """What is computed of a batch of prompts for scores and replies alike."""
+
+    @abc.abstractmethod
+    def _row(self, job: WritingJob, begun: Tokens) -> Tokens:
+        """The tokens that the decoder is shown where a reply has begun so."""
+
+    @abc.abstractmethod
+    def _logits(self, shown: Any, places: Sequence[int], rows: Sequence[Tokens], last: int) -> Any:
+        """The logits behind the last tokens of rows of one length; `places` are those of their jobs."""
+
+    @abc.abstractmethod
+    def _generation(self, shown: Any, jobs: Sequence[WritingJob], places: Sequence[int]) -> dict[str, Any]:
+        """What the library's `generate` is given to write the replies of some jobs of the batch."""
+
+    @abc.abstractmethod
+    def _reply(self, job: WritingJob, written: Written) -> Reply:
+        """The reply of generation."""
+
+    def _is_over(self, job: WritingJob, tokens: Sequence[int]) -> bool:
+        """Whether a reply ends without an end token."""
+        return False
+
+    def _together(self, jobs: Sequence[WritingJob], places: Sequence[int]) -> list[Sequence[int]]:
+        """The jobs of a batch whose replies may be generated together."""
+        return [places]
+
+    def _table(self, request: Request) -> LabelTable | None:
+        """The labels of a request, where they are scored; a prompt asks for the same ones again and again."""
+        labels = request.labels
+        if self.mode != "labels" or not labels or request.options.get("temperature"):
+            return None
+        if labels not in self._tables:
+            self._tables[labels] = LabelTable(labels, tuple(self._spellings(label) for label in labels))
+        return self._tables[labels] if self._tables[labels].usable else None
+
+    def _execute(self, jobs: Sequence[WritingJob]) -> list[Reply]:
+        """The replies of a batch: by label scoring where that decides, else by writing."""
+        import torch
+
+        with torch.inference_mode():
+            shown = self._shown(jobs)
+            replies = self._scored(jobs, shown)
+            rest = [place for place in range(len(jobs)) if place not in replies]
+            for places in self._together(jobs, rest) if rest else ():
+                replies |= self._written(jobs, shown, places)
+        return [replies[place] for place in range(len(jobs))]
+
+    def _scored(self, jobs: Sequence[WritingJob], shown: Any) -> dict[int, Reply]:
+        """Place -> the most probable label, for jobs whose labels together have the least mass or more."""
+        tables = {place: table for place, job in enumerate(jobs) if (table := self._table(job.request)) is not None}
+        steps: dict[int, dict[tuple[Tokens, int], float]] = {place: {} for place in tables}
+        rows = [
+            (place, begun, self._row(jobs[place], begun)) for place, table in tables.items() for begun in table.rows
+        ]
+        # Rows of one length need no padding, so nothing that a model keeps of the tokens before can be wrong.
+        rows.sort(key=lambda row: len(row[2]))
+        most = max(1, self.batch_tokens // max(len(job.ids) for job in jobs))
+        for _, alike in itertools.groupby(rows, key=lambda row: len(row[2])):
+            of_length = list(alike)
+            for start in range(0, len(of_length), most):
+                chunk = of_length[start : start + most]
+                last = 1 + max(len(begun) for _, begun, _ in chunk)
+                logits = self._logits(shown, [place for place, _, _ in chunk], [row for _, _, row in chunk], last)
+                for (place, begun, _), found in zip(chunk, logits[:, -last:].float().log_softmax(-1), strict=True):
+                    for size, scores in enumerate(found[-1 - len(begun) :]):
+                        tokens = tables[place].after[begun[:size]]
+                        of_tokens = zip(tokens, scores[tokens].tolist(), strict=True)
+                        steps[place].update({(begun[:size], token): score for token, score in of_tokens})
+        chances = {place: table.probabilities(steps[place]) for place, table in tables.items()}
+        return {
+            place: self._label_reply(jobs[place], found)
+            for place, found in chances.items()
+            if sum(found.values()) >= self.label_mass
+        }
+
+    def _label_reply(self, job: WritingJob, chances: Mapping[str, float]) -> Reply:
+        """The best label; the probabilities of all labels are in `raw`."""
+        best = max(chances, key=lambda label: chances[label])
+        raw: dict[str, object] = {
+            "mode": "labels",
+            "label_probabilities": {label: float(f"{value:.6g}") for label, value in chances.items()},
+        }
+        if self.labels_are_whole:
+            # Above 1/2, so is every token of the label on its way: greedy decoding writes the same.
+            raw["equals_greedy"] = chances[best] > 0.5
+        return Reply(best, prompt_tokens=len(job.ids), completion_tokens=1, raw=raw)
+
+    def _written(self, jobs: Sequence[WritingJob], shown: Any, places: Sequence[int]) -> dict[int, Reply]:
+        """Place -> the reply that is written: the most probable token each time, or one that is drawn."""
+        import torch
+        from transformers import GenerationConfig
+
+        draws = [_draw_function(jobs[place].request) for place in places]
+        ends = frozenset(self._ends)
+        written: dict[int, Written] = {}
+        arguments = self._generation(shown, jobs, places)
+        first = arguments["input_ids"].shape[1] if "input_ids" in arguments else 1
+
+        def drawn(_: Any, scores: Any) -> Any:
+            for row, draw in enumerate(draws):
+                if draw is not None:
+                    token = draw(scores[row])
+                    scores[row] = -inf
+                    scores[row, token] = 0.0
+            return scores
+
+        def is_over(ids: Any, *_: Any, **__: Any) -> Any:
+            for place, found in zip(places, ids[:, first:].tolist(), strict=True):
+                if place in written:
+                    continue
+                if found[-1] in ends:
+                    written[place] = Written(tuple(found[:-1]), True)
+                elif self._is_over(jobs[place], found):
+                    written[place] = Written(tuple(found), True)
+                elif len(found) >= jobs[place].limit:
+                    written[place] = Written(tuple(found), False)
+            return torch.tensor([place in written for place in places], device=ids.device)
+
+        longest = max(jobs[place].limit for place in places)
+        config = GenerationConfig(max_new_tokens=longest, do_sample=False, num_beams=1, pad_token_id=0)
+        self.network.generate(
+            **arguments, generation_config=config, logits_processor=[drawn], stopping_criteria=[is_over]
+        )
+        return {place: self._reply(jobs[place], written[place]) for place in places}
+
+
+def _draw_function(request: Request) -> Callable[[Any], int] | None:
+    temperature = float(str(request.options.get("temperature", 0) or 0))
+    if temperature <= 0:
+        return None
+    import torch
+
+    top_p = float(str(request.options.get("top_p", 1.0)))
+    # The key covers messages, options and replicate, so a draw does not depend on what else is in the batch.
+    generator = torch.Generator("cpu").manual_seed(int(request.key[:15], 16))
+
+    def draw(logits: Any) -> int:
+        probabilities = torch.softmax(logits.double().cpu() / temperature, -1)
+        if top_p < 1.0:
+            ordered, order = probabilities.sort(descending=True)
+            probabilities = probabilities.clone()
+            probabilities[order[ordered.cumsum(-1) - ordered >= top_p]] = 0.0
+        return int(torch.multinomial(probabilities, 1, generator=generator))
+
+    return draw
+
+
+def token_limit(request: Request) -> int:
+    """How many tokens the reply may have: the option `max_tokens`, 64 without it.
+
+    Raises:
+        InputError: it is less than 1.
+    """
+    limit = int(str(request.options.get("max_tokens") or _DEFAULT_TOKENS))
+    if limit < 1:
+        raise InputError(f"max_tokens is {limit}; expected 1 or more")
+    return limit
+
+
+def written_reply(text: str, written: Written, prompt_tokens: int) -> Reply:
+    """The reply of generation; without an end before the limit it is `truncated`."""
+    count = len(written.tokens) + written.ended
+    if written.ended:
+        return Reply(text, prompt_tokens=prompt_tokens, completion_tokens=count, raw={"mode": "generate"})
+    reason = f"the reply was cut after {count} tokens"
+    return Reply(text, "truncated", reason, prompt_tokens, count, {"mode": "generate"})

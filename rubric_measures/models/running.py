@@ -1,0 +1,960 @@
+"""The order and parallelism of calls in one process: budgets, replies kept, prices, statistics.
+
+The counts of a run: what was asked, what answered it, what it cost; one piece for every maker of grades.
+
+The account of a run: what it and others paid over one cache, what may still be paid, and which calls are its own.
+
+The state of one run: which jobs wait for which replies, and what the backend gets next.
+
+What models cost: price tables, and the price of a call before and after it is made.
+
+The local runner: jobs that ask a model step by step, behind one cache, each request in flight once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from rubric_measures.base.errors import FormatError, GradingError, InputError, RejectedError, counted
+from rubric_measures.base.files import path_name, read_text
+from rubric_measures.base.json_files import check_keys, parse_json
+from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, llm_name
+from rubric_measures.models.replies import LedgerRow, ReplyCache, Spent, new_owner
+
+__all__ = [
+    "UNKNOWN_COST",
+    "Account",
+    "Job",
+    "LocalRunner",
+    "Price",
+    "RunState",
+    "RunStats",
+    "checked_price",
+    "load_prices",
+    "price_of",
+    "tokens_in",
+]
+
+
+def tokens_in(raw: Mapping[str, Any], name: str) -> int:
+    """A count of tokens that a reply keeps beside its text; 0 where it has none."""
+    count = raw.get(name)
+    return count if type(count) is int and count > 0 else 0
+
+
+@dataclass
+class RunStats:
+    """Counts of one run; they only grow.
+
+    Attributes:
+        jobs: jobs that are done.
+        cached: requests answered from the cache.
+        shared: requests answered by an equal one in flight.
+        calls: requests answered by the backend.
+        failed: of these, those without an answer.
+        truncated: of these, those whose reply was cut; they are answers.
+        redrawn: of the calls, those that drew a reply again which could not be read.
+        cached_prompt_tokens: tokens that were shown when the cached replies were made.
+        cached_completion_tokens: tokens that were written then.
+        missing: requests that were not in the cache when no call, or no further one, was allowed.
+        prompt_tokens: tokens shown in calls.
+        completion_tokens: tokens written in calls, thoughts included.
+        reasoning_tokens: of these, those of thoughts.
+        prefix_tokens: of the tokens shown, those that the endpoint had in its own cache.
+        left_out: field -> replies of calls that were made without it, as the endpoint does not take it.
+        cost: what the calls cost, by their price; 0 without one.
+        unpriced: answers that neither cost anything nor say how many tokens they took: what they cost is unknown.
+        limit: which limit on calls or cost was reached; empty when none was.
+        query_limit: likewise, the limit on the cost of a query.
+        limited_queries: the queries for which it was reached.
+        returned: (model id, system fingerprint) as the replies name them -> replies, cached ones included.
+    """
+
+    jobs: int = 0
+    cached: int = 0
+    shared: int = 0
+    calls: int = 0
+    failed: int = 0
+    truncated: int = 0
+    redrawn: int = 0
+    cached_prompt_tokens: int = 0
+    cached_completion_tokens: int = 0
+    missing: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    prefix_tokens: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    cost: float = 0.0
+    unpriced: int = 0
+    limit: str = ""
+    query_limit: str = ""
+    limited_queries: set[str] = field(default_factory=set)
+    returned: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def see(self, reply: Reply) -> None:
+        """Counts what a reply says about the model that wrote it."""
+        model, fingerprint = reply.raw.get("model"), reply.raw.get("system_fingerprint")
+        if model or fingerprint:
+            self.returned[str(model or ""), str(fingerprint or "")] += 1
+
+    def count_call(self, request: Request, reply: Reply, cost: float = 0.0) -> None:
+        """Counts a call by its request and its reply."""
+        is_answer = reply.is_answer
+        self.calls += 1
+        self.redrawn += request.replicate >= ATTEMPT_STEP
+        self.failed += not is_answer
+        self.truncated += is_answer and reply.status == "truncated"
+        self.prompt_tokens += reply.prompt_tokens
+        self.completion_tokens += reply.completion_tokens
+        if reply.raw:
+            self._count_parts(reply.raw)
+        self.cost += cost
+        self.unpriced += is_answer and not cost + reply.prompt_tokens
+        self.see(reply)
+
+    def _count_parts(self, raw: Mapping[str, Any]) -> None:
+        self.reasoning_tokens += tokens_in(raw, "reasoning_tokens")
+        self.prefix_tokens += tokens_in(raw, "cached_tokens")
+        left_out = raw.get("left_out")
+        self.left_out.update(map(str, left_out) if isinstance(left_out, list) else ())
+
+    def count_cached(self, replies: Iterable[Reply | None]) -> None:
+        """Counts replies from the cache, with the tokens that they once took; None is a reply that is not there."""
+        for reply in replies:
+            if reply is not None:
+                self.cached += 1
+                self.cached_prompt_tokens += reply.prompt_tokens
+                self.cached_completion_tokens += reply.completion_tokens
+                if reply.raw:
+                    self.see(reply)
+
+    @property
+    def answered(self) -> int:
+        """Requests that have their reply, wherever it came from."""
+        return self.cached + self.shared + self.calls + self.missing
+
+    @property
+    def progress(self) -> dict[str, int]:
+        """What a progress bar shows beside its length."""
+        tokens = self.prompt_tokens + self.completion_tokens
+        cut = {"truncated": self.truncated} if self.truncated else {}
+        return {"calls": self.calls, "cached": self.cached, "failed": self.failed, **cut, "tokens": tokens}
+
+    def __str__(self) -> str:
+        counts = {"failed": self.failed, "truncated": self.truncated}
+        said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        calls = counted(self.calls, "call") if self.calls else "no calls"
+        return f"{calls}{f' ({said})' if said else ''}, {counted(self.cached, 'reply')} from the cache"
+
+
+_LOG = logging.getLogger("rubric_measures")
+_FLUSH_SECONDS = 0.05  # without price and limit, the ledger may be so late: a grader on this machine is quicker than it
+UNKNOWN_COST = "the model does not say how many tokens a call took, so its cost is unknown: limit the calls instead"
+
+
+class Account:
+    """What one run pays, beside what the ledger of its cache says of all other runs.
+
+    Args:
+        runner: the cache, the limits and the price.
+        stats: the counts of the run; perhaps of several one after the other.
+
+    Attributes:
+        is_limited: whether there is a limit on calls or cost.
+        leases: whether calls have to be taken before they are made, as other processes may make them.
+    """
+
+    def __init__(self, runner: LocalRunner, stats: RunStats) -> None:
+        self._runner, self._stats = runner, stats
+        cache = runner.cache
+        self._cache = cache if cache is not None and cache.is_written and not runner.cache_only else None
+        self.leases = self._cache is not None and self._cache.is_shared
+        self._owner = new_owner()
+        self._before = (stats.calls, stats.cost)
+        self._pending: dict[tuple[str, str, bool], list[float]] = {}
+        self._written = (0, 0.0)
+        self._flushed = time.monotonic()
+        self._others_calls, self._others_cost, self._elsewhere = 0, 0.0, 0
+        self._mean = 0.0  # what a call to this model cost before, by the ledger
+        self._of_query: dict[str, float] = {}
+        self._open: Counter[str] = Counter()
+        self._beats: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._told_unpriced = False
+        self.is_limited = any(
+            limit is not None for limit in (runner.max_calls, runner.max_cost, runner.max_cost_per_query)
+        )
+        self._is_exact = self.is_limited or runner.price is not None
+        self._refresh()
+
+    # ---- what was paid
+    @property
+    def calls(self) -> int:
+        """The calls of all runs over the cache, so far."""
+        return self._others_calls + self._stats.calls - self._before[0]
+
+    @property
+    def cost(self) -> float:
+        """What they cost."""
+        return self._others_cost + self._stats.cost - self._before[1]
+
+    def _refresh(self) -> None:
+        """Reads what others paid meanwhile."""
+        if self._cache is None:
+            self._before = (0, 0.0)
+            return
+        if not self.is_limited:
+            return
+        rows = self._cache.ledger()
+        self._others_calls = sum(row.calls for row in rows) - self._written[0]
+        if self._runner.price is not None:
+            self._others_cost = max(0.0, sum(map(self._cost_of, rows)) - self._written[1])
+            mine = [row for row in rows if row.model == self._runner.backend.model]
+            self._mean = sum(map(self._cost_of, mine)) / max(1, sum(row.calls for row in mine))
+        if self._runner.max_cost_per_query is not None:
+            found: dict[str, float] = {}
+            for row in self._cache.ledger(by_query=True):
+                found[row.query] = found.get(row.query, 0.0) + self._cost_of(row)
+            for (_, query, _), values in self._pending.items():
+                found[query] = found.get(query, 0.0) + values[4]
+            self._of_query = found
+
+    def _cost_of(self, row: LedgerRow) -> float:
+        """What a row of the ledger cost; calls of this model that were made without a price cost what it says now."""
+        if row.cost is not None:
+            return row.cost
+        price, model = self._runner.price, self._runner.backend.model
+        if price is not None and row.model == model:
+            if row.calls > row.failed and not row.prompt_tokens:
+                self._stats.limit = self._stats.limit or UNKNOWN_COST
+            return price.of_reply(Reply("", prompt_tokens=row.prompt_tokens, completion_tokens=row.completion_tokens))
+        if not self._told_unpriced:
+            self._told_unpriced = True
+            text = "the ledger of %s has calls of %s without a price: they count as 0 in the limit on the cost"
+            _LOG.warning(text, self._cache.path if self._cache else "", row.model)
+        return 0.0
+
+    def note(self, request: Request, reply: Reply, cost: float) -> Sequence[Spent]:
+        """Notes a call that was made; returns what has to be put into the ledger now."""
+        query = request.query
+        if self.is_limited:
+            self._open[query] -= 1
+            self._of_query[query] = self._of_query.get(query, 0.0) + cost
+        if self._cache is None:
+            return ()
+        tokens, is_answer = reply.prompt_tokens + reply.completion_tokens, reply.is_answer
+        # A call that brought neither answer nor tokens cost nothing, whatever the price.
+        priced = bool(cost) or (self._runner.price is not None and tokens > 0) or not (is_answer or tokens)
+        values = self._pending.setdefault((request.model, query, priced), [0, 0, 0, 0, 0.0])
+        values[0] += 1
+        values[1] += not is_answer
+        values[2] += reply.prompt_tokens
+        values[3] += reply.completion_tokens
+        values[4] += cost
+        if self._is_exact or time.monotonic() - self._flushed >= _FLUSH_SECONDS:
+            return self._take_pending()
+        return ()
+
+    def _take_pending(self) -> list[Spent]:
+        found = [
+            Spent(*key, int(calls), int(failed), int(prompt), int(completion), cost)
+            for key, (calls, failed, prompt, completion, cost) in self._pending.items()
+        ]
+        self._pending.clear()
+        calls, cost = self._written
+        self._written = (calls + sum(one.calls for one in found), cost + sum(one.cost for one in found))
+        self._flushed = time.monotonic()
+        return found
+
+    # ---- what may still be paid
+    def reached(self, handed: int) -> str:
+        """Which limit forbids another call beside the `handed` ones; empty where none does."""
+        runner, stats = self._runner, self._stats
+        if stats.limit:
+            return stats.limit
+        under_way = handed + self._elsewhere
+        text = ""
+        if runner.max_calls is not None and self.calls + under_way >= runner.max_calls:
+            text = f"the limit of {runner.max_calls} calls was reached"
+            if self._others_calls:
+                text += f", {self._others_calls} of them by other runs over this cache"
+        elif runner.max_cost is not None and self.cost + self.expected(under_way) >= runner.max_cost:
+            text = f"the limit of {runner.max_cost:g} on the cost was reached"
+            if self._others_cost:
+                text += f", {self._others_cost:.6g} of it by other runs over this cache"
+        return text
+
+    def reached_for_query(self, request: Request) -> str:
+        """Whether the limit for a query forbids another call about it, in words; empty where it does not."""
+        limit = self._runner.max_cost_per_query
+        if limit is None or not request.query:
+            return ""
+        spent = self._of_query.get(request.query, 0.0)
+        if spent + self.expected(self._open[request.query]) < limit:
+            return ""
+        return f"the limit of {limit:g} on the cost of a query was reached"
+
+    def expected(self, under_way: int) -> float:
+        """What the calls under way and one more will cost, if they cost what those before did on average."""
+        calls = self._stats.calls
+        return (self._stats.cost / calls if calls else self._mean) * (under_way + 1)
+
+    def must_wait(self, request: Request, reserved: float) -> bool:
+        """Whether a call waits for those in flight: until one is answered, nobody knows what a call costs.
+
+        Thoughts come on top of the longest reply, so there is no bound. A batch that takes hours has none: its first
+        one has as many requests as fit the limit by what they cost at most, not one.
+        """
+        runner = self._runner
+        if runner.max_cost is None and runner.max_cost_per_query is None:
+            return False
+        if self._stats.calls > self._stats.failed or self._mean or not self._open.total():
+            return False
+        if not getattr(runner.backend, "in_batches", False):
+            return True
+        most = self.most_of(request)
+        if runner.max_cost_per_query is not None and self._open[request.query] and request.query:
+            spent = self._of_query.get(request.query, 0.0)
+            if spent + (self._open[request.query] + 1) * most > runner.max_cost_per_query:
+                return True
+        return runner.max_cost is not None and self.cost + reserved + most > runner.max_cost
+
+    def most_of(self, request: Request) -> float:
+        """The most that a call can cost; 0 without a limit on the cost, so that nothing is counted for nobody."""
+        runner = self._runner
+        if runner.max_cost is None and runner.max_cost_per_query is None:
+            return 0.0
+        return runner.price.most_of(request) if runner.price else float("inf")
+
+    # ---- whose calls are whose
+    def hand(self, request: Request) -> None:
+        """Notes that a call begins."""
+        self._open[request.query] += 1
+
+    def drop(self) -> None:
+        """Notes that no call is under way any more."""
+        self._open.clear()
+
+    def take(self, under_way: Iterable[str], wanted: Sequence[str]) -> tuple[list[str], set[str]]:
+        """Takes calls that are to be made next: those that are ours, and those that another process is making.
+
+        What is in neither is more than a limit allows.
+        """
+        assert self._cache is not None
+        held = list(under_way)
+
+        def room(elsewhere: int) -> int:
+            self._elsewhere = elsewhere
+            self._refresh()
+            limit = self._runner.max_calls
+            return len(wanted) if limit is None else limit - self.calls - len(held) - elsewhere
+
+        found = self._cache.lease(self._owner, held, wanted, room)
+        if self._beats is None:
+            self._beats = threading.Thread(target=self._beat, name="rubric_measures-lease", daemon=True)
+            self._beats.start()
+        return found
+
+    def _beat(self) -> None:
+        """Says now and then that this run is there, as long as it is: a call may take an hour."""
+        assert self._cache is not None
+        seconds = self._cache.renew(self._owner)
+        while not self._ended.wait(seconds):
+            with contextlib.suppress(Exception):
+                self._cache.renew(self._owner)
+
+    def made_elsewhere(self, keys: Iterable[str]) -> set[str]:
+        """Those of the keys whose calls other processes are still making."""
+        return self._cache.made_elsewhere(self._owner, keys) if self._cache is not None else set()
+
+    def close(self) -> None:
+        """Puts into the ledger what is not there yet, and gives all calls back."""
+        self._ended.set()
+        if self._cache is None:
+            return
+        if self._pending:
+            self._cache.put_many((), self._take_pending())
+        if self._beats is not None:
+            self._beats.join()
+            self._cache.release(self._owner)
+
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+# A job yields requests and is sent their replies in the same order, as often as it likes; then it returns its result.
+# So a style that retries, verifies or cuts a passage into chunks is a plain function that reads from top to bottom.
+Job = Generator[Sequence[Request], Sequence[Reply], T]
+_BLOCK = 256  # requests that are looked up in the cache together
+_LEASED = 64  # calls that are taken together, before they are made
+_LOOK_SECONDS = 0.2  # between two looks at what other processes have made
+_BACKLOG = 1024  # results that may wait for their reader before the backend is given a pause
+
+
+@dataclass
+class _Started(Generic[K, T]):
+    """A job under way: its generator, and the replies of its present step as far as they are there."""
+
+    name: K
+    generator: Job[T]
+    requests: Sequence[Request] = ()
+    replies: list[Reply | None] = field(default_factory=list)
+    open: int = 0
+
+
+def _never() -> bool:
+    return False
+
+
+class RunState(Generic[K, T]):
+    """The state of one run, for runners. A backend may pull requests from a thread of its own, hence the lock."""
+
+    def __init__(
+        self,
+        runner: LocalRunner,
+        jobs: Iterator[tuple[K, Job[T]]],
+        stats: RunStats,
+        hold: Callable[[], bool] | None = None,
+    ) -> None:
+        self.runner, self.jobs, self.stats = runner, jobs, stats
+        self.hold = hold if hold is not None else _never
+        self.lock = threading.RLock()
+        self.exhausted = False
+        self.steps: deque[_Started[K, T]] = deque()  # have asked, and nothing of it was looked up yet
+        self.asked = 0  # the requests of these
+        self.account = Account(runner, stats)
+        self.misses: deque[Request] = deque()  # not in the cache
+        self.ready: deque[Request] = deque()  # of these, those that are ours to make, not yet handed to the backend
+        self.elsewhere: dict[str, Request] = {}  # and those that another process is making
+        self.version = -1  # of the cache, when requests were last looked up
+        self.told_waiting = False
+        self.lease, self.taken = _LEASED, 0.0  # how many calls are taken together, and when some were
+        self.looked = 0.0  # when it was last looked what became of these
+        self.waiting: dict[str, list[tuple[_Started[K, T], int]]] = {}  # key -> who waits for its reply
+        self.handed: set[str] = set()
+        self.reserved = 0.0  # the most that these can cost, where there is a limit on the cost
+        self.done: deque[tuple[K, T]] = deque()
+        self.stopped = False
+        self.fault: Exception | None = None  # of the jobs, not of the model
+        self.rejection: RejectedError | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether every job is done and every result was taken."""
+        return self.exhausted and not (self.steps or self.misses or self.ready or self.waiting or self.done)
+
+    def raise_fault(self) -> None:
+        """Raises what was wrong with the jobs, if anything: to be called when all that was under way is finished."""
+        if self.fault is not None:
+            raise self.fault
+        if self.rejection is not None and not self._has_answers:
+            raise self.rejection
+
+    @property
+    def _has_answers(self) -> bool:
+        return self.stats.cached > 0 or self.stats.calls > self.stats.failed
+
+    def reject(self, error: RejectedError) -> None:
+        """Begins no further call, since the endpoint accepts none: those to come fail. The cache is still read.
+
+        What an endpoint accepted before is no reason to write nothing now; whether it did, in an earlier run, may only
+        show at the end.
+
+        Raises:
+            RejectedError: it never did.
+        """
+        if not self._has_answers and not self.runner.cache:
+            raise error
+        self.rejection = self.rejection or error
+        self.stats.limit = self.stats.limit or str(error)
+
+    def give_up(self, reason: str) -> None:
+        """Fails the calls under way, with the reason."""
+        with self.lock:
+            reply = Reply(None, "failed", reason)
+            for key in sorted(self.handed):
+                self.stats.missing += 1
+                for job, place in self.waiting.pop(key):
+                    self._deliver(job, place, reply)
+            self.handed.clear()
+            self.account.drop()
+            self.reserved = 0.0
+
+    def feed(self, first: Request) -> Iterator[Request]:
+        """What the backend pulls: the requests that nothing else answers, passage by passage."""
+        request: Request | None = first
+        while request is not None:
+            self.hand(request)
+            yield request
+            request = self.next_miss()
+
+    def hand(self, request: Request) -> None:
+        """Notes that a request is with the backend."""
+        self.handed.add(request.key)
+        if self.account.is_limited:
+            self.account.hand(request)
+            self.reserved += self.account.most_of(request)
+
+    def next_miss(self) -> Request | None:
+        """The next request for the backend; None at the end, when stopped or held, or when results wait to be read."""
+        with self.lock:
+            while True:
+                if self._is_stopped():
+                    return None
+                if (self.ready or self.misses) and self._limit_reached():
+                    self._leave_out()
+                elif self.ready:
+                    if not self.account.is_limited:
+                        return self.ready.popleft()
+                    if reason := self.account.reached_for_query(self.ready[0]):
+                        self._leave_out_one(reason)
+                        continue
+                    return None if self.account.must_wait(self.ready[0], self.reserved) else self.ready.popleft()
+                elif self.misses:
+                    self._take()
+                    continue
+                if len(self.done) > _BACKLOG:
+                    return None
+                block = self._next_block()
+                if block:
+                    self._look_up(block)
+                else:
+                    return None
+
+    def take_done(self) -> Iterator[tuple[K, T]]:
+        """The results that are there."""
+        if self.done and self.runner.progress:
+            self.runner.progress(self.stats)
+        while self.done:
+            self.stats.jobs += 1
+            yield self.done.popleft()
+
+    def settle(self, request: Request, reply: Reply) -> None:
+        """Puts a reply into the cache and hands it to everyone who waits for it."""
+        with self.lock:
+            if request.key in self.handed:  # a backend that answers twice is not paid twice
+                cache = self.runner.cache
+                cost = self._cost_of(reply)
+                spent = self.account.note(request, reply, cost)
+                kept = cache.put(request, reply, spent) if cache is not None else reply
+                self._settle(request, reply, kept, cost)
+
+    def settle_block(self, answered: Sequence[tuple[Request, Reply]]) -> None:
+        """Settles a block of replies, which are in the cache all together or not at all."""
+        with self.lock:
+            answered = [pair for pair in answered if pair[0].key in self.handed]
+            cache = self.runner.cache
+            costs = [self._cost_of(reply) for _, reply in answered]
+            spent = [
+                one
+                for (request, reply), cost in zip(answered, costs, strict=True)
+                for one in self.account.note(request, reply, cost)
+            ]
+            kept = cache.put_many(answered, spent) if cache is not None else [reply for _, reply in answered]
+            for (request, reply), stored, cost in zip(answered, kept, costs, strict=True):
+                self._settle(request, reply, stored, cost)
+
+    def _cost_of(self, reply: Reply) -> float:
+        return self.runner.price.of_reply(reply) if self.runner.price else 0.0
+
+    def _settle(self, request: Request, reply: Reply, kept: Reply, cost: float) -> None:
+        self.handed.remove(request.key)
+        if self.account.is_limited:
+            self.reserved = self.reserved - self.account.most_of(request) if self.handed else 0.0
+        self.stats.count_call(request, reply, cost)
+        if self.runner.max_cost is not None and self.stats.unpriced:
+            # An unknown cost is not 0: the limit could not be held.
+            self.stats.limit = self.stats.limit or UNKNOWN_COST
+        for job, place in self.waiting.pop(request.key):
+            self._deliver(job, place, kept)
+
+    def _is_stopped(self) -> bool:
+        if self.runner.stop is not None and self.runner.stop.is_set():
+            self.stopped = True
+        return self.stopped
+
+    def _limit_reached(self) -> bool:
+        """Whether no further call may be made. Replies from the cache cost nothing, so the run goes on with those."""
+        if not self.stats.limit and self.account.is_limited:
+            self.stats.limit = self.account.reached(len(self.handed))
+        return bool(self.stats.limit)
+
+    def _leave_out(self) -> None:
+        """Answers the requests that may not become calls."""
+        if self.ready:
+            self.misses.extendleft(reversed(self.ready))
+            self.ready.clear()
+            if self.account.leases:
+                self.account.take(self.handed, ())
+        while self.misses:
+            self._fail(self.misses.popleft(), self.stats.limit)
+
+    def _leave_out_one(self, reason: str) -> None:
+        """Answers the next request, which may not become a call as its query has cost enough."""
+        request = self.ready.popleft()
+        self.stats.limited_queries.add(request.query)
+        self.stats.query_limit = reason
+        self._fail(request, reason)
+
+    def _fail(self, request: Request, reason: str) -> None:
+        self.stats.missing += 1
+        self._answer(request, Reply(None, "failed", f"not asked: {reason}"))
+
+    def _answer(self, request: Request, reply: Reply) -> None:
+        for job, place in self.waiting.pop(request.key):
+            self._deliver(job, place, reply)
+
+    def _take(self) -> None:
+        """Takes the next requests as calls of ours; those that another process is making are waited for."""
+        now = time.monotonic()
+        # To take calls is a transaction, which costs more than a call that is answered at once.
+        is_quick = now - self.taken < _LOOK_SECONDS and len(self.handed) < _LEASED // 2
+        self.lease, self.taken = 2 * self.lease if is_quick else _LEASED, now
+        wanted = [self.misses.popleft() for _ in range(min(len(self.misses), max(self.lease, len(self.handed))))]
+        if not self.account.leases:
+            self.ready.extend(wanted)
+            return
+        taken, elsewhere = self.account.take(self.handed, [request.key for request in wanted])
+        if self.runner.cache is not None and self.runner.cache.version() != self.version:
+            # Another process may have been done with some of them since they were looked up.
+            self._receive({request.key: request for request in wanted})
+        ours = set(taken)
+        for request in wanted:
+            if request.key in self.waiting:
+                if request.key in elsewhere:
+                    self.elsewhere[request.key] = request
+                else:
+                    (self.ready if request.key in ours else self.misses).append(request)
+        if self.elsewhere and time.monotonic() - self.looked > _LOOK_SECONDS:
+            self._look_elsewhere()
+
+    def _receive(self, requests: Mapping[str, Request]) -> int:
+        """Hands on the replies that others have put into the cache meanwhile; how many there are."""
+        cache = self.runner.cache
+        found = cache.get_many(list(requests)) if cache is not None else {}
+        self.stats.count_cached(found.values())
+        for key, reply in found.items():
+            self._answer(requests[key], reply)
+        return len(found)
+
+    def _look_elsewhere(self) -> bool:
+        """Takes the replies that others have made, and as ours the calls that they gave up; whether there was one."""
+        self.looked = time.monotonic()
+        before = len(self.elsewhere)
+        still = self.account.made_elsewhere(self.elsewhere)
+        self._receive(self.elsewhere)
+        self.misses.extend(one for key, one in self.elsewhere.items() if key in self.waiting and key not in still)
+        self.elsewhere = {key: one for key, one in self.elsewhere.items() if key in self.waiting and key in still}
+        return len(self.elsewhere) < before
+
+    def wait_for_others(self) -> None:
+        """Waits a moment where nothing is left to do but what other processes are making."""
+        if not self.elsewhere or self.handed:
+            return
+        with self.lock:
+            if self._look_elsewhere():
+                return
+            if not self.told_waiting:
+                self.told_waiting = True
+                _LOG.info("waiting for %d calls that another process over this cache is making", len(self.elsewhere))
+        if self.runner.stop is not None:
+            self.runner.stop.wait(_LOOK_SECONDS)
+        else:
+            time.sleep(_LOOK_SECONDS)
+
+    def _next_block(self) -> list[_Started[K, T]]:
+        """The jobs whose requests are looked up next."""
+        while self.asked < _BLOCK and not self.exhausted and not self.hold():
+            try:
+                name, generator = next(self.jobs)
+            except StopIteration:
+                self.exhausted = True
+                break
+            except Exception as error:
+                self._end_with(error)
+                break
+            self._advance(_Started(name, generator), None)
+            if len(self.done) > _BACKLOG:
+                break
+        block: list[_Started[K, T]] = []
+        size = 0
+        while self.steps and size < _BLOCK:
+            block.append(self.steps.popleft())
+            size += block[-1].open
+        self.asked -= size
+        return block
+
+    def _look_up(self, block: list[_Started[K, T]]) -> None:
+        cache = self.runner.cache
+        if cache is not None and self.account.leases:
+            self.version = cache.version()
+        stored = cache.get_many([request.key for job in block for request in job.requests]) if cache is not None else {}
+        for job in block:
+            # Inlined for what is in the cache: a re-run consists of it.
+            replies = [stored.get(request.key) for request in job.requests]
+            missing = [place for place, reply in enumerate(replies) if reply is None]
+            job.replies, job.open = replies, len(missing)
+            self.stats.count_cached(replies)
+            for place in missing:
+                self._miss(job, place)
+            if not missing:
+                self._advance(job, cast(list[Reply], replies))
+
+    def _miss(self, job: _Started[K, T], place: int) -> None:
+        """Finds out who answers a request that is not in the cache."""
+        request = job.requests[place]
+        if request.key in self.waiting:
+            self.stats.shared += 1
+            self.waiting[request.key].append((job, place))
+        elif self.runner.cache_only:
+            self.stats.missing += 1
+            self._deliver(job, place, Reply(None, "failed", "not in the cache, and no call is allowed"))
+        else:
+            self.waiting[request.key] = [(job, place)]
+            self.misses.append(request)
+
+    def _deliver(self, job: _Started[K, T], place: int, reply: Reply) -> None:
+        job.replies[place] = reply
+        job.open -= 1
+        if not job.open:
+            self._advance(job, cast(list[Reply], job.replies))
+
+    def _advance(self, job: _Started[K, T], replies: Sequence[Reply] | None) -> None:
+        """Lets a job take its next step; its new requests stand before those of jobs that have not begun."""
+        try:
+            while True:
+                requests = job.generator.send(replies) if replies is not None else next(job.generator)
+                if requests:
+                    break
+                replies = []
+        except StopIteration as stop:
+            self.done.append((job.name, stop.value))
+            return
+        except Exception as error:
+            self._end_with(error)
+            return
+        job.requests, job.open = requests, len(requests)
+        self.steps.append(job)
+        self.asked += len(requests)
+
+    def _end_with(self, error: Exception) -> None:
+        """Begins no further job; calls under way are paid, so they are finished and kept before the error is heard."""
+        self.fault = self.fault or error
+        self.exhausted = True
+
+
+# The most tokens that a chat template puts around a message.
+_FRAME = 16
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model costs, in the user's currency for a million tokens.
+
+    Attributes:
+        input: of tokens shown.
+        output: of tokens written, thoughts included.
+        cached_input: of tokens shown that the endpoint had in its own cache; None: they cost what the others do.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """The cost of so many tokens.
+
+        >>> Price(2.5, 10).of(1_000_000, 100_000)
+        3.5
+        """
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+    def of_reply(self, reply: Reply) -> float:
+        """The cost of one reply, by the tokens that it reports."""
+        whole = self.of(reply.prompt_tokens, reply.completion_tokens)
+        if self.cached_input is None:
+            return whole
+        stored = min(reply.prompt_tokens, tokens_in(reply.raw, "cached_tokens"))
+        return whole - stored * (self.input - self.cached_input) / 1e6
+
+    def most_of(self, request: Request) -> float:
+        """The most that a request can cost, whatever the tokenizer; infinity when its reply has no longest length.
+
+        What a model thinks beside its reply comes on top, and nobody knows how much that is.
+
+        Of a text there are at most as many tokens as it has bytes (UTF-8), and a frame for each message.
+
+        >>> from rubric_measures.models.base import Message
+        >>> Price(1e6, 1e6).most_of(Request("m", (Message("user", "ä?"),), {"max_tokens": 5}))
+        24.0
+        """
+        longest = request.options.get("max_tokens")
+        if not isinstance(longest, int):
+            return math.inf
+        shown = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+        return self.of(shown + _FRAME * len(request.messages), longest)
+
+
+def load_prices(path: str | os.PathLike[str]) -> dict[str, Price]:
+    """Reads a price table: JSON, `{"gpt-4o": {"input": 2.5, "output": 10}, …}`, for a million tokens.
+
+    An entry may say `cached_input` as well: what tokens cost that the endpoint had in its own cache.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is no such object.
+    """
+    name = path_name(path)
+    text = read_text(path)
+    table = parse_json(text, path=name)
+    check_keys(text, path=name)
+    if not isinstance(table, dict):
+        raise FormatError('expected an object {"model": {"input": …, "output": …}}', path=name)
+    return {model: _price(entry, name, model) for model, entry in table.items()}
+
+
+def _price(entry: Any, path: str, model: str) -> Price:
+    fields = entry if isinstance(entry, dict) else {}
+    values: list[Any] = [fields.get("input"), fields.get("output"), fields.get("cached_input", fields.get("input"))]
+    # A whole number of 400 digits is below infinity, and none that can be computed with.
+    if not all(type(value) in (int, float) and 0 <= value <= sys.float_info.max for value in values):
+        problem = f"expected the prices input and output (and cached_input), numbers from 0 to {sys.float_info.max:.0e}"
+        raise FormatError(problem, path=path, field=model)
+    return Price(float(values[0]), float(values[1]), float(values[2]) if "cached_input" in fields else None)
+
+
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """The price of a model by its canonical name, its name in the records, or the name with its kind; None: unknown."""
+    kind = model.partition(":")[0]
+    for name in (model, llm_name(model), f"{kind}:{llm_name(model)}"):
+        if name in prices:
+            return prices[name]
+    return None
+
+
+def checked_price(
+    prices: str | os.PathLike[str] | None, backend: Backend, limits: Mapping[str, float | None]
+) -> Price | None:
+    """The price of a model from a price table; None where it is unknown and nothing needs it.
+
+    Args:
+        prices: the file of the table.
+        backend: the model.
+        limits: the limits on the cost, by the name of their parameter.
+
+    Raises:
+        InputError: a limit is no sum of money, or there is one and the price is unknown.
+    """
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    for name, limit in given.items():
+        if not 0 <= limit < math.inf:
+            raise InputError(f"a limit of {limit} on the cost: give a sum of money, 0 or more", settings=(name,))
+    price = price_of(backend.model, load_prices(prices)) if prices else None
+    if given and price is None:
+        raise InputError(
+            f"a limit on the cost needs a price for {backend.model}; give a price table with an entry for it",
+            settings=(*given, "prices"),
+        )
+    return price
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """Runs jobs over one backend in this process.
+
+    Jobs are started in the order of the iterable and only as fast as the backend takes requests, so neither jobs nor
+    requests pile up. Every finished call is in the cache before its result is handed on, and before `progress` hears
+    of it.
+
+    Attributes:
+        backend: the model.
+        cache: where replies are kept; None keeps none.
+        cache_only: make no call; what is not in the cache fails.
+        max_calls: make so many calls at most, those of all other runs over the cache included (its ledger has them);
+            what they do not answer is a failed reply that says so.
+        max_cost: make no call that would cost more than this in all, likewise. The first call is
+            waited for, as nobody knows what the model thinks; then calls are made together as long as they are within
+            the limit, if each costs what the others did on average. A backend whose calls are `in_batches` gets as many
+            in the first one as cost no more at most.
+        max_cost_per_query: the same for the calls about each query.
+        price: what calls cost; needed for limits on the cost.
+        progress: is called now and then with the counts.
+        stop: when it is set, no further call begins; those in flight are finished, then `KeyboardInterrupt` is raised.
+    """
+
+    backend: Backend
+    cache: ReplyCache | None = None
+    cache_only: bool = False
+    max_calls: int | None = None
+    max_cost: float | None = None
+    max_cost_per_query: float | None = None
+    price: Price | None = None
+    progress: Callable[[RunStats], None] | None = None
+    stop: threading.Event | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_calls is not None and self.max_calls < 0:
+            raise InputError(f"the limit of {self.max_calls} calls is below 0")
+
+    def run(
+        self,
+        jobs: Iterable[tuple[K, Job[T]]],
+        stats: RunStats | None = None,
+        hold: Callable[[], bool] | None = None,
+    ) -> Iterator[tuple[K, T]]:
+        """Runs the jobs and yields (name, result) of each as it is done, in no particular order.
+
+        Args:
+            jobs: the jobs by name.
+            stats: is filled with counts.
+            hold: is asked before each job; while it is true no further one begins, and those under way are finished. It
+                must be false when all results were taken.
+
+        Raises:
+            BackendError: the model cannot be used at all. Where an endpoint only accepts no call, and the cache has
+                replies or some came before, the calls fail instead.
+            GradingError: the backend left requests unanswered.
+            KeyboardInterrupt: `stop` was set.
+            Exception: what the iterable of jobs or a job raised, once every call under way is finished and kept.
+        """
+        run = RunState(self, iter(jobs), stats if stats is not None else RunStats(), hold)
+        try:
+            yield from self._ask(run)
+        finally:
+            run.account.close()
+
+    def _ask(self, run: RunState[K, T]) -> Iterator[tuple[K, T]]:
+        """Makes the calls of a run: all in which runners differ; see `run`."""
+        while True:
+            request = run.next_miss()
+            yield from run.take_done()
+            if request is None:
+                if run.stopped:
+                    raise KeyboardInterrupt
+                if run.finished:
+                    run.raise_fault()
+                    return
+                run.wait_for_others()
+                continue
+            try:
+                for asked, reply in self.backend.complete(run.feed(request)):
+                    run.settle(asked, reply)
+                    yield from run.take_done()
+            except RejectedError as error:
+                run.reject(error)
+                run.give_up(str(error))
+            if run.handed:
+                raise GradingError(
+                    f"{self.backend.model}: {len(run.handed)} requests were not answered; run the command again"
+                )
