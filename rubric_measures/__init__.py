@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from rubric_measures import measures as _measures
 from rubric_measures.base import __version__
 from rubric_measures.base.plugins import lazy_names as _lazy_names
-from rubric_measures.grades.compiled import Grades
 from rubric_measures.measures import (
     ALCEPrecision,
     ALCERecall,
@@ -38,6 +37,7 @@ from rubric_measures.measures import (
     nRubricCover,
     register,
 )
+from rubric_measures.measures.grades import Grades
 from rubric_measures.types.entities import Grade, Preference, RubricItem, TestBank, make_item_id
 
 if TYPE_CHECKING:

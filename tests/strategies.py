@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from rubric_measures.grades.compiled import QueryGrades, build_query
+from rubric_measures.measures.grades import QueryGrades, build_query
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import SELF_RATING
 

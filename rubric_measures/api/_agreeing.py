@@ -29,7 +29,7 @@ from rubric_measures.types.scales import Scale
 
 if TYPE_CHECKING:
     from rubric_measures.api._runs import Runs
-    from rubric_measures.grades.compiled import Label
+    from rubric_measures.measures.grades import Label
     from rubric_measures.meta_evaluation.intervals import Draws
     from rubric_measures.meta_evaluation.label_sources import LabelSource
     from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from rubric_measures.api._records import GradedRecords
     from rubric_measures.api._scoring import Board
-    from rubric_measures.grades.compiled import Grades, OnFailed
+    from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.scoring import Measures
     from rubric_measures.models.settings import CallOptions, Progress
     from rubric_measures.records.models import QueryPassages

@@ -17,8 +17,8 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import check_readable_twice
 
 if TYPE_CHECKING:
-    from rubric_measures.grades.compiled import Grades
-    from rubric_measures.grades.panels import Gathered
+    from rubric_measures.measures.grades import Grades
+    from rubric_measures.measures.panels import Gathered
     from rubric_measures.meta_evaluation.panels import Means, PanelReport, Scored
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.types.entities import Run
@@ -93,7 +93,7 @@ def combine(
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
     """
     from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.grades.panels import gather, outcomes_of, panel_rule, with_grades
+    from rubric_measures.measures.panels import gather, outcomes_of, panel_rule, with_grades
     from rubric_measures.meta_evaluation.panels import Official, panel_report
 
     members = [llm] if isinstance(llm, str) else list(llm)
@@ -127,7 +127,7 @@ def combine(
 
 def _rule_of_others(by: str, weights: Sequence[float] | None, members: int, place: int) -> Any:
     """The rule of a panel without the member at a place."""
-    from rubric_measures.grades.panels import panel_rule
+    from rubric_measures.measures.panels import panel_rule
 
     others = [other for other in range(members) if other != place]
     # A mean is seldom equal to a grade.

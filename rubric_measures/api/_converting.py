@@ -25,8 +25,8 @@ from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
     from rubric_measures.formats.nuggetizer import UnknownLabels
-    from rubric_measures.grades.compiled import Label
-    from rubric_measures.grades.qrels import Unit
+    from rubric_measures.measures.grades import Label
+    from rubric_measures.measures.qrels import Unit
 
 
 def convert(
@@ -151,7 +151,7 @@ def write_qrels(
             has one label a passage, or items are to be counted and neither a level nor the scale is known.
     """
     from rubric_measures.formats import trec
-    from rubric_measures.grades.qrels import qrels_of, times_rows
+    from rubric_measures.measures.qrels import qrels_of, times_rows
 
     if per == "item" and (label, rel) != ("max", None):
         raise InputError(

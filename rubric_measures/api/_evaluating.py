@@ -23,11 +23,10 @@ from rubric_measures.api._loading import (
 from rubric_measures.api._runs import run_of
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.trec import as_known, read_run, spaced_ids
-from rubric_measures.grades.compiled import BANK_DOC, Grades, OnFailed
-from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.measures import RubricMeasure, is_supported
-from rubric_measures.measures.delegated import compute, real_label
+from rubric_measures.measures.grades import BANK_DOC, Grades, OnFailed, note_queries, note_without_items
 from rubric_measures.measures.intent_aware import INTENT_AWARE
+from rubric_measures.measures.labels import compute, real_label
 from rubric_measures.measures.provider import RubricProvider
 from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import Run

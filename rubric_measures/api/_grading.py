@@ -17,9 +17,9 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 
 if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.grades.grade_sets import QuestionSet
     from rubric_measures.grading import BankChange, Grader, GradingReport
     from rubric_measures.grading.cells import Cells
+    from rubric_measures.measures.grade_sets import QuestionSet
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Model, Progress, RunnerOptions
     from rubric_measures.records.models import QueryPassages

@@ -15,8 +15,8 @@ from rubric_measures.api._records import PassageRecords
 from rubric_measures.base.errors import FormatError, InputError, naming
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats import added_format, head_of
-from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, checked_choice
-from rubric_measures.grades.rows import build_grades, read_grades
+from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, checked_choice
+from rubric_measures.measures.qrels import build_grades, read_grades
 from rubric_measures.types.entities import TestBank, describe
 from rubric_measures.types.scales import Scale, parse_scale
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from rubric_measures.formats.nuggetizer import UnknownLabels
-    from rubric_measures.grades.assignments import AssignedAnswers
-    from rubric_measures.grades.grade_sets import GradeFilter, QuestionSet
-    from rubric_measures.grades.loading import RecordQuery
+    from rubric_measures.measures.grade_sets import GradeFilter, QuestionSet
+    from rubric_measures.measures.loading import AssignedAnswers, RecordQuery
     from rubric_measures.records.details import GradeChoice
     from rubric_measures.records.models import QueryPassages
 
@@ -272,7 +271,7 @@ class Records:
 
     def queries(self, *, keep_ranks: bool = False, wanted: GradeFilter | None = None) -> Iterator[RecordQuery]:
         """The queries with the grades that count; see `grades.loading.select_queries`."""
-        from rubric_measures.grades.loading import select_queries
+        from rubric_measures.measures.loading import select_queries
 
         return select_queries(self.groups, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)
 
@@ -307,7 +306,7 @@ class RecordGrades(_GradesOnDemand):
 
     @cached_property
     def _compiled(self) -> Grades:
-        from rubric_measures.grades.loading import collect_grades
+        from rubric_measures.measures.loading import collect_grades
 
         return collect_grades(self.records.queries(), self.records.bank, self.on_failed_given)
 
@@ -336,10 +335,10 @@ class AnswerGrades(_GradesOnDemand):
     @cached_property
     def answers(self) -> AssignedAnswers:
         """Grades, rankings and lengths."""
-        from rubric_measures.grades.assignments import load_assignments
+        from rubric_measures.measures.loading import load_assignments
 
         if self.of_criteria:
-            from rubric_measures.grades.criteria import load_graded_answers
+            from rubric_measures.measures.loading import load_graded_answers
 
             source = {**describe((), self.bank), "grades": ["graded answers"]}
             return load_graded_answers(self.path, self.bank, on_failed=self.on_failed_given, source=source)
@@ -364,7 +363,7 @@ def grade_filter(
     grade: GradeChoice | None = None,
 ) -> GradeFilter:
     """The filter over grade sets; see `load` for the arguments."""
-    from rubric_measures.grades.grade_sets import GradeFilter
+    from rubric_measures.measures.grade_sets import GradeFilter
 
     return GradeFilter(
         llm, prompt_class, prompt_type, question_set, grade_set, assessors=assessors, scale=scale_of(scale), grade=grade

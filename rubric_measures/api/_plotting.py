@@ -17,7 +17,7 @@ from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rubric_measures.grades.compiled import QueryGrades
+    from rubric_measures.measures.grades import QueryGrades
     from rubric_measures.meta_evaluation.intervals import Draws, Interval
     from rubric_measures.meta_evaluation.run_comparison import Comparison, Correction, Test
     from rubric_measures.plots.dots import DotPanel

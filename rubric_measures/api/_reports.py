@@ -141,7 +141,7 @@ def check(
         InputError: the grades are standard input, which can be read only once; the runs are in memory, where ties are
             already broken; or `compat` is set.
     """
-    from rubric_measures.grades.loading import RecordQuery
+    from rubric_measures.measures.loading import RecordQuery
     from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard
 
     known = loaded(grades)

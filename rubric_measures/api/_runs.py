@@ -17,7 +17,7 @@ from rubric_measures.types.entities import Run, make_run
 if TYPE_CHECKING:
     import pandas
 
-    from rubric_measures.grades.compiled import Grades
+    from rubric_measures.measures.grades import Grades
 
 AnyRun: TypeAlias = "File | Run | pandas.DataFrame | Mapping[str, Mapping[str, float]] | Iterable[Any]"
 """A run: a TREC run file, or what ir_measures takes: a frame, rows, or query -> document -> score."""

@@ -14,8 +14,6 @@ from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, a
 from rubric_measures.api._runs import Runs, rankings_for, run_list
 from rubric_measures.base.errors import InputError, MeasureError, counted
 from rubric_measures.base.files import paused_collector
-from rubric_measures.grades.compiled import Grades, faceted
-from rubric_measures.grades.notes import note_queries, note_without_items
 from rubric_measures.leaderboards.board import (
     BELOW,
     MANY,
@@ -27,6 +25,7 @@ from rubric_measures.leaderboards.board import (
 )
 from rubric_measures.leaderboards.runs import score_run_files, score_runs
 from rubric_measures.leaderboards.scoring import score_records
+from rubric_measures.measures.grades import Grades, faceted, note_queries, note_without_items
 from rubric_measures.measures.scoring import Measures, is_supported, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import bank_hash
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from rubric_measures.api._comparing import Comparisons
     from rubric_measures.api._plotting import BoardPlot
-    from rubric_measures.grades.loading import RecordQuery
+    from rubric_measures.measures.loading import RecordQuery
     from rubric_measures.meta_evaluation.run_comparison import Correction, Test
 
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of

@@ -18,12 +18,12 @@ from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, Report, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.leaderboards import FORMS
-from rubric_measures.grades.compiled import Grades, OnFailed, check_on_failed
+from rubric_measures.measures.grades import Grades, OnFailed, check_on_failed
 from rubric_measures.types.scales import parse_scale
 
 if TYPE_CHECKING:
     from rubric_measures.api import Board, Gates
-    from rubric_measures.grades.grade_sets import GradeFilter
+    from rubric_measures.measures.grade_sets import GradeFilter
     from rubric_measures.verification.page_parts import ReviewAddress
 
 T = TypeVar("T")
@@ -222,7 +222,7 @@ def loaded_grades(path: str, options: argparse.Namespace) -> Grades:
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:
     """The filter over grade sets."""
-    from rubric_measures.grades.grade_sets import GradeFilter
+    from rubric_measures.measures.grade_sets import GradeFilter
 
     scale = None if options.scale is None else parse_scale(options.scale)
     return GradeFilter(**{**passed(options, api.load), "scale": scale})

@@ -38,8 +38,8 @@ from rubric_measures.measures.scoring import note_labels, parse_measures
 if TYPE_CHECKING:
     from rubric_measures.api import Board
     from rubric_measures.base.tables import Report
-    from rubric_measures.grades.compiled import Grades
     from rubric_measures.leaderboards.board import Leaderboard
+    from rubric_measures.measures.grades import Grades
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
     from rubric_measures.verification.page_parts import ReviewAddress
 

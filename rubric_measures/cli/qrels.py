@@ -7,7 +7,7 @@ import argparse
 from rubric_measures import api
 from rubric_measures.cli.inputs import add_grade_options, add_label_option, loaded_grades, passed
 from rubric_measures.corpora.overwriting import keep_inputs
-from rubric_measures.grades.qrels import UNITS
+from rubric_measures.measures.qrels import UNITS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

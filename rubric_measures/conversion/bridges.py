@@ -46,12 +46,10 @@ from rubric_measures.formats.reports import (
     say_contradictions,
 )
 from rubric_measures.formats.trec import spaced_ids
-from rubric_measures.grades.compiled import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
-from rubric_measures.grades.grade_set_names import CHOOSING, choices_of
-from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import collect_grades, select_queries
-from rubric_measures.grades.qrels import qrels_of
-from rubric_measures.grades.rows import build_grades
+from rubric_measures.measures.grade_sets import CHOOSING, GradeFilter, choices_of
+from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
+from rubric_measures.measures.loading import collect_grades, select_queries
+from rubric_measures.measures.qrels import build_grades, qrels_of
 from rubric_measures.records.details import cited_answers, reasons_of, sentence_items
 from rubric_measures.records.models import DirectGrade, QueryPassages, items_of_set, made_by_set, runs_of_records
 from rubric_measures.types.entities import Grade, Qrel, RubricItem, Run, TestBank, make_run

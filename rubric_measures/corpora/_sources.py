@@ -16,9 +16,9 @@ from rubric_measures.corpora._documents import is_documents
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.reports import Answer, read_answers
 from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
-from rubric_measures.grades.compiled import BANK_DOC, Grades
-from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import load_records
+from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grades import BANK_DOC, Grades
+from rubric_measures.measures.loading import load_records
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import runs_of_records
 from rubric_measures.types.entities import Qrel, Run, TestBank

@@ -28,8 +28,8 @@ from rubric_measures.corpora._handlers import DocsHandler, QrelsHandler, Queries
 from rubric_measures.corpora._sources import CollectionSource, DatasetSource, FolderSource, RecordsSource
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
-from rubric_measures.grades.compiled import Grades
-from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grades import Grades
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
 __all__ = [

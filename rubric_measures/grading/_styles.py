@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.compiled import DIRECT_ITEM
 from rubric_measures.grading._asking import Ask, Asker, ReadReply
 from rubric_measures.grading._combining import BY_RULE, Outcome, Unit, as_nuggetizer, best_answer, combine_replicates
 from rubric_measures.grading._long_passages import Fit, Fitter
@@ -16,6 +15,7 @@ from rubric_measures.grading._matching import Verifier
 from rubric_measures.grading._messages import Showing
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading._several import refuse_several
+from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.models.base import Backend
 from rubric_measures.models.running import Job
 from rubric_measures.prompts import Prompt, load_prompt

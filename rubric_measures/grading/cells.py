@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.models import GradeSetKey, QueryPassages
 from rubric_measures.types.entities import TestBank
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import peek_head
-from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.grading._asking import Ask, Asker
 from rubric_measures.grading._messages import NO_DOCUMENTS
 from rubric_measures.grading._settings import GradingSettings
 from rubric_measures.grading.pairing import Game
+from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.prompts import Prompt, load_prompt
 from rubric_measures.records.files import load_graded

@@ -23,7 +23,6 @@ from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugg
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.nuggetizer import NuggetLine, bank_of_nuggets
 from rubric_measures.formats.reports import answer_doc_id
-from rubric_measures.grades.compiled import Grades, Label, OnFailed, checked_choice
 from rubric_measures.integrations._prototypes import PairwiseJudge, PairwiseSettings, SupportJudge, SupportSettings
 from rubric_measures.integrations._runner import (
     ModelSettings,
@@ -33,6 +32,7 @@ from rubric_measures.integrations._runner import (
     told_to_the_runner,
     topic_text,
 )
+from rubric_measures.measures.grades import Grades, Label, OnFailed, checked_choice
 from rubric_measures.models.settings import CallSettings, Model
 from rubric_measures.records.details import reasons_of
 from rubric_measures.records.files import write_graded
@@ -305,8 +305,8 @@ def _judge(
     Where scores are wanted, what the measures lack is found before a call is made.
     """
     from rubric_measures.corpora.pooling import pool
-    from rubric_measures.grades.loading import load_records
     from rubric_measures.grading import Grader, GradingSettings
+    from rubric_measures.measures.loading import load_records
 
     if banks is None and not chosen.bank:
         raise InputError("there are no nuggets: let the workflow create some (create_nuggets: true) or name a bank")

@@ -14,7 +14,7 @@ from rubric_measures.base.sorting import RankNotes
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.formats.trec import IdCleaner
-from rubric_measures.grades.notes import refuse_share
+from rubric_measures.measures.grades import refuse_share
 from rubric_measures.types.entities import Signature
 
 __all__ = [

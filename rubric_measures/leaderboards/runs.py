@@ -12,10 +12,18 @@ from ir_measures.util import Metric
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.parallel import forked_map
 from rubric_measures.formats.trec import as_known, distinct_run_names, map_run, renamed, spaced_ids, written_id
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, resolved
-from rubric_measures.grades.notes import note_dropped, note_lost_penalties, note_unscored, refuse_share
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.scoring import RunRow, Scoring
+from rubric_measures.measures.grades import (
+    Grades,
+    OnFailed,
+    QueryGrades,
+    note_dropped,
+    note_lost_penalties,
+    note_unscored,
+    refuse_share,
+    resolved,
+)
 from rubric_measures.measures.provider import metrics_of, refuse_unscored, worst_share
 from rubric_measures.measures.scoring import Plan, SameScale, Scored
 from rubric_measures.types.entities import Ranking, Run

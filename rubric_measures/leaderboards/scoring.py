@@ -18,16 +18,15 @@ from ir_measures.measures.base import MeanAgg, Measure
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import Placed, RankNotes
-from rubric_measures.grades.compiled import Grades, OnFailed, QueryGrades, resolved
-from rubric_measures.grades.notes import note_dropped, note_lost_penalties
 from rubric_measures.leaderboards.board import OVERALL, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
+from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, note_dropped, note_lost_penalties, resolved
 from rubric_measures.measures.labels import StandardMeasure
 from rubric_measures.measures.measure import Computation, Coverage, ExactMean, Needed
 from rubric_measures.measures.scoring import LeftOpen, Plan, QueryScorer, SameScale, Scored
 from rubric_measures.types.entities import Signature, made_by
 
 if TYPE_CHECKING:
-    from rubric_measures.grades.loading import RecordQuery
+    from rubric_measures.measures.loading import RecordQuery
 
 _LOG = logging.getLogger("rubric_measures")
 

@@ -14,9 +14,6 @@ from dataclasses import replace
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.grades.compiled import QueryGrades
-from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import RankedPassage, RecordQuery
 from rubric_measures.leaderboards.board import OVERALL, Leaderboard
 from rubric_measures.leaderboards.scoring import (
     InputsReader,
@@ -25,6 +22,9 @@ from rubric_measures.leaderboards.scoring import (
     measure_names,
     ranking_digest,
 )
+from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grades import QueryGrades
+from rubric_measures.measures.loading import RankedPassage, RecordQuery
 from rubric_measures.measures.scoring import Plan, SameScale
 from rubric_measures.types.entities import Signature, made_by
 from rubric_measures.types.scales import ANY_LEVEL

@@ -1,8 +1,6 @@
 """Measures over grades, one file a family, and the provider that computes them for ir_measures."""
 
-from rubric_measures.measures._plugged import register_plug_ins
-from rubric_measures.measures.cover import RubricCover, nRubricCover
-from rubric_measures.measures.expected import covered_share
+from rubric_measures.measures.cover import NuggetA, NuggetV, NuggetW, RubricCover, WeightedCover, nRubricCover
 from rubric_measures.measures.labels import RubricQrels
 from rubric_measures.measures.measure import (
     CUTOFF,
@@ -16,10 +14,10 @@ from rubric_measures.measures.measure import (
     Top,
     min_grade,
     register,
+    register_plug_ins,
 )
-from rubric_measures.measures.nuggets import NuggetA, NuggetV, NuggetW, WeightedCover
 from rubric_measures.measures.provider import register_provider
-from rubric_measures.measures.scoring import is_supported
+from rubric_measures.measures.scoring import covered_share, is_supported
 from rubric_measures.measures.support import (
     ALCEPrecision,
     ALCERecall,

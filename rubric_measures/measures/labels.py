@@ -1,19 +1,30 @@
-"""Rubric-Qrels: any standard measure over the relevance labels that grades imply."""
+"""Measures over the labels that grades imply, and those that go to other programs.
+
+The common measures over relevance labels, as trec_eval, gdeval and cwl_eval define them, up to any label.
+
+Measures that programs behind ir_measures compute: their errors as one line, and the names of what they cannot do.
+
+Rubric-Qrels: any standard measure over the relevance labels that grades imply.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import compress
+from typing import Any
 
 import ir_measures
+from ir_measures import providers
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure
-from ir_measures.util import ScoredDoc
+from ir_measures.util import Metric, ScoredDoc
 
-from rubric_measures.base.errors import MeasureError
-from rubric_measures.grades.compiled import Label
-from rubric_measures.measures._label_formulas import label_scorer
-from rubric_measures.measures.delegated import checked_measure, delegated, other_providers, refuse_real
+from rubric_measures.base.errors import MeasureError, origin_of
+from rubric_measures.measures.grades import Label
 from rubric_measures.measures.intent_aware import INTENT_AWARE, bits
 from rubric_measures.measures.measure import (
     CUTOFF,
@@ -30,7 +41,337 @@ from rubric_measures.measures.measure import (
 from rubric_measures.types.entities import ScoredIds
 from rubric_measures.types.scales import Scale
 
-__all__ = ["RubricQrels", "StandardMeasure"]
+__all__ = [
+    "PROVIDER",
+    "RubricQrels",
+    "StandardMeasure",
+    "checked_measure",
+    "compute",
+    "delegated",
+    "other_providers",
+    "parameters_of",
+    "real_label",
+    "refuse_real",
+]
+
+
+LabelScorer = Callable[[RankedDocs], float]
+
+
+def _ndcg(labels: Mapping[str, float], ideal_labels: Mapping[str, float], cutoff: int | None, exp: bool) -> LabelScorer:
+    """nDCG = sum of gain / log2(rank + 1), over that of the labels in descending order; labels below 0 count as 0.
+
+    The gain is the label, or 2^label - 1 where it is exponential.
+
+    Source: Järvelin and Kekäläinen, TOIS 2002, in trec_eval's form (`ndcg`, `ndcg_cut`); Burges et al., ICML 2005.
+    """
+    gains = {doc_id: 2.0**label - 1 if exp else label for doc_id, label in labels.items() if label > 0}
+    best = sorted((label for label in ideal_labels.values() if label > 0), reverse=True)[:cutoff]
+    ideal = sum((2.0**label - 1 if exp else label) / math.log2(rank + 1) for rank, label in enumerate(best, 1))
+
+    def score(ranked: RankedDocs) -> float:
+        if not gains:
+            return 0.0
+        top = ranked.within(cutoff)
+        total = 0.0
+        for rank, gain in zip(ranked.ranks[:top], map(gains.get, ranked.judged[:top]), strict=True):
+            if gain is not None:
+                total += gain / math.log2(rank + 1)
+        return _over(total, ideal)
+
+    return score
+
+
+def _over(value: float, best: float) -> float:
+    """A value over the best one; where that is 0, any value is the best."""
+    return value / best if best else float(value > 0)
+
+
+def _err(labels: Mapping[str, float], cutoff: int | None, highest: int) -> LabelScorer:
+    """ERR = sum over ranks of R / rank times the product of (1 - R) above, with R = (2^label - 1) / 2^highest.
+
+    Labels below 0 count as 0. Source: Chapelle et al., CIKM 2009; gdeval has the highest label 4 always.
+    """
+    stops = {doc_id: (2.0**label - 1) / 2.0**highest for doc_id, label in labels.items() if label > 0}
+
+    def score(ranked: RankedDocs) -> float:
+        top = ranked.within(cutoff)
+        total, goes_on = 0.0, 1.0
+        for rank, stop in zip(ranked.ranks[:top], map(stops.get, ranked.judged[:top]), strict=True):
+            if stop is not None:
+                total += goes_on * stop / rank
+                goes_on *= 1 - stop
+        return total
+
+    return score
+
+
+def _rank_biased_precision(gains: Mapping[str, float], cutoff: int | None, persistence: float) -> LabelScorer:
+    """RBP = (1 - p) sum of gain * p^(rank - 1), with gains in [0, 1].
+
+    Source: Moffat and Zobel, TOIS 2008.
+    """
+
+    def score(ranked: RankedDocs) -> float:
+        top = ranked.within(cutoff)
+        placed = zip(ranked.ranks[:top], ranked.judged[:top], strict=True)
+        return (1 - persistence) * sum(gains.get(doc_id, 0.0) * persistence ** (rank - 1) for rank, doc_id in placed)
+
+    return score
+
+
+def _average_precision(relevant: Set[str], number: int, cutoff: int | None) -> LabelScorer:
+    """AP = sum over the ranks of relevant documents of the precision there, over the number of relevant documents."""
+
+    def found_of(ranked: RankedDocs) -> float:
+        total = 0.0
+        for found, rank in enumerate(ranked.ranks_of(relevant, cutoff), 1):
+            total += found / rank
+        return total
+
+    # Where grades failed, the lowest that they may be seldom makes other documents relevant.
+    key = "AP", relevant, cutoff
+    return lambda ranked: _over(ranked.kept(key, lambda: found_of(ranked)), number)
+
+
+def _reciprocal_rank(relevant: Set[str], cutoff: int | None) -> LabelScorer:
+    """RR = 1 / rank of the first relevant document; 0 when there is none (within the cutoff)."""
+
+    def score(ranked: RankedDocs) -> float:
+        first = next(compress(ranked.ranks, map(relevant.__contains__, ranked.judged)), None)
+        return 0.0 if first is None or (cutoff is not None and first > cutoff) else 1 / first
+
+    return score
+
+
+def _found(relevant: Set[str], cutoff: int, ranked: RankedDocs) -> int:
+    return len(ranked.ranks_of(relevant, cutoff))
+
+
+def _precision(relevant: Set[str], cutoff: int) -> LabelScorer:
+    """P@k = relevant documents among the first k, over k (also when the ranking is shorter)."""
+    return lambda ranked: _found(relevant, cutoff, ranked) / cutoff
+
+
+def _recall(relevant: Set[str], number: int, cutoff: int) -> LabelScorer:
+    """R@k = relevant documents among the first k, over the number of relevant documents; 0 when there are none."""
+    return lambda ranked: _over(_found(relevant, cutoff, ranked), number)
+
+
+def _success(relevant: Set[str], cutoff: int) -> LabelScorer:
+    """Success@k = 1 when a relevant document is among the first k, else 0."""
+    return lambda ranked: float(_found(relevant, cutoff, ranked) > 0)
+
+
+def label_scorer(
+    measure: Measure,
+    labels: Mapping[str, float],
+    highest: int | None = None,
+    ideal_labels: Mapping[str, float] | None = None,
+) -> LabelScorer | None:
+    """The scorer of one query for a standard measure, or None where ir_measures has to compute it.
+
+    Args:
+        measure: a measure of ir_measures.
+        labels: doc_id -> relevance label of the query.
+        highest: the highest label of their scale, where it is known: ERR and graded RBP are normalised by it.
+        ideal_labels: what measures that are normalised by the best ranking are normalised by; the labels by default.
+
+    Returns:
+        a function from a ranking to the value.
+    """
+    cutoff = measure.params.get("cutoff")
+    ideal = labels if ideal_labels is None else ideal_labels
+    given = {name for name, value in measure.params.items() if value != measure.SUPPORTED_PARAMS[name].default}
+    name = measure.NAME
+    if name == "nDCG" and given <= {"cutoff", "dcg"}:
+        return _ndcg(labels, ideal, cutoff, measure["dcg"] == "exp-log2")
+    if name == "ERR" and highest is not None:
+        return _err(labels, cutoff, highest)
+    if name == "RBP" and (highest is not None or "rel" in given):
+        if "rel" in given:
+            gains = {doc_id: 1.0 for doc_id, label in labels.items() if label >= measure["rel"]}
+        else:
+            gains = {doc_id: label / (highest or 1) for doc_id, label in labels.items() if label > 0}
+        return _rank_biased_precision(gains, cutoff, measure["p"])
+    if name not in ("AP", "RR", "P", "R", "Success") or not given <= {"cutoff", "rel"}:
+        return None
+    rel = measure["rel"]
+    relevant = frozenset([doc_id for doc_id, label in labels.items() if label >= rel])
+    number = len(relevant) if ideal is labels else len([label for label in ideal.values() if label >= rel])
+    if name == "AP":
+        return _average_precision(relevant, number, cutoff)
+    if name == "RR":
+        return _reciprocal_rank(relevant, cutoff)
+    if cutoff is None:
+        return None
+    if name == "R":
+        return _recall(relevant, number, cutoff)
+    return {"P": _precision, "Success": _success}[name](relevant, cutoff)
+
+
+_GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
+_PACKAGE = __name__.partition(".")[0]
+# What ir_measures calls the provider of this package.
+PROVIDER = _PACKAGE
+
+
+def other_providers() -> providers.FallbackProvider:
+    """ir_measures' pipeline without this package's provider."""
+    return providers.FallbackProvider([one for one in ir_measures.DefaultPipeline.providers if one.NAME != PROVIDER])
+
+
+def parameters_of(measure: Measure) -> str:
+    """The parameters that a measure knows, for an error: those that it needs are marked."""
+    known = [f"{name} (needed)" if info.required else name for name, info in measure.SUPPORTED_PARAMS.items()]
+    return f"{measure.NAME} has the parameters {', '.join(known)}" if known else f"{measure.NAME} has no parameters"
+
+
+def checked_measure(measure: Measure) -> Measure:
+    """The measure, when its parameters are there and have the right type.
+
+    Raises:
+        MeasureError: a parameter is unknown, missing, or of the wrong type; names those that there are.
+    """
+    try:
+        measure.validate_params()
+    except AssertionError as error:
+        needed = [name for name, info in measure.SUPPORTED_PARAMS.items() if info.required]
+        missing = next((name for name in needed if measure[name] is _NOT_PROVIDED), None)
+        if missing is None:
+            raise MeasureError(f"{error}; {parameters_of(measure)}") from None
+        example = f"{measure.NAME}@10" if missing == measure.AT_PARAM else f"{measure.NAME}({missing}=…)"
+        raise MeasureError(f"needs the parameter {missing}, as in {example}; {parameters_of(measure)}") from None
+    if measure.params.get("cutoff", 1) < 1:
+        raise MeasureError("a cutoff is 1 or more")
+    return measure
+
+
+def real_label(qrels: Iterable[Any]) -> Any | None:
+    """The first judgment whose label has a fraction; None where all are whole."""
+    return next((row for row in qrels if isinstance(row.relevance, float) and row.relevance % 1), None)
+
+
+def refuse_real(qrels: Iterable[Any], shown: object) -> None:
+    """Refuses labels with fractions: the programs behind ir_measures read whole ones, and some would cut the rest off.
+
+    Args:
+        qrels: the judgments.
+        shown: what the error calls the measure.
+
+    Raises:
+        MeasureError: a label has a fraction.
+    """
+    row = real_label(qrels)
+    if row is not None:
+        raise MeasureError(
+            f"{shown}: the program behind it reads whole labels, and document {row.doc_id!r} of query "
+            f"{row.query_id!r} has {row.relevance}; write qrels with larger, whole labels first (times 100, say), or "
+            "take a measure that is computed here (nDCG, ERR, RBP, AP, RR, P, R, Success)"
+        )
+
+
+@contextlib.contextmanager
+def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[None]:
+    """Turns what a program behind ir_measures raises over its input into a `MeasureError`; errors of ours pass.
+
+    Args:
+        measures: what it computes.
+        shown: how the error calls them; their own names by default.
+
+    Raises:
+        MeasureError: the program cannot compute a measure with these parameters, from these judgments.
+    """
+    name = " ".join(map(str, measures)) if shown is None else str(shown)
+    known = "; ".join(dict.fromkeys(map(parameters_of, measures)))
+    try:
+        with _without_stderr() if any(map(_is_of_gdeval, measures)) else contextlib.nullcontext():
+            yield
+    except (MeasureError, MemoryError, OSError):
+        raise
+    except subprocess.CalledProcessError:
+        raise MeasureError(f"{name}: {_GDEVAL_FAILED}{_way_out(measures, name)}", settings=("scale",)) from None
+    except Exception as error:
+        if origin_of(error) == _PACKAGE:
+            raise
+        said = " ".join(str(error).split())
+        if isinstance(error, ValueError) and said.startswith("Unsupported measures"):
+            # It goes on to say which program, if installed, could compute it.
+            hint = said.partition("}.")[2].strip().replace(": - ", ": ").replace(" - ", ", ")
+            why = f"no program here computes it with these parameters; {hint or known}"
+            raise MeasureError(f"{name}: {why}{_way_out(measures, name)}") from None
+        if isinstance(error, RuntimeError) and "is not available" in said:
+            raise MeasureError(f"{name}: {said}") from None
+        why = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        raise MeasureError(
+            f"{name}: the program behind it cannot compute this from these judgments and this ranking ({why[:200]}); "
+            f"give other parameters ({known}) or leave it out"
+        ) from None
+
+
+def _way_out(measures: Iterable[Measure], shown: str) -> str:
+    """How what this package computes itself on a scale that is known can be had; empty for other measures."""
+    own = next((one for one in measures if one.NAME == "RBP" or _is_of_gdeval(one)), None)
+    if own is None:
+        return ""
+    asked = "it" if shown.startswith("RubricQrels") else f"RubricQrels(measure={str(own)!r})"
+    return f"; {asked} is computed here where the scale of the labels is said (such as 0-5:4)"
+
+
+def _is_of_gdeval(measure: Measure) -> bool:
+    return bool(measure.NAME == "ERR" or measure.params.get("dcg") == "exp-log2")
+
+
+@contextlib.contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Keeps to itself what a program that is started meanwhile says about temporary files that nobody knows."""
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def compute(measures: Sequence[Measure], qrels: Any, run: Sequence[Any], provider: str | None = None) -> list[Metric]:
+    """The values of measures over plain judgments, computed by a program behind ir_measures.
+
+    Args:
+        measures: the measures.
+        qrels: the judgments, more than one time readable.
+        run: the scored documents.
+        provider: the name of one of ir_measures' providers; None leaves the choice to ir_measures.
+
+    Raises:
+        MeasureError: one of the measures cannot be computed; names it alone. A label has a fraction.
+    """
+    with delegated(measures):
+        refuse_real(qrels, " ".join(map(str, measures)))
+    calculator = ir_measures if provider is None else ir_measures.providers.registry[provider]
+    for measure in measures if provider is not None else ():
+        # Some would ignore a parameter that they do not know, and give another measure's number.
+        if not calculator.supports(measure):
+            raise MeasureError(
+                f"{measure}: the provider {provider} does not compute it; leave it to ir_measures",
+                settings=("provider",),
+            )
+    if provider == "pyndeval":
+        # Of several levels or alphas in one call all but one get an empty run, and zeros.
+        found: list[Metric] = []
+        for measure in measures:
+            with delegated([measure]):
+                found += calculator.iter_calc([measure], qrels, run)
+        return found
+    try:
+        with delegated(measures):
+            return list(calculator.iter_calc(measures, qrels, run))
+    except MeasureError:
+        for measure in measures if len(measures) > 1 else ():
+            with delegated([measure]):
+                list(calculator.iter_calc([measure], qrels, run))
+        raise
 
 
 class _RubricQrels(RubricMeasure):

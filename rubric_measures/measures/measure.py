@@ -1,12 +1,17 @@
-"""What a measure is (a name, parameters, how a query's grades make its value), and what it sees of a query.
+"""What a measure is: its parameters, what it sees of a query, measures of plug-ins.
+
+What a measure is (a name, parameters, how a query's grades make its value), and what it sees of a query.
 
 What measures share of a query (labels, weights) is made once for all measures of a call. A passage's covered items are
 a bit mask, so the best grades of k passages are k bitwise ors, however many items there are.
+
+Measures of other packages: registered with all others when `rubric_measures` is imported.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
@@ -19,7 +24,8 @@ import ir_measures
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, ParamInfo
 
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.grades.compiled import Label, OnFailed, QueryGrades, levels_with_failed
+from rubric_measures.base.plugins import PlugIn, plug_ins, usable
+from rubric_measures.measures.grades import Label, OnFailed, QueryGrades, levels_with_failed
 from rubric_measures.types.scales import Scale
 
 __all__ = [
@@ -41,6 +47,7 @@ __all__ = [
     "min_grade",
     "register",
 ]
+
 
 T = TypeVar("T")
 # A ranking without a cutoff; longer than any ranking.
@@ -739,3 +746,39 @@ def register(kind: type[M]) -> M:
     registry.pop(measure.NAME, None)
     ir_measures.measures.register(measure, name=measure.NAME)
     return measure
+
+
+_GROUP = "rubric_measures.measures"
+
+
+def register_plug_ins() -> None:
+    """Registers the measures of all packages that work; of each other one the reason is said in one line."""
+    found = plug_ins(_GROUP, "measure")
+    # A package that imports `rubric_measures` is not ready yet where it came first; it registers its measures itself.
+    ready = {name: one for name, one in found.items() if not _is_being_imported(one.entry_point.module)}
+    list(usable(ready, _registered))
+
+
+def check_plug_in(name: str) -> None:
+    """Says why a measure of another package is not known; nothing where no package has it.
+
+    Raises:
+        PlugInError: a package has it, and it cannot be used.
+    """
+    one = plug_ins(_GROUP, "measure").get(name)
+    if one is not None:
+        _registered(one, one.load())
+
+
+def _registered(plug_in: PlugIn, found: Any) -> RubricMeasure:
+    kind = found if isinstance(found, type) else type(found)
+    if not issubclass(kind, RubricMeasure):
+        raise plug_in.refused(f"it is no rubric_measures.RubricMeasure, but {found!r:.60}")
+    try:
+        return register(kind)
+    except Exception as error:
+        raise plug_in.refused(f"{type(error).__name__}: {error}") from error
+
+
+def _is_being_imported(module: str) -> bool:
+    return bool(getattr(getattr(sys.modules.get(module), "__spec__", None), "_initializing", False))

@@ -14,15 +14,17 @@ from ir_measures.util import Metric, RunConverter, ScoredDoc
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import ranked
-from rubric_measures.grades.compiled import BANK_DOC, Grades, ItemRows
-from rubric_measures.grades.notes import (
+from rubric_measures.measures.grades import (
+    BANK_DOC,
+    Grades,
+    ItemRows,
     note_dropped,
     note_lost_penalties,
     note_unscored,
     note_without_items,
     refuse_share,
 )
-from rubric_measures.measures.delegated import PROVIDER, other_providers, refuse_real
+from rubric_measures.measures.labels import PROVIDER, other_providers, refuse_real
 from rubric_measures.measures.measure import Coverage, Needed
 from rubric_measures.measures.scoring import Plan, QueryScorer, Scored, is_supported
 
@@ -184,7 +186,7 @@ class RubricProvider(providers.Provider):  # type: ignore[misc]
         return is_supported(measure)
 
     def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
-        from rubric_measures.grades.rows import build_grades
+        from rubric_measures.measures.qrels import build_grades
 
         return RubricEvaluator(measures, build_grades(qrels))
 
@@ -321,6 +323,6 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
         pairs = [(row.query_id, row.doc_id) for row in qrels if hasattr(row, "iteration")]
     if not declares and len(set(pairs)) == len(pairs):
         return qrels
-    from rubric_measures.grades.rows import build_grades
+    from rubric_measures.measures.qrels import build_grades
 
     return build_grades(qrels)

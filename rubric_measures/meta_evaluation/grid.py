@@ -13,13 +13,20 @@ from typing import Literal
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.grades.compiled import OnFailed
-from rubric_measures.grades.grade_set_names import UNKNOWN_GRADER, choices_of, prompt_cells
-from rubric_measures.grades.grade_sets import GradeFilter, grade_sets, grades_of_set, scale_of_set
-from rubric_measures.grades.loading import select_queries
 from rubric_measures.leaderboards.board import Leaderboard
 from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
+from rubric_measures.measures.grade_sets import (
+    UNKNOWN_GRADER,
+    GradeFilter,
+    choices_of,
+    grade_sets,
+    grades_of_set,
+    prompt_cells,
+    scale_of_set,
+)
+from rubric_measures.measures.grades import OnFailed
+from rubric_measures.measures.loading import select_queries
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws
 from rubric_measures.meta_evaluation.leaderboard_correlation import (

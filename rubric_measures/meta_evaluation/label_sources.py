@@ -16,12 +16,10 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import render
 from rubric_measures.formats.labels import LABELLERS
 from rubric_measures.formats.trec import read_qrels, spaced_ids, written_id
-from rubric_measures.grades.assessors import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN
-from rubric_measures.grades.compiled import BANK_DOC, Grades, Label, QueryGrades
-from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import collect_grades, load_records, select_queries
-from rubric_measures.grades.qrels import note_counted
-from rubric_measures.grades.rows import build_grades
+from rubric_measures.measures.grade_sets import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN, GradeFilter
+from rubric_measures.measures.grades import BANK_DOC, Grades, Label, QueryGrades
+from rubric_measures.measures.loading import collect_grades, load_records, select_queries
+from rubric_measures.measures.qrels import build_grades, note_counted
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray, Interval
 from rubric_measures.meta_evaluation._table_statistics import (
     Columns,

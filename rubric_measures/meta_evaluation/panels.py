@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from rubric_measures.base.tables import Report, Table, Undefined, columns
-from rubric_measures.grades.compiled import Grades
-from rubric_measures.grades.panels import Gathered, Outcomes, Rule, compiled, member_rule, outcomes_of
+from rubric_measures.measures.grades import Grades
+from rubric_measures.measures.panels import Gathered, Outcomes, Rule, compiled, member_rule, outcomes_of
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.meta_evaluation.kappa import binary_agreement, confusion, kappa_of_confusion
 

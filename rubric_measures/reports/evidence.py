@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rubric_measures.base.words import content_stems, sentence_ends
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
+from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.details import CitedAnswer, sentence_items
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Scale, covering_level
-from rubric_measures.verification.analyses import CheckedGrade, CheckedQuery, check_records
 
 __all__ = ["Evidence", "QueryEvidence", "evidence_of"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rubric_measures.grades.assessors import grade_of_assessors
+from rubric_measures.measures.grade_sets import grade_of_assessors
 from rubric_measures.types.entities import RubricItem, TestBank
 
 EDITS = ("item_add", "item_edit", "item_retire", "item_split", "item_merge")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.grades.compiled import Grades, QueryGrades, build_query
 from rubric_measures.leaderboards.runs import score_runs
+from rubric_measures.measures.grades import Grades, QueryGrades, build_query
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.review._events import CellKey, ItemState, Snapshot
 from rubric_measures.review._stale_items import left_items

@@ -13,7 +13,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
 from rubric_measures.formats.banks import write_bank
-from rubric_measures.grades.assessors import (
+from rubric_measures.measures.grade_sets import (
     ADJUDICATION,
     BLIND_REVIEW,
     FINAL_REVIEW,

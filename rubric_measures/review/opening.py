@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import check_readable_twice, read_text
-from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.scoring import note_labels, parse_measures, rubric_measures_of
 from rubric_measures.review._pages import render_markdown
 from rubric_measures.review.requests import checked_assessor

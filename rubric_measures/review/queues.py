@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.base.sorting import Gap
-from rubric_measures.grades.assessors import HUMAN
+from rubric_measures.measures.grade_sets import HUMAN
 from rubric_measures.review._events import AssessorGrade, CellKey, adjudicated
 from rubric_measures.review.review_data import Material, QueryMaterial
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.assessors import HUMAN
+from rubric_measures.measures.grade_sets import HUMAN
 from rubric_measures.review._actions import taken_back
 from rubric_measures.review._pages import render
 from rubric_measures.review.queues import QueueChoice

@@ -15,17 +15,28 @@ from numpy.typing import NDArray
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.banks import BankEntry, bank_of_entries, is_bank, load_bank, read_bank
-from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors, is_blind_set
-from rubric_measures.grades.grade_set_names import CHOOSING, UNKNOWN_GRADER, choices_of, prompt_cells
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, scale_of_set
-from rubric_measures.grades.loading import RecordQuery, select_query
+from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
+from rubric_measures.measures.grade_sets import (
+    CHOOSING,
+    HUMAN,
+    UNKNOWN_GRADER,
+    GradeFilter,
+    GradeSetSelector,
+    choices_of,
+    grade_of_assessors,
+    grade_sets,
+    grades_by_assessors,
+    is_blind_set,
+    prompt_cells,
+    scale_of_set,
+)
+from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, GradeSetKey, QueryPassages, grade_of_items, grade_set_key
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import HELD, SELF_RATING, Scale, known_scale
-from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.verification.anchored import by_machines
 
 __all__ = ["Material", "QueryMaterial", "grader_name", "load_material", "read_entries"]

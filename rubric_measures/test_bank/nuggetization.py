@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.grade_sets import DirectLabels, GradeFilter
+from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.prompts import list_text, load_prompt
 from rubric_measures.prompts.parsers import parse_label_list, parse_list

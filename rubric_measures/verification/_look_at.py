@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
+from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, bad_items, level_of, uncovered_passages
 from rubric_measures.verification._query_pages import QueryPlaces
-from rubric_measures.verification.analyses import CheckedGrade, CheckedQuery, bad_items, level_of, uncovered_passages
 from rubric_measures.verification.page_parts import (
     ReviewAddress,
     item_names,

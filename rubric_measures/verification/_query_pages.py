@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rubric_measures.base.pages import words
-from rubric_measures.verification.analyses import (
+from rubric_measures.measures.checked import (
     CheckedGrade,
     CheckedPassage,
     CheckedQuery,

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.assessors import HUMAN, grade_of_assessors, grades_by_assessors
-from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import RecordQuery, read_records, select_queries
+from rubric_measures.measures.grade_sets import HUMAN, GradeFilter, grade_of_assessors, grades_by_assessors
+from rubric_measures.measures.loading import RecordQuery, read_records, select_queries
 from rubric_measures.meta_evaluation.anchors import Anchor, RunGrades
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.base.seeds import seeded
-from rubric_measures.grades.loading import RecordQuery
+from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.meta_evaluation.run_comparison import adjust
 from rubric_measures.verification.bank_stability import FloatArray, RunCoverage, mean_scores

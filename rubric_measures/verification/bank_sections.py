@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rubric_measures.base.tables import Cell, Undefined
-from rubric_measures.grades.loading import RecordQuery
+from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.verification.bank_checks import Against, RedundantPair, bank_halves, items_against, redundant_pairs
 from rubric_measures.verification.item_statistics import ItemReport, ItemStatistics
 from rubric_measures.verification.reusability import Reusability, reusability

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
-from rubric_measures.grades.compiled import QueryGrades
-from rubric_measures.grades.loading import RecordQuery
-from rubric_measures.grades.notes import note_queries
+from rubric_measures.measures.grades import QueryGrades, note_queries
+from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.meta_evaluation.correlation import correlate
 
 __all__ = [

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.assessors import grade_of_assessors, grades_by_assessors
-from rubric_measures.grades.compiled import DIRECT_ITEM
-from rubric_measures.grades.grade_sets import GradeSetSelector
+from rubric_measures.measures.grade_sets import GradeSetSelector, grade_of_assessors, grades_by_assessors
+from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.records.details import confidence_of, distributions_of, grade_by
 from rubric_measures.records.models import DirectGrade, QueryPassages, kind_of_set
 from rubric_measures.types.entities import TestBank

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.grade_sets import grades_of_set, scale_of_set
+from rubric_measures.measures.grade_sets import grades_of_set, scale_of_set
 from rubric_measures.records.models import GradedPassage, GradeSetKey, QueryPassages, grade_set_key
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import covering_level

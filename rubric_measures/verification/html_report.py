@@ -14,9 +14,9 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.pages import page, readable
 from rubric_measures.base.tables import Cell, Marked, Undefined, number
+from rubric_measures.measures.checked import CheckedQuery
 from rubric_measures.verification._look_at import LookAt
 from rubric_measures.verification._query_pages import query_blocks
-from rubric_measures.verification.analyses import CheckedQuery
 from rubric_measures.verification.page_parts import (
     PAGE,
     SCRIPT,

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
-from rubric_measures.grades.loading import RecordQuery, select_query
-from rubric_measures.grades.notes import note_left_out, note_without_items
+from rubric_measures.measures.checked import CheckedQuery, check_records, is_graded, level_of
+from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
+from rubric_measures.measures.grades import note_left_out, note_without_items
+from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records.details import cited_answer
 from rubric_measures.records.files import GradedFile
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import covering_level
-from rubric_measures.verification.analyses import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.verification.bank_sections import bank_sections
 from rubric_measures.verification.bank_stability import bank_stability, ranked_by_files
 from rubric_measures.verification.grader_statistics import GraderCounter

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rubric_measures.grades.loading import RecordQuery
+from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.meta_evaluation.correlation import ranks
 
 __all__ = ["LeftOut", "Reusability", "reusability"]

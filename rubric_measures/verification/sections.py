@@ -9,8 +9,8 @@ from html import escape
 from typing import NamedTuple
 
 from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
-from rubric_measures.grades.grade_set_names import options_of, prompt_cells
-from rubric_measures.verification.analyses import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
+from rubric_measures.measures.checked import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
+from rubric_measures.measures.grade_sets import options_of, prompt_cells
 from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint
 from rubric_measures.verification.canaries import CanaryReport
 from rubric_measures.verification.grader_statistics import GraderReport

@@ -15,7 +15,7 @@ import pytest
 import rubric_measures
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
-from rubric_measures.grades.rows import build_grades
+from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import Grade, RubricItem, TestBank, bank_hash
 from rubric_measures.types.scales import Scale
 

@@ -18,15 +18,7 @@ from rubric_measures.base.errors import BackendError, DeviceLostError, InputErro
 from rubric_measures.grading import Grader, GradingSettings  # noqa: E402
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Backend, Reply, Request  # noqa: E402
-from rubric_measures.models.hf import (  # noqa: E402  # noqa: E402  # noqa: E402
-    LabelTable,
-    by_length,
-    chat_text,
-    choose_dtype,
-    defused,
-    find_source,
-    run_batches,
-)
+from rubric_measures.models.hf import LabelTable, by_length, chat_text, choose_dtype, defused, find_source, run_batches  # noqa: E402
 from rubric_measures.models.hf_models import DecoderBackend  # noqa: E402
 from rubric_measures.models.running import LocalRunner  # noqa: E402
 from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items  # noqa: E402

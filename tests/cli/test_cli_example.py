@@ -10,7 +10,7 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.grades.loading import load_records
+from rubric_measures.measures.loading import load_records
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "example-leaderboard.tsv"
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 import rubric_measures
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
-from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.review._impact import impact_of
 from rubric_measures.review.opening import open_review
 from rubric_measures.types.scales import Scale, parse_scale

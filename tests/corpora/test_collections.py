@@ -17,7 +17,7 @@ import rubric_measures.corpora.collections as collection_module
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection, main, register
 from rubric_measures.formats.banks import BankEntry, BankItem, write_bank
-from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages
 

@@ -18,10 +18,10 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.grades.assessors import grade_of_assessors, grades_by_assessors
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
-from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.leaderboards.scoring import score_records
+from rubric_measures.measures.checked import check_records
+from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_of_assessors, grades_by_assessors
+from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
 from rubric_measures.review import _screens as screens
@@ -36,7 +36,6 @@ from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.types.entities import item_content
 from rubric_measures.types.scales import SELF_RATING
-from rubric_measures.verification.analyses import check_records
 from tests.example_records import BANK, grade_set, passage, write_lines
 
 OVERRIDE = GradeFilter(assessors="override")

@@ -16,9 +16,9 @@ from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.nuggetizer import bank_of_nuggets, grades_of_assignments, read_assignments
-from rubric_measures.grades.assignments import load_assignments
-from rubric_measures.grades.rows import build_grades
 from rubric_measures.leaderboards.runs import score_runs
+from rubric_measures.measures.loading import load_assignments
+from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import RubricItem, TestBank
 
 SIX = [f"Nugget{which}(rel=2,{how})" for which in "VAW" for how in ("partial_rel=1", "strict=True")]

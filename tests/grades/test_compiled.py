@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from rubric_measures import NuggetA, RubricCover, RubricItem
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.grades.compiled import Grades, OnFailed, build_query, check_on_failed, levels_with_failed
-from rubric_measures.grades.loading import load_records
-from rubric_measures.grades.qrels import qrels_of
-from rubric_measures.grades.rows import build_grades
+from rubric_measures.measures.grades import Grades, OnFailed, build_query, check_on_failed, levels_with_failed
+from rubric_measures.measures.loading import load_records
+from rubric_measures.measures.qrels import build_grades, qrels_of
 from rubric_measures.measures.scoring import Plan
 from tests.example_records import grade_set, passage, write_lines
 from tests.strategies import Case, cases

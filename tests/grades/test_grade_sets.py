@@ -13,11 +13,10 @@ from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.grades.grade_set_names import choices_of
-from rubric_measures.grades.grade_sets import GradeFilter, grade_sets, scale_of_set
-from rubric_measures.grades.loading import load_records, read_records
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.leaderboards.scoring import score_records
+from rubric_measures.measures.grade_sets import GradeFilter, choices_of, grade_sets, scale_of_set
+from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.prompts import scale_of_prompt
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records

@@ -8,8 +8,8 @@ import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import load_records, read_records
+from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
 

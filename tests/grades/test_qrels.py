@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.compiled import Grades, build_query
-from rubric_measures.grades.qrels import qrels_of
+from rubric_measures.measures.grades import Grades, build_query
+from rubric_measures.measures.qrels import qrels_of
 
 
 def test_failed_grades_are_counted_once(caplog: pytest.LogCaptureFixture) -> None:

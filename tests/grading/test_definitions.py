@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, write_bank
-from rubric_measures.grades.grade_sets import grade_sets
+from rubric_measures.measures.grade_sets import grade_sets
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradedPassage, QueryPassages, provenance_of

@@ -12,7 +12,7 @@ import pytest
 import rubric_measures
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
-from rubric_measures.grades.compiled import Grades, OnFailed
+from rubric_measures.measures.grades import Grades, OnFailed
 from rubric_measures.types.entities import Grade, RubricItem, TestBank
 from tests.example_records import grade_set, passage, write_lines
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, RubricQrels, WeightedCover, nRubricCover
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.grades.compiled import QueryGrades, build_query
+from rubric_measures.measures.grades import QueryGrades, build_query
 from rubric_measures.measures.measure import Coverage
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.scales import ASSIGNED, SELF_RATING, Scale, parse_scale

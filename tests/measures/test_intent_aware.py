@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricQrels, WeightedCover, nRubricCover
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.grades.compiled import build_query
-from rubric_measures.grades.rows import build_grades
+from rubric_measures.measures.grades import build_query
 from rubric_measures.measures.intent_aware import IntentAware
+from rubric_measures.measures.qrels import build_grades
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import SELF_RATING

@@ -11,7 +11,7 @@ from ir_measures import Qrel, ScoredDoc
 
 from rubric_measures import RubricQrels, load
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.grades.compiled import Grades
+from rubric_measures.measures.grades import Grades
 
 
 def _graded(labels: dict[str, int], scale: str | None) -> Grades:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rubric_measures import RubricQrels
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.grades.compiled import Grades, build_query
-from rubric_measures.grades.rows import build_grades
+from rubric_measures.measures.grades import Grades, build_query
+from rubric_measures.measures.qrels import build_grades
 from rubric_measures.measures.scoring import Plan
 from tests.strategies import Case, cases
 

@@ -13,8 +13,6 @@ import pytest
 from rubric_measures import Grade, RubricCover, RubricItem, RubricMeasure, TestBank, register
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
-from rubric_measures.grades.compiled import OnFailed, QueryGrades
-from rubric_measures.grades.rows import build_grades
 from rubric_measures.leaderboards.runs import score_runs
 from rubric_measures.measures import (
     CUTOFF,
@@ -25,6 +23,8 @@ from rubric_measures.measures import (
     covered_share,
     min_grade,
 )
+from rubric_measures.measures.grades import OnFailed, QueryGrades
+from rubric_measures.measures.qrels import build_grades
 from tests.example_records import write_all
 from tests.measures.test_provider import BANK, ROWS, RUN
 

@@ -15,7 +15,7 @@ from ir_measures import Qrel, ScoredDoc, nDCG
 import rubric_measures
 from rubric_measures import Grade, NuggetV, RubricCover, RubricItem, RubricQrels, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
-from rubric_measures.grades.rows import build_grades
+from rubric_measures.measures.qrels import build_grades
 
 ROWS = [
     Qrel("q1", "d1", 4, "q1/a"),

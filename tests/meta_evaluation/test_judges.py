@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.compiled import Grades, build_query
+from rubric_measures.measures.grades import Grades, build_query
 from rubric_measures.meta_evaluation._bootstrap import Draws, bca_interval, bootstrap_counts
 from rubric_measures.meta_evaluation._table_statistics import gwet_ac1
 from rubric_measures.meta_evaluation.agreement import agreement

@@ -13,7 +13,7 @@ pytest.importorskip("jinja2")
 from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.review import _screens as screens
 from rubric_measures.review.opening import open_review as open_review_of
 from rubric_measures.review.requests import Asked

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
-from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.review import _screens as screens
 from rubric_measures.review._events import CellKey
 from rubric_measures.review._replay import fold

@@ -14,9 +14,9 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.grades.grade_sets import GradeFilter
-from rubric_measures.grades.loading import load_records
-from rubric_measures.grades.rows import build_grades
+from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.loading import load_records
+from rubric_measures.measures.qrels import build_grades
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.records.files import load_graded
 from tests.example_records import BANK, counted, grade_set, passage, write_all, write_lines

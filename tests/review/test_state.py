@@ -19,7 +19,7 @@ from rubric_measures import NuggetW, RubricCover
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, read_bank
-from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.files import load_graded
 from rubric_measures.review._agreement import agreement_rows, progress_rows
 from rubric_measures.review._bank_edits import edited_entries

@@ -12,7 +12,7 @@ import pytest
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank, read_bank
-from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import ItemGradeSet, grade_of_items
 from rubric_measures.review._events import CellKey

@@ -33,7 +33,7 @@ from rubric_measures.grading import Grader, GradingReport, GradingSettings  # no
 from rubric_measures.models import make_backend  # noqa: E402
 from rubric_measures.models.base import Reply, Request  # noqa: E402
 from rubric_measures.models.ray_runner import RayPool, RayRunner, RaySettings, pool_size, ray_backend  # noqa: E402  # noqa: E402
-from rubric_measures.models.ray_workers import (  # noqa: E402  # noqa: E402
+from rubric_measures.models.ray_workers import (  # noqa: E402
     QUIET,
     BackendSpec,
     Desk,

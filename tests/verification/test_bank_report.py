@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.grades.loading import RecordQuery, read_records
+from rubric_measures.measures.loading import RecordQuery, read_records
 from rubric_measures.verification.bank_checks import bank_halves, items_against, redundant_pairs
 from rubric_measures.verification.bank_stability import RunCoverage
 from rubric_measures.verification.item_statistics import Discrimination, ItemStatistics

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.grades.grade_sets import GradeFilter
+from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradeSetKey
 from rubric_measures.verification.grader_statistics import GraderPair

@@ -11,7 +11,7 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.verification.analyses import CheckedGrade, CheckedPassage, CheckedQuery
+from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, CheckedQuery
 from rubric_measures.verification.html_report import LARGEST_PAGE, write_html
 from rubric_measures.verification.page_parts import ReviewAddress
 from rubric_measures.verification.reports import ReportSettings

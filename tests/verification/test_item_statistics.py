@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.grades.compiled import build_query
-from rubric_measures.grades.loading import RecordQuery, read_records
 from rubric_measures.measures.cover import RubricCover
+from rubric_measures.measures.grades import build_query
+from rubric_measures.measures.loading import RecordQuery, read_records
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.scales import SELF_RATING
 from rubric_measures.verification.bank_stability import bank_stability, joined_coverage, mean_scores, query_coverage

@@ -13,9 +13,7 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
-from rubric_measures.records.files import load_graded
-from rubric_measures.verification.analyses import (
+from rubric_measures.measures.checked import (
     BadItem,
     CheckedQuery,
     UncoveredPassage,
@@ -24,6 +22,8 @@ from rubric_measures.verification.analyses import (
     grades_by_item,
     uncovered_passages,
 )
+from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.records.files import load_graded
 from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.shared_data import shared_data
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rubric_measures.grades.grade_sets import GradeSetSelector
+from rubric_measures.measures.grade_sets import GradeSetSelector
 from rubric_measures.records.details import confidence_of, distributions_of, reasons_of
 from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, QueryPassages
 from rubric_measures.types.entities import RubricItem, TestBank

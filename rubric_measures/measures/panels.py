@@ -10,8 +10,8 @@ from statistics import median_low
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.grades.compiled import Grades, build_query
-from rubric_measures.grades.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.measures.grades import Grades, build_query
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
