@@ -112,7 +112,7 @@ def load_bank(source: Bank) -> TestBank:
     with file_path(source) as path:
         if path == "-" or bank.is_bank(path):
             return bank.load_bank(path)
-        from rubric_measures.conversion.bridges import Options, bridged, targets_of
+        from rubric_measures.corpora.bridges import Options, bridged, targets_of
         from rubric_measures.formats import FORMATS, detect_format
         from rubric_measures.formats.nuggetizer import bank_of_nuggets, read_assignments
 
@@ -144,7 +144,7 @@ _SCORED = ("records", "assignments", "ragdoll:graded", "support-labels", "qrels"
 
 def _named(error: FormatError, path: str) -> FormatError:
     """The error with the format that the file has, where that is known, and what it can be converted to."""
-    from rubric_measures.conversion.bridges import targets_of
+    from rubric_measures.corpora.bridges import targets_of
     from rubric_measures.formats import FORMATS, detect_format
 
     try:
@@ -200,7 +200,7 @@ def _of_added_format(path: str) -> list[Any]:
     Raises:
         InputError: it holds neither.
     """
-    from rubric_measures.conversion.bridges import Options, bridged
+    from rubric_measures.corpora.bridges import Options, bridged
 
     found = added_format(path)
     if found is None or found.read is None:

@@ -1,4 +1,12 @@
-"""Collections as ir_datasets knows them: a folder, graded records, or any ir_datasets id, with banks and grades.
+"""Collections: documents, queries, banks and grades, as ir_datasets has them.
+
+Document files: JSON lines (BEIR, Anserini, PyTerrier), tab-separated columns (MS MARCO) and TREC SGML.
+
+What stands behind a collection: a folder of files, a file of records, or an ir_datasets id; read when asked.
+
+The handlers of a collection: what ir_datasets asks for documents, queries, judgments and rankings, read lazily.
+
+Collections as ir_datasets knows them: a folder, graded records, or any ir_datasets id, with banks and grades.
 
 Importing this module registers `rubric-measures/example` and a pattern for folders and files (`rubric-measures/PATH`)
 with ir_datasets, so that `ir_datasets.load` and `ir_datasets export` know them. Behind any of them may stand a view:
@@ -13,23 +21,44 @@ A folder holds any of: `docs.jsonl` (or `corpus.jsonl`, `docs.tsv`, `collection.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import ir_datasets
-from ir_datasets.formats import GenericQrel, TrecQrel
+from ir_datasets.formats import (
+    BaseDocs,
+    BaseQrels,
+    BaseQueries,
+    BaseScoredDocs,
+    GenericDoc,
+    GenericQrel,
+    GenericQuery,
+    GenericScoredDoc,
+    TrecDocs,
+    TrecQrel,
+)
+from ir_datasets.indices import Docstore
+from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.errors import InputError, RubricMeasuresError
-from rubric_measures.corpora._documents import is_documents, read_docs
-from rubric_measures.corpora._handlers import DocsHandler, QrelsHandler, QueriesHandler, ScoredDocsHandler
-from rubric_measures.corpora._sources import CollectionSource, DatasetSource, FolderSource, RecordsSource
+from rubric_measures.base.errors import FormatError, InputError, RubricMeasuresError, UnknownNameError
+from rubric_measures.base.files import iter_lines, open_binary, peek_head
+from rubric_measures.base.json_files import JsonLines, Record, TextId
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.reports import Answer, read_answers
+from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.measures.grades import Grades
+from rubric_measures.measures.grades import BANK_DOC, Grades
+from rubric_measures.measures.loading import load_records
+from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import runs_of_records
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
 __all__ = [
@@ -42,6 +71,463 @@ __all__ = [
     "opened_collection",
     "register",
 ]
+
+
+# Of our own files; BEIR; Anserini; PyTerrier; MS MARCO v2 (documents, passages).
+_IDS = ("doc_id", "_id", "id", "docno", "docid", "pid")
+_TEXTS = ("text", "contents", "body", "segment", "passage")
+_KNOWN = (
+    f"JSON lines (an id in {', '.join(_IDS)}; a text in {', '.join(_TEXTS)}; title, where there is one), "
+    "tab-separated id and text, or id, URL, title and text (MS MARCO), or columns named in the first line, TREC SGML "
+    "(<DOC>, <DOCNO>)"
+)
+
+
+class TitledDoc(NamedTuple):
+    """A document of a collection in which documents have titles."""
+
+    doc_id: str
+    title: str
+    text: str
+
+    def default_text(self) -> str:
+        """title and text"""
+        return f"{self.title}\n{self.text}".strip()
+
+
+class _Doc(Record):
+    doc_id: Annotated[TextId, Field(min_length=1)]
+    text: str
+    title: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        found = [next((name for name in names if value.get(name) is not None), None) for names in (_IDS, _TEXTS)]
+        if None in found:
+            wanted = "an id" if found[0] is None else "a text"
+            names = ", ".join(_IDS if found[0] is None else _TEXTS)
+            raise ValueError(f"expected {wanted} in one of {names}; found {', '.join(map(repr, list(value)[:6]))}")
+        return {"doc_id": value[found[0]], "text": value[found[1]], "title": value.get("title")}
+
+
+_DOCS = JsonLines(TypeAdapter(_Doc), "documents")
+
+
+def is_documents(path: Path) -> bool:
+    """Whether a file begins as one of documents does: with an object, a tag, or a line with a tab."""
+    head = peek_head(path).lstrip()
+    return head[:1] in (b"{", b"<") or (head[:1] != b"[" and b"\t" in head.partition(b"\n")[0])
+
+
+def read_docs(paths: Sequence[Path]) -> dict[str, Any]:
+    """doc_id -> document of files in any of the forms, gzipped or plain; a title is kept.
+
+    Raises:
+        InputError: a file cannot be opened.
+        FormatError: naming file and line: a field is missing, an id comes twice, there are no documents.
+    """
+    rows: dict[str, TitledDoc] = {}
+    places: dict[str, tuple[Path, int]] = {}
+    for path in paths:
+        count = len(rows)
+        for line, row in _rows(path):
+            if row.doc_id in places:
+                first, at = places[row.doc_id]
+                where = f"line {at}" if first == path else f"{first}:{at}"
+                raise FormatError(f"{row.doc_id!r} is already in {where}", path=str(path), line=line)
+            places[row.doc_id] = (path, line)
+            rows[row.doc_id] = row
+        if len(rows) == count:
+            raise FormatError(f"holds no documents; expected {_KNOWN}", path=str(path))
+    if any(row.title for row in rows.values()):
+        return rows
+    return {row.doc_id: GenericDoc(row.doc_id, row.text) for row in rows.values()}
+
+
+def _rows(path: Path) -> Iterable[tuple[int, TitledDoc]]:
+    start = peek_head(path).lstrip()[:1]
+    if start == b"{":
+        return ((line, TitledDoc(row.doc_id, row.title or "", row.text)) for line, row in _DOCS.numbered(path))
+    return _tagged(path) if start == b"<" else _columns(path)
+
+
+def _columns(path: Path) -> Iterator[tuple[int, TitledDoc]]:
+    places: tuple[int, int | None, int] | None = None
+    width = 0
+    for line, data in iter_lines(path):
+        try:
+            cells = data.decode("utf-8").split("\t")
+        except UnicodeDecodeError:
+            raise FormatError("is not UTF-8; convert the file first", path=str(path), line=line) from None
+        if places is None:
+            places, is_header = _places(cells, path)
+            width = len(cells)
+            if is_header:
+                continue
+        if len(cells) != width:
+            problem = f"has {len(cells)} tab-separated columns, and the first line {width}"
+            raise FormatError(problem, path=str(path), line=line)
+        doc_id, title, text = places
+        if not cells[doc_id].strip():
+            raise FormatError("the document id is empty", path=str(path), line=line)
+        yield line, TitledDoc(cells[doc_id].strip(), "" if title is None else cells[title].strip(), cells[text])
+
+
+def _places(cells: Sequence[str], path: Path) -> tuple[tuple[int, int | None, int], bool]:
+    """Where id, title and text stand, and whether the first line says so."""
+    names = [cell.strip().lower() for cell in cells]
+    ids, texts = ([names.index(name) for name in known if name in names] for known in (_IDS, _TEXTS))
+    if ids and texts:
+        return (ids[0], names.index("title") if "title" in names else None, texts[0]), True
+    if len(cells) == 2:
+        return (0, None, 1), False
+    if len(cells) == 4:
+        return (0, 2, 3), False
+    raise FormatError(f"has {len(cells)} tab-separated columns; expected {_KNOWN}", path=str(path), line=1)
+
+
+class _LocalFile:
+    """What ir_datasets takes for a file that it downloaded."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def path(self, force: bool = True) -> Path:
+        return self._path
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[BinaryIO]:
+        with open_binary(self._path) as stream:
+            yield stream
+
+
+def _tagged(path: Path) -> Iterator[tuple[int, TitledDoc]]:
+    for number, row in enumerate(TrecDocs(_LocalFile(path), parser="sax").docs_iter(), 1):
+        if not row.doc_id.strip():
+            raise FormatError(f"document {number} has no <DOCNO>", path=str(path))
+        yield number, TitledDoc(row.doc_id.strip(), " ".join(row.title.split()), row.body.strip())
+
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+class CollectionSource:
+    """What a collection has besides ir_datasets' entities; everything is read when it is asked for."""
+
+    banks: Mapping[str, TestBank] = {}
+    runs: Mapping[str, Run] = {}
+    answers: Sequence[Answer] = ()
+    judgments: Sequence[Qrel] = ()
+    grades: Grades | None = None
+
+    def item_rows(self) -> list[TrecQrel]:
+        """One row a (passage, item), and rows of grade 0 for the document `*`: each item of the bank, and the scale."""
+        grades = self.grades
+        if grades is None:
+            return []
+        rows = [TrecQrel(row.query_id, row.doc_id, row.relevance, row.iteration) for row in grades.items]
+        for query in grades.queries.values():
+            rows += [TrecQrel(query.query_id, BANK_DOC, 0, item.item_id) for item in query.items]
+        return rows
+
+    def label_rows(self) -> list[GenericQrel]:
+        """Rubric-Qrels: the maximum grade of each graded passage."""
+        rows = self.grades.qrels if self.grades is not None else []
+        return [GenericQrel(row.query_id, row.doc_id, row.relevance) for row in rows]
+
+    def judgment_rows(self) -> list[GenericQrel]:
+        """What assessors said."""
+        return [GenericQrel(row.query_id, row.doc_id, row.relevance) for row in self.judgments]
+
+    def run(self, name: str | None) -> Run:
+        """The run called `name`, or the first by name."""
+        runs = self.runs
+        if name is None:
+            return runs[min(runs)]
+        if name not in runs:
+            raise UnknownNameError("run", name, runs)
+        return runs[name]
+
+
+class FolderSource(CollectionSource):
+    """A folder of files."""
+
+    def __init__(self, folder: Path, wanted: GradeFilter | None) -> None:
+        self.folder = folder
+        self.wanted = wanted
+        docs = _first(folder, "docs.jsonl", "corpus.jsonl", "docs.tsv", "collection.tsv")
+        self.docs = [] if docs is None else [docs]
+        self.queries = _first(folder, "queries.tsv", "queries.json", "queries.jsonl")
+        self.qrels = _first(folder, "qrels.txt")
+        self.bank_files = {
+            name: path for name in ("questions", "nuggets") if (path := _first(folder, f"{name}.jsonl")) is not None
+        }
+        self.run_files = sorted([*folder.glob("runs/*.run"), *folder.glob("runs/*.run.gz")])
+        self.answer_files = sorted([*folder.glob("answers/*.jsonl"), *folder.glob("answers/*.jsonl.gz")])
+        self.graded = sorted([*folder.glob("graded*.jsonl"), *folder.glob("graded*.jsonl.gz")])
+        if not self.files:
+            # Nothing but documents, in several files.
+            files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+            self.docs = [path for path in files if is_documents(path)]
+            other = [path.name for path in files if path not in self.docs]
+            if self.docs and other:
+                text = "%s: %d of %d files hold no documents and are left out (such as %s)"
+                _LOG.warning(text, folder, len(other), len(files), other[0], extra={"once": True})
+
+    @property
+    def files(self) -> list[Path]:
+        """What of the folder belongs to the collection; empty where nothing does."""
+        single = [path for path in (self.queries, self.qrels) if path is not None]
+        return [*self.docs, *single, *self.bank_files.values(), *self.run_files, *self.answer_files, *self.graded]
+
+    @cached_property
+    def banks(self) -> Mapping[str, TestBank]:  # type: ignore[override]
+        """`questions.jsonl` and `nuggets.jsonl`, by name."""
+        return {name: load_bank(path) for name, path in self.bank_files.items()}
+
+    @cached_property
+    def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
+        """`qrels.txt`."""
+        return read_qrels(self.qrels) if self.qrels else ()
+
+    @cached_property
+    def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
+        """`runs/*.run`, by name."""
+        runs = [read_run(path) for path in self.run_files]
+        names = distinct_run_names([run.run_id for run in runs], self.run_files)
+        return {name: replace(run, run_id=name) for name, run in sorted(zip(names, runs, strict=True))}
+
+    @cached_property
+    def answers(self) -> Sequence[Answer]:  # type: ignore[override]
+        """The generated answers of `answers/*.jsonl`."""
+        return [answer for path in self.answer_files for answer in read_answers(path)]
+
+    @cached_property
+    def grades(self) -> Grades | None:  # type: ignore[override]
+        """The grades of `graded*.jsonl`; None where there are none."""
+        if not self.graded:
+            return None
+        path = next((path for path in self.graded if path.name.startswith("graded.")), self.graded[0])
+        if len(self.graded) > 1 and not path.name.startswith("graded."):
+            names = ", ".join(path.name for path in self.graded)
+            raise InputError(f"{self.folder}: has several graded files ({names}); load one of them by its path")
+        return load_records(path, _bank_of(path, self.banks, self.wanted), self.wanted)
+
+
+class RecordsSource(CollectionSource):
+    """A file of graded (or ungraded) records."""
+
+    def __init__(self, path: Path, bank: TestBank | None, wanted: GradeFilter | None) -> None:
+        self.path = path
+        self.wanted = wanted
+        self.bank = bank
+        self.groups = load_graded(path)
+        passages = [passage for group in self.groups for passage in group.passages]
+        self.is_graded = any(passage.exam_grades or passage.grades for passage in passages)
+        self.banks = {"bank": bank} if bank is not None else {}
+
+    def texts(self) -> dict[str, str]:
+        """doc_id -> text."""
+        texts: dict[str, str] = {}
+        for group in self.groups:
+            for passage in group.passages:
+                if texts.setdefault(passage.doc_id, passage.text) != passage.text:
+                    raise InputError(f"{self.path}: document {passage.doc_id!r} has two texts in different queries")
+        return texts
+
+    def query_texts(self) -> dict[str, str]:
+        """query_id -> text: the bank's, else the title in a judgment, else empty (records hold no query texts)."""
+        known = self.bank.query_texts if self.bank is not None else {}
+        texts = {}
+        for group in self.groups:
+            titles = (one.title_query for passage in group.passages for one in passage.judgments)
+            # The workbench wants a title, so the id stands there where nobody knew one.
+            said = (title for title in titles if title and title != group.query_id)
+            texts[group.query_id] = known.get(group.query_id) or next(said, "")
+        return texts
+
+    @cached_property
+    def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
+        """What assessors said, inside the records or the dataset."""
+        judged = (
+            (group.query_id, passage.doc_id, passage.judged(group.query_id))
+            for group in self.groups
+            for passage in group.passages
+        )
+        return [Qrel(query_id, doc_id, label) for query_id, doc_id, label in judged if label is not None]
+
+    @cached_property
+    def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
+        """The rankings inside the records, by run."""
+        return {run.run_id: run for run in runs_of_records(self.groups, str(self.path))}
+
+    @cached_property
+    def grades(self) -> Grades | None:  # type: ignore[override]
+        """The grades of the records; None where nothing is graded."""
+        return load_records(self.path, self.bank, self.wanted) if self.is_graded else None
+
+
+class DatasetSource(CollectionSource):
+    """Another package's ir_datasets id."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    @cached_property
+    def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
+        """What assessors said, inside the records or the dataset."""
+        if not self.dataset.has_qrels():
+            return ()
+        return [Qrel(row.query_id, row.doc_id, row.relevance) for row in self.dataset.qrels_iter()]
+
+
+def _first(folder: Path, *names: str) -> Path | None:
+    paths = (folder / f"{name}{packed}" for name in names for packed in ("", ".gz"))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _bank_of(path: Path, banks: Mapping[str, TestBank], wanted: GradeFilter | None) -> TestBank | None:
+    """The bank that grades belong to: the one of the wanted kind, else the first with an item of the first grades."""
+    kind = wanted.prompt_type or wanted.question_set if wanted is not None else None
+    if kind == "nugget" and "nuggets" in banks:
+        return banks["nuggets"]
+    if kind in ("question", "question-bank") and "questions" in banks:
+        return banks["questions"]
+    for group in load_graded(path):
+        entries = [entry for passage in group.passages for entry in passage.exam_grades or ()]
+        graded = {item for entry in entries for item in (*entry.correct_answered, *entry.wrong_answered)}
+        items = {name: bank.items.get(group.query_id, ()) for name, bank in banks.items()}
+        found = next((name for name, members in items.items() if any(item.item_id in graded for item in members)), None)
+        if found is not None:
+            return banks[found]
+    return None
+
+
+class _Rows(Iterator[Any]):
+    """An iterator that can also be asked for a position or a slice, as ir_datasets' document iterators can."""
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._rows = rows
+        self._next = iter(rows)
+
+    def __next__(self) -> Any:
+        return next(self._next)
+
+    def __getitem__(self, key: int | slice) -> Any:
+        return _Rows(self._rows[key]) if isinstance(key, slice) else self._rows[key]
+
+
+class _Store(Docstore):  # type: ignore[misc]
+    """Documents in memory, by id."""
+
+    def __init__(self, docs: Mapping[str, Any], doc_cls: type) -> None:
+        super().__init__(doc_cls)
+        self._docs = docs
+
+    def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
+        """The documents that exist, in the order asked for."""
+        for doc_id in doc_ids:
+            if doc_id in self._docs:
+                yield self._docs[doc_id]
+
+
+class DocsHandler(BaseDocs):  # type: ignore[misc]
+    """Documents: doc_id -> text or document, read on first use and kept."""
+
+    def __init__(self, read: Callable[[], Mapping[str, Any]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _docs(self) -> dict[str, Any]:
+        return {
+            doc_id: GenericDoc(doc_id, found) if isinstance(found, str) else found
+            for doc_id, found in self._read().items()
+        }
+
+    def docs_iter(self) -> Iterator[Any]:
+        """All documents, in file order; the iterator takes positions and slices."""
+        return _Rows(list(self._docs.values()))
+
+    def docs_store(self) -> Docstore:
+        """The documents by id."""
+        return _Store(self._docs, self.docs_cls())
+
+    def docs_cls(self) -> Any:
+        """The type of the documents."""
+        return next((type(document) for document in self._docs.values()), GenericDoc)
+
+    def docs_count(self) -> int:
+        """How many there are."""
+        return len(self._docs)
+
+
+class QueriesHandler(BaseQueries):  # type: ignore[misc]
+    """Queries: query_id -> text, read on first use and kept."""
+
+    def __init__(self, read: Callable[[], Mapping[str, str]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _queries(self) -> list[GenericQuery]:
+        return [GenericQuery(query_id, text) for query_id, text in self._read().items()]
+
+    def queries_iter(self) -> Iterator[GenericQuery]:
+        """All queries, in file order."""
+        return iter(self._queries)
+
+    def queries_count(self) -> int:
+        """How many there are."""
+        return len(self._queries)
+
+
+class QrelsHandler(BaseQrels):  # type: ignore[misc]
+    """Judgments, read on first use and kept."""
+
+    def __init__(self, read: Callable[[], Sequence[Any]], row_type: type, definitions: Mapping[int, str]) -> None:
+        self._read = read
+        self._row_type = row_type
+        self._definitions = dict(definitions)
+
+    @cached_property
+    def _rows(self) -> Sequence[Any]:
+        return self._read()
+
+    def qrels_iter(self) -> Iterator[Any]:
+        """All judgments."""
+        return iter(self._rows)
+
+    def qrels_cls(self) -> Any:
+        """The type of the rows."""
+        return self._row_type
+
+    def qrels_defs(self) -> dict[int, str]:
+        """What the labels mean, where that is known."""
+        return dict(self._definitions)
+
+    def qrels_count(self) -> int:
+        """How many there are."""
+        return len(self._rows)
+
+
+class ScoredDocsHandler(BaseScoredDocs):  # type: ignore[misc]
+    """One run, read on first use."""
+
+    def __init__(self, read: Callable[[], Run]) -> None:
+        self._read = read
+
+    def scoreddocs_iter(self) -> Iterator[GenericScoredDoc]:
+        """The run's documents, query by query, best first."""
+        for query_id, ranking in self._read().rankings.items():
+            for doc_id, score in zip(ranking.doc_ids, ranking.scores, strict=True):
+                yield GenericScoredDoc(query_id, doc_id, score)
+
+    def scoreddocs_count(self) -> int:
+        """How many there are."""
+        return sum(len(ranking) for ranking in self._read().rankings.values())
+
 
 PREFIX = "rubric-measures"
 _RATINGS = {

@@ -240,7 +240,7 @@ def read_entries(path: str | os.PathLike[str]) -> list[BankEntry]:
     """
     if path_name(path) == "-" or is_bank(path):
         return read_bank(path)
-    from rubric_measures.conversion.bridges import Options, bridged, targets_of
+    from rubric_measures.corpora.bridges import Options, bridged, targets_of
     from rubric_measures.formats import FORMATS, detect_format
 
     one = FORMATS[detect_format(path)]

@@ -12,7 +12,7 @@ import pytest
 
 import rubric_measures
 from rubric_measures.cli import main
-from rubric_measures.conversion import convert_files
+from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats.labels import read_support_labels
 from rubric_measures.records.files import load_graded
 from rubric_measures.review._events import CellKey

@@ -12,8 +12,8 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.conversion import convert_files
 from rubric_measures.corpora.collections import load_collection
+from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries

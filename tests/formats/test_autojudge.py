@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.conversion import convert_files
+from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats.autojudge import (
     bank_of_nugget_banks,
     list_banks,

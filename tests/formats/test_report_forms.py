@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.conversion import convert_files
+from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.reports import read_answers, read_reports
 

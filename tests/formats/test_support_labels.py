@@ -9,7 +9,7 @@ import pytest
 
 import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.conversion import convert_files
+from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
 from tests.support_data import LABELS, line, write

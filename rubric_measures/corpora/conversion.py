@@ -12,8 +12,7 @@ from typing import Any
 
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.conversion._adding import add_judgments, add_runs
-from rubric_measures.conversion.bridges import Options, bridged, losses, targets_of
+from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, bridged, losses, targets_of
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import bank_entries, bank_of_entries
 from rubric_measures.formats.base import PathName
