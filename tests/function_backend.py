@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from rubric_measures.grading.nuggetization import Caller
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import LocalRunner
-from rubric_measures.test_bank.calls import Caller
 
 
 class FunctionBackend:

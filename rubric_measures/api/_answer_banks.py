@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from rubric_measures.api._answer_rows import Questions, short
 from rubric_measures.api._loading import Bank, bank_of
 from rubric_measures.base.errors import InputError, counted
-from rubric_measures.test_bank.references import reference_sentences
+from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.types.entities import TestBank
 
 if TYPE_CHECKING:

@@ -19,28 +19,33 @@ from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.nuggetizer import passages_of_requests, read_requests
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import read_qrels, spaced_pairs
+from rubric_measures.grading.generation import (
+    BankQuery,
+    check_queries,
+    generate_bank,
+    generate_queries,
+    generation_prompt,
+    long_passages,
+    made_entries,
+    read_bank_queries,
+    read_passages,
+    sample_by_model,
+    sample_passages,
+    write_synthetic,
+)
+from rubric_measures.grading.nuggetization import Caller, Failure, nuggetize, published_calls, related_segments
 from rubric_measures.models.base import CountingBackend
 from rubric_measures.models.settings import CallSettings, Interrupts, note_limit
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded
-from rubric_measures.test_bank.calls import Caller, Failure
-from rubric_measures.test_bank.files import made_entries, read_bank_queries, read_passages, write_synthetic
-from rubric_measures.test_bank.generation import BankQuery, check_queries, generate_bank, generation_prompt
-from rubric_measures.test_bank.nuggetization import nuggetize, published_calls, related_segments
-from rubric_measures.test_bank.synthetic_queries import (
-    generate_queries,
-    long_passages,
-    sample_by_model,
-    sample_passages,
-)
 from rubric_measures.types.entities import Query, TestBank
 
 if TYPE_CHECKING:
+    from rubric_measures.grading.generation import LongPassage, SyntheticQueries, SyntheticQuery
+    from rubric_measures.grading.nuggetization import RelatedBy, SourceSegment
     from rubric_measures.models.settings import CallOptions, Model, Progress
     from rubric_measures.prompts import Prompt
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.test_bank.nuggetization import RelatedBy, SourceSegment
-    from rubric_measures.test_bank.synthetic_queries import LongPassage, SyntheticQueries, SyntheticQuery
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]

@@ -18,7 +18,7 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.grading import BankChange, Grader, GradingReport
-    from rubric_measures.grading.cells import Cells
+    from rubric_measures.grading.recording import Cells
     from rubric_measures.measures.grade_sets import QuestionSet
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import Model, Progress, RunnerOptions
@@ -292,7 +292,7 @@ def _cells(
     bank: TestBank,
 ) -> Cells:
     """The cells that a condition chooses among what the prompts of a grader grade: items, or passages as a whole."""
-    from rubric_measures.grading.cells import cells_where
+    from rubric_measures.grading.recording import cells_where
 
     kinds = {maker.style.direct for maker in grader.makers(bank)}
     if len(kinds) > 1:
@@ -336,8 +336,8 @@ def _beside(output: _File | None, named: _File | None, ending: str) -> str | Non
 
 
 def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, prompts: Sequence[str]) -> TestBank:
+    from rubric_measures.grading.generation import aspect_bank
     from rubric_measures.prompts import load_prompt
-    from rubric_measures.test_bank.files import aspect_bank
     from rubric_measures.types.entities import TestBank
 
     texts = _texts_of_queries(query_texts)

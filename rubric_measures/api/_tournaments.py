@@ -148,9 +148,15 @@ def tournament(
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
         from rubric_measures.formats.ragelo import write_preferences
         from rubric_measures.grading import GradingSettings
-        from rubric_measures.grading.pairing import Game, answers_by_query, pair_games
-        from rubric_measures.grading.pairwise import IDENTICAL, PairwiseGrader, load_references
-        from rubric_measures.grading.ragdoll_pairing import ragdoll_games
+        from rubric_measures.grading.pairwise import (
+            IDENTICAL,
+            Game,
+            PairwiseGrader,
+            answers_by_query,
+            load_references,
+            pair_games,
+            ragdoll_games,
+        )
         from rubric_measures.models.running import RunStats
         from rubric_measures.models.settings import CallSettings, note_limit
 

@@ -1,18 +1,31 @@
-"""Before spending: how many calls and tokens a grading run would need, how much is cached, what it would cost."""
+"""What a grading will cost, and the manifest that says how it was done.
+
+Before spending: how many calls and tokens a grading run would need, how much is cached, what it would cost.
+
+The manifest beside graded records: what made them, in full; counts by status.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import logging
+import os
+import platform
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
-from rubric_measures.grading._grader import Grader, default_prompts
-from rubric_measures.grading._report import GradingReport
-from rubric_measures.models.base import CountingBackend
+from rubric_measures.grading.grader import Grader, GradingReport, default_prompts
+from rubric_measures.models.base import CountingBackend, llm_name
 from rubric_measures.models.running import LocalRunner, Price
 from rubric_measures.records.models import QueryPassages
-from rubric_measures.types.entities import TestBank
+from rubric_measures.types.entities import TestBank, bank_content, canonical_json
 
 __all__ = ["Estimate", "GradingPlan", "estimate"]
 
@@ -140,3 +153,134 @@ def estimate(
             )
         )
     return GradingPlan(found)
+
+
+_LOG = logging.getLogger("rubric_measures")
+# What of an earlier run's manifest is kept in the next one.
+_KEPT = ("calls", "llm", "model", "prompts", "returned_models", "statuses", "versions")
+
+_PACKAGES = ("torch", "transformers", "openai", "pydantic", "snowballstemmer", "rapidfuzz")
+
+
+def make_manifest(
+    grader: Grader, bank: TestBank, report: GradingReport, files: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Everything that is needed to say how grades came about, JSON-able.
+
+    The grade sets of the records name a signature; `prompts` spells each of them out.
+
+    Args:
+        grader: the grader.
+        bank: the bank that it graded against.
+        report: the counts of the run.
+        files: what was read and written, by role.
+    """
+    from rubric_measures.base import __version__
+
+    run = report.run
+    backend = grader.runner.backend
+    prompts: dict[str, Any] = {}
+    # Those that made the grades: a prompt's file may be another one by now.
+    for maker in report.makers or grader.makers(bank):
+        prompt = maker.style.prompt
+        prompts[prompt.prompt_class] = {
+            "citation": prompt.citation,
+            "definition": prompt.as_json(),
+            "hash": prompt.hash,
+            "signature": maker.signature.short,
+            "settings": dict(maker.signature.settings),
+            "statuses": dict(sorted(report.statuses.get(prompt.prompt_class, {}).items())),
+        }
+    amended = {} if grader.change is None else {"only_changed": report.amended.as_json()}
+    chosen = {} if grader.only is None else {"where": grader.only.as_json()}
+    return {
+        **amended,
+        **chosen,
+        "bank": {"hash": bank_content(bank), "items": len(bank), "queries": len(bank.items)},
+        "calls": {
+            "cached": run.cached,
+            "cached_completion_tokens": run.cached_completion_tokens,
+            "cached_prompt_tokens": run.cached_prompt_tokens,
+            "completion_tokens": run.completion_tokens,
+            "cost": run.cost if grader.runner.price and not run.unpriced else None,
+            "failed": run.failed,
+            "left_out": dict(sorted(run.left_out.items())),
+            "limit": run.limit or None,
+            "made": run.calls,
+            "prefix_tokens": run.prefix_tokens,
+            "prompt_tokens": run.prompt_tokens,
+            "reasoning_tokens": run.reasoning_tokens,
+            "retries_of_unparsed": report.unparsed_retries,
+            "shared": run.shared,
+            "truncated": run.truncated,
+        },
+        "files": files or {},
+        "flip_rate": report.flip_rate,
+        "llm": llm_name(backend.model),
+        "model": backend.model,
+        "passages": {"graded": report.passages, "grades_kept": report.kept},
+        "prompts": prompts,
+        "returned_models": [
+            {"model": model, "replies": count, "system_fingerprint": fingerprint}
+            for (model, fingerprint), count in sorted(run.returned.items())
+        ],
+        "statuses": dict(sorted(report.by_status.items())),
+        "versions": {"python": platform.python_version(), "rubric_measures": __version__, **_loaded()},
+    }
+
+
+def _loaded() -> dict[str, str]:
+    """The versions of the packages that took part; none is imported for it."""
+    modules = {name: sys.modules[name] for name in _PACKAGES if name in sys.modules}
+    return {name: str(getattr(module, "__version__", None) or _installed(name)) for name, module in modules.items()}
+
+
+def _installed(name: str) -> str:
+    """The version of a package whose module does not tell it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def write_manifest(path: str | os.PathLike[str], manifest: dict[str, Any]) -> None:
+    """Writes a manifest as canonical JSON, one line; what an earlier run paid stays in it.
+
+    `earlier_runs` lists the runs that wrote this file before, oldest first: models, prompts, calls, statuses. Of equal
+    runs without a call one is listed. `paid` is the sum over all runs, this one included; its `cost` is null where the
+    price of a run was unknown. Replies of runs that were killed are in neither: the `cached_…_tokens` of the calls have
+    them.
+    """
+    same = _as_run(manifest) if not manifest["calls"]["made"] else None
+    earlier = [run for run in _earlier_runs(path) if run != same]
+    runs = [*earlier, manifest]
+    paid: dict[str, Any] = {
+        name: sum(int(run["calls"].get(name) or 0) for run in runs)
+        for name in ("made", "failed", "prompt_tokens", "completion_tokens")
+    }
+    costs = [run["calls"].get("cost") for run in runs if run["calls"].get("made")]
+    paid["cost"] = sum(costs) if None not in costs else None
+    with atomic_writer(path) as stream:
+        stream.write(canonical_json({**manifest, "earlier_runs": earlier, "paid": paid}) + "\n")
+
+
+def _earlier_runs(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The runs of the manifest that is there; none, with a warning, where the file is something else."""
+    if not Path(path).is_file():
+        return []
+    try:
+        old = json.loads(read_text(path))
+        runs = [*old.get("earlier_runs", []), _as_run(old)]
+        if all(isinstance(run["calls"], dict) for run in runs):
+            return runs
+    except (ValueError, InputError, AttributeError, TypeError, KeyError, RecursionError):
+        pass
+    _LOG.warning("%s: was no manifest of a run, and is replaced", path_name(path))
+    return []
+
+
+def _as_run(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a manifest; of a run that wrote no manifest of its own there is nothing to keep."""
+    return {name: manifest[name] for name in _KEPT if name in manifest}

@@ -1,19 +1,32 @@
-"""The pairwise grader: games between answers put to a model, verdicts read; no verdict is a status, never a tie."""
+"""Games between answers: who plays whom, and how a model judges them.
+
+Which games are played: all pairs of agents, or seeded random ones so that every pair meets equally often.
+
+The pairwise grader: games between answers put to a model, verdicts read; no verdict is a status, never a tie.
+
+Which games RAGDoll, the toolkit of TREC RAG 2026, draws, and whose answer it shows first: the same from one seed.
+
+Every draw has a generator of its own: Python's, begun with the first 8 bytes of a SHA-256 over the seed and what the
+draw is about. So a draw does not depend on any other one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import peek_head
-from rubric_measures.grading._asking import Ask, Asker
-from rubric_measures.grading._messages import NO_DOCUMENTS
-from rubric_measures.grading._settings import GradingSettings
-from rubric_measures.grading.pairing import Game
+from rubric_measures.formats.reports import Answer
+from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker, GradingSettings
 from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.prompts import Prompt, load_prompt
@@ -24,16 +37,194 @@ from rubric_measures.types.scales import Message
 
 __all__ = [
     "IDENTICAL",
+    "Game",
     "PairwiseGrader",
     "Reference",
+    "answers_by_query",
     "default_comparison",
     "documents_text",
     "load_references",
+    "pair_games",
+    "ragdoll_games",
     "references_of_collection",
     "references_of_records",
 ]
 
+
 _LOG = logging.getLogger("rubric_measures")
+
+
+class Game(NamedTuple):
+    """A game to play: the answers of two agents to one query, in the order shown."""
+
+    query_id: str
+    agent_a: str
+    agent_b: str
+
+
+def answers_by_query(answers: Iterable[Answer], agents: Sequence[str] | None = None) -> dict[str, dict[str, str]]:
+    """Query -> agent -> text, both sorted; answers that are missing are counted and said once.
+
+    Args:
+        answers: the answers; their run is the agent.
+        agents: the agents that play; None takes all.
+
+    Raises:
+        InputError: an agent answers a query twice, or there are fewer than two agents.
+        UnknownNameError: an agent of the list has no answers.
+    """
+    texts: dict[str, dict[str, str]] = {}
+    for answer in answers:
+        of_query = texts.setdefault(answer.query_id, {})
+        if answer.run_id in of_query:
+            raise InputError(f"agent {answer.run_id!r} has two answers to query {answer.query_id!r}; keep one")
+        of_query[answer.run_id] = answer.text
+    known = {agent for of_query in texts.values() for agent in of_query}
+    for agent in agents or ():
+        if agent not in known:
+            raise UnknownNameError("agent", agent, known, hint="(it has no answers)")
+    playing = sorted(set(agents) if agents is not None else known)
+    if len(playing) < 2:
+        raise InputError(f"a tournament needs two agents or more; there is {', '.join(playing) or 'none'}")
+    found = {
+        query_id: {agent: texts[query_id][agent] for agent in playing if agent in texts[query_id]}
+        for query_id in sorted(texts)
+    }
+    missing = [(agent, query_id) for query_id, of_query in found.items() for agent in playing if agent not in of_query]
+    if missing:
+        agent, query_id = min(missing)
+        one = f"{agent} has none to {query_id}"
+        _LOG.warning("%d answers are missing, their games are not played (%s)", len(missing), one)
+    return found
+
+
+def pair_games(
+    answers: Mapping[str, Mapping[str, str]],
+    per_query: int | None = None,
+    *,
+    seed: int = 42,
+    both_orders: bool = True,
+    played: Iterable[Preference | Game] = (),
+) -> list[Game]:
+    """The games that are still to be played.
+
+    With `per_query`, each query gets the pairs that met least often so far, drawn by the seed among equal ones: where
+    every agent has all answers, no pair meets more than once more often than another. An agent that is added to games
+    that were played meets each other one as often as those met: on the same share of the queries that both answer.
+    Its pairs come in addition to the N of the others, and are said.
+
+    Args:
+        answers: query -> agent -> text, as of `answers_by_query`.
+        per_query: pairs a query, those played included; None takes all pairs.
+        seed: of the draws.
+        both_orders: play each pair twice, each answer being first once; else once, each agent of a pair being first
+            every other time.
+        played: games that there are already, by any grader: they are not played again and count for the balance.
+
+    Raises:
+        InputError: per_query is below 1.
+
+    Source: Rackauckas, Câmara & Zavrel, LLM4Eval 2024 (random games, up to all pairs); balance and orders: ours.
+    """
+    if per_query is not None and per_query < 1:
+        raise InputError(f"{per_query} games a query; ask for 1 or more")
+    shown = {(game.query_id, game.agent_a, game.agent_b) for game in played}
+    met = Counter(tuple(sorted(game[1:])) for game in shown)
+    games: list[Game] = []
+    for query_id, chosen in _chosen_pairs(answers, per_query, seed, {_Pair.of(*game) for game in shown}).items():
+        for first, second in chosen:
+            orders = [(first, second), (second, first)]
+            if not both_orders:
+                if any((query_id, *order) in shown for order in orders):
+                    continue
+                orders = [orders[met[first, second] % 2 == _first_side(seed, first, second)]]
+                met[first, second] += 1
+            games += [Game(query_id, *order) for order in orders if (query_id, *order) not in shown]
+    return games
+
+
+class _Pair(NamedTuple):
+    """Two agents that meet about a query, in whichever order."""
+
+    query_id: str
+    first: str
+    second: str
+
+    @classmethod
+    def of(cls, query_id: str, agent_a: str, agent_b: str) -> _Pair:
+        return cls(query_id, *sorted((agent_a, agent_b)))
+
+
+def _chosen_pairs(
+    answers: Mapping[str, Mapping[str, str]], per_query: int | None, seed: int, played: set[_Pair]
+) -> dict[str, list[tuple[str, str]]]:
+    """Query -> the pairs that meet, in order: those that met already, and those that are to meet."""
+    possible = [
+        _Pair(query_id, *pair) for query_id in sorted(answers) for pair in combinations(sorted(answers[query_id]), 2)
+    ]
+    wanted = set(possible)
+    if per_query is not None:
+        agents = {agent for of_query in answers.values() for agent in of_query}
+        known = {agent for pair in played for agent in pair[1:]} & agents
+        new = agents - known if known else set()
+        among = [pair for pair in possible if new.isdisjoint(pair[1:])]
+        if not among:
+            # Nobody is left who met another one: there is no rate to keep up with.
+            new, among = set(), possible
+        wanted = played.intersection(possible) | _least_met(among, per_query, seed, played)
+        if new:
+            wanted |= _of_new_agents(possible, new, seed, wanted)
+    chosen: dict[str, list[tuple[str, str]]] = {}
+    for pair in possible:
+        if pair in wanted:
+            chosen.setdefault(pair.query_id, []).append((pair.first, pair.second))
+    return chosen
+
+
+def _least_met(possible: Sequence[_Pair], per_query: int, seed: int, played: set[_Pair]) -> set[_Pair]:
+    """For each query that has fewer, as many more pairs as it takes, those first that met least often."""
+    counts = Counter(pair[1:] for pair in played)
+    wanted: set[_Pair] = set()
+    for query_id, group in groupby(possible, key=attrgetter("query_id")):
+        pairs = list(group)
+        open_pairs = [pair for pair in pairs if pair not in played]
+        random.Random(f"{seed}/{query_id}").shuffle(open_pairs)
+        open_pairs.sort(key=lambda pair: counts[pair[1:]])
+        more = open_pairs[: max(0, per_query - (len(pairs) - len(open_pairs)))]
+        counts.update(pair[1:] for pair in more)
+        wanted.update(more)
+    return wanted
+
+
+def _of_new_agents(possible: Sequence[_Pair], new: set[str], seed: int, wanted: set[_Pair]) -> set[_Pair]:
+    """The pairs of agents that never played: each on the share of its queries on which the others meet."""
+    others = [pair for pair in possible if new.isdisjoint(pair[1:])]
+    share = sum(pair in wanted for pair in others) / len(others)
+    of_agents: dict[tuple[str, ...], list[_Pair]] = {}
+    for pair in possible:
+        if not new.isdisjoint(pair[1:]):
+            of_agents.setdefault(pair[1:], []).append(pair)
+    load: Counter[str] = Counter()
+    drawn: set[_Pair] = set()
+    for agents in sorted(of_agents):
+        pairs = of_agents[agents]
+        random.Random(f"{seed}/{'/'.join(agents)}").shuffle(pairs)
+        # Queries with few new games come first, so that no query gets them all.
+        pairs.sort(key=lambda pair: load[pair.query_id])
+        taken = pairs[: round(share * len(pairs))]
+        load.update(pair.query_id for pair in taken)
+        drawn.update(taken)
+    _LOG.info(
+        "%d new agents (%s): %d pairs drawn, as often as the others met (on %.0f %% of their queries)",
+        *(len(new), ", ".join(sorted(new)), len(drawn), 100 * share),
+    )
+    return drawn
+
+
+def _first_side(seed: int, first: str, second: str) -> int:
+    """Which of a pair begins, 0 or 1; the same whatever other agents there are."""
+    return random.Random(f"{seed}/{first}/{second}").randrange(2)
+
 
 IDENTICAL = "identical answers"
 _PER_MESSAGE = 8  # what a chat template or special tokens add to a message, at most
@@ -279,3 +470,82 @@ def documents_text(references: Sequence[Reference], line: str = "") -> str:
         f"[{one.doc_id}] {one.text}" + (f"\nRelevance: {one.annotation.strip()}" if one.annotation.strip() else "")
         for one in references
     )
+
+
+_SampledPair = tuple[str, str]
+
+
+def ragdoll_games(
+    answers: Mapping[str, Mapping[str, str]],
+    *,
+    seed: int = 13,
+    per_pair: int | None = None,
+    per_query: int | None = None,
+    per_agent: int | None = None,
+) -> list[Game]:
+    """The games, each pair once a query, by query and pair; without a number all of them.
+
+    Args:
+        answers: query -> agent -> text, as of `answers_by_query`.
+        seed: of the draws and of the order of answers.
+        per_pair: queries a pair, drawn among those that both answer.
+        per_query: games a query: with as many games as agents a ring, with half as many a matching, and further pairs.
+        per_agent: games an agent in a query: as `per_query`, of half as many games as that makes.
+
+    Raises:
+        InputError: more than one number is given, or one is below 1.
+
+    Source: RAGDoll, arena (2026).
+    """
+    given = {
+        name: number
+        for name, number in (("per_pair", per_pair), ("per_query", per_query), ("per_agent", per_agent))
+        if number is not None
+    }
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} both say how many games there are; keep one", settings=tuple(given))
+    for name, said in given.items():
+        if said < 1:
+            raise InputError(f"{name} is {said}; ask for 1 or more", settings=(name,))
+    drawn: set[tuple[str, _SampledPair]] = set()
+    if per_pair is not None:
+        agents = sorted({agent for of_query in answers.values() for agent in of_query})
+        for pair in combinations(agents, 2):
+            shared = sorted(query_id for query_id, of_query in answers.items() if of_query.keys() >= set(pair))
+            if len(shared) > per_pair:
+                shared = _random(seed, *pair).sample(shared, per_pair)
+            drawn.update((query_id, pair) for query_id in shared)
+    else:
+        for query_id, of_query in answers.items():
+            number = per_query if per_agent is None else -(-len(of_query) * per_agent // 2)
+            drawn.update((query_id, pair) for pair in _of_query(query_id, sorted(of_query), number, seed))
+    return [_shown(query_id, pair, seed) for query_id, pair in sorted(drawn)]
+
+
+def _of_query(query_id: str, agents: Sequence[str], number: int | None, seed: int) -> list[_SampledPair]:
+    """The pairs that meet about a query: a ring or a matching first, as far as the number goes."""
+    pairs = list(combinations(agents, 2))
+    if number is None or len(pairs) <= number:
+        return pairs
+    generator = _random(seed, query_id, number)
+    order = list(agents)
+    generator.shuffle(order)
+    # An agent with its next one; the last one's is the first.
+    step = 1 if number >= len(order) else 2 if number >= -(-len(order) // 2) else len(order)
+    places = range(0, len(order), step) if step < len(order) else ()
+    chosen = [tuple(sorted((order[place], order[(place + 1) % len(order)]))) for place in places]
+    others = [pair for pair in pairs if pair not in chosen]
+    return [pair for pair in pairs if pair in chosen] + generator.sample(others, number - len(chosen))
+
+
+def _shown(query_id: str, pair: _SampledPair, seed: int) -> Game:
+    is_turned = _digest(seed, *pair, query_id)[0] % 2
+    return Game(query_id, *(reversed(pair) if is_turned else pair))
+
+
+def _random(*key: object) -> random.Random:
+    return random.Random(int.from_bytes(_digest(*key)[:8], "big"))
+
+
+def _digest(*key: object) -> bytes:
+    return hashlib.sha256("\0".join(map(str, key)).encode("utf-8")).digest()

@@ -10,9 +10,9 @@ import pytest
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.grading import Grader, GradingSettings
+from rubric_measures.grading.nuggetization import Caller
 from rubric_measures.models.base import CountingBackend, Reply, Request, check_options, refuse_settings
 from rubric_measures.models.running import LocalRunner
-from rubric_measures.test_bank.calls import Caller
 from rubric_measures.types.entities import RubricItem, TestBank
 
 SELF_RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"

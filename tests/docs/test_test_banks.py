@@ -10,8 +10,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.test_bank.files import read_bank_queries
-from rubric_measures.test_bank.generation import BankQuery
+from rubric_measures.grading.generation import BankQuery, read_bank_queries
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "test-banks.md").read_text(encoding="utf-8")
 

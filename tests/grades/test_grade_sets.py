@@ -13,6 +13,7 @@ from rubric_measures import RubricCover
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
+from rubric_measures.grading.nuggetization import related_segments
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.measures.grade_sets import GradeFilter, choices_of, grade_sets, scale_of_set
@@ -22,7 +23,6 @@ from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, grader_hash
 from rubric_measures.review.review_data import load_material
-from rubric_measures.test_bank.nuggetization import related_segments
 from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
 from tests.example_records import counted, grade_set, passage, write_lines
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rubric_measures.grading._asking import ReadReply
-from rubric_measures.grading._combining import best_answer, combine_grades, combine_replicates
+from rubric_measures.grading.asking import ReadReply, best_answer, combine_grades, combine_replicates
 
 LOST = ReadReply(None, "unparsed", "hm", "no rating")
 

@@ -14,7 +14,7 @@ from rubric_measures import RubricQrels, grade, load, score
 from rubric_measures.api import write_qrels
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.grading._distributions import distribution_of_reply, mean_distribution
+from rubric_measures.grading.asking import distribution_of_reply, mean_distribution
 from rubric_measures.records.details import confidence_of, distributions_of, grade_by
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import ItemGradeSet, QueryPassages

@@ -550,7 +550,7 @@ def test_later_queries_wait_for_a_late_one_and_do_not_pile_up(cached: bool, monk
         straight = list(Grader(LocalRunner(LexicalBackend(), cache)).grade_records(groups, bank))
         if cached:
             cache.prune(keys=[next(cache.entries()).key])
-        monkeypatch.setattr("rubric_measures.grading._grader._AHEAD", 60)
+        monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
         found = []
         for group in Grader(LocalRunner(FirstIsLate(), cache if cached else None)).grade_records(source(), bank):
             given += 1

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.grading._long_passages import Fitter, overlapping_chunks
-from rubric_measures.grading._settings import GradingSettings
+from rubric_measures.grading.asking import Fitter, GradingSettings, overlapping_chunks
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.prompts import load_prompt
 from rubric_measures.types.scales import Message

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubric_measures.grading._matching import _STOPWORDS, matches_any, matches_gold
+from rubric_measures.grading.styles import _STOPWORDS, matches_any, matches_gold
 
 
 @pytest.mark.parametrize(

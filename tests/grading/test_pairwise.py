@@ -11,8 +11,15 @@ import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.formats.reports import Answer
-from rubric_measures.grading.pairing import Game, answers_by_query, pair_games
-from rubric_measures.grading.pairwise import PairwiseGrader, Reference, references_of_collection, references_of_records
+from rubric_measures.grading.pairwise import (
+    Game,
+    PairwiseGrader,
+    Reference,
+    answers_by_query,
+    pair_games,
+    references_of_collection,
+    references_of_records,
+)
 from rubric_measures.models.base import Reply
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.replies import ReplyCache

@@ -11,12 +11,12 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.grading import Grader, GradingSettings
+from rubric_measures.grading.generation import aspect_bank
 from rubric_measures.models.base import Reply
 from rubric_measures.models.lexical import ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
-from rubric_measures.test_bank.files import aspect_bank
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"

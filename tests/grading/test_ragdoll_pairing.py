@@ -9,8 +9,7 @@ from itertools import combinations
 import pytest
 
 from rubric_measures.formats.reports import read_answers
-from rubric_measures.grading.pairing import answers_by_query
-from rubric_measures.grading.ragdoll_pairing import ragdoll_games
+from rubric_measures.grading.pairwise import answers_by_query, ragdoll_games
 from tests.shared_data import shared_data
 
 ANSWERS = {f"q{number:02}": {f"s{agent}": "…" for agent in range(5)} for number in range(20)}

@@ -12,7 +12,7 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.grading import GradingReport
-from rubric_measures.grading._several import read_several
+from rubric_measures.grading.asking import read_several
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.grading import GradingSettings
-from rubric_measures.grading._combining import Unit
-from rubric_measures.grading._styles import make_style
+from rubric_measures.grading.asking import Unit
+from rubric_measures.grading.styles import make_style
 from rubric_measures.models.base import Request
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts import load_prompt

@@ -359,7 +359,7 @@ def test_blocks_and_queries_do_not_pile_up_while_one_is_late(
             yield group
 
     monkeypatch.setattr(RayPool, "take", watched)
-    monkeypatch.setattr("rubric_measures.grading._grader._AHEAD", 60)
+    monkeypatch.setattr("rubric_measures.grading.grader._AHEAD", 60)
     found = []
     for group in Grader(diary(folder, batch=4, gate=late), (RATING,)).grade_records(source(), bank):
         given += 1

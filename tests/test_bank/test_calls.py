@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rubric_measures.grading.nuggetization import BankCall, Caller, ask_all, run_jobs, without_duplicates
 from rubric_measures.models.base import CountingBackend, Reply, Request
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.prompts.parsers import parse_rating
 from rubric_measures.prompts.verdicts import Parsed
-from rubric_measures.test_bank.calls import BankCall, Caller, ask_all, run_jobs, without_duplicates
 from rubric_measures.types.scales import Message
 from tests.function_backend import FunctionBackend, caller_of
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.grading.nuggetization import SourceSegment, related_segments
 from rubric_measures.records.models import GradedPassage, QueryPassages
-from rubric_measures.test_bank.nuggetization import SourceSegment, related_segments
 
 
 def passage(

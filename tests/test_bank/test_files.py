@@ -9,12 +9,17 @@ import pytest
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.formats.banks import load_bank, read_bank, write_bank
 from rubric_measures.formats.queries import read_queries
+from rubric_measures.grading.generation import (
+    BankQuery,
+    SyntheticQuery,
+    made_entries,
+    read_bank_queries,
+    read_passages,
+    write_synthetic,
+)
+from rubric_measures.grading.nuggetization import SourceSegment
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
-from rubric_measures.test_bank.files import made_entries, read_bank_queries, read_passages, write_synthetic
-from rubric_measures.test_bank.generation import BankQuery
-from rubric_measures.test_bank.nuggetization import SourceSegment
-from rubric_measures.test_bank.synthetic_queries import SyntheticQuery
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.grading.generation import BankQuery, generate_bank, query_messages
+from rubric_measures.grading.nuggetization import Failure
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.test_bank.calls import Failure
-from rubric_measures.test_bank.generation import BankQuery, generate_bank, query_messages
 from rubric_measures.types.entities import RubricItem, make_item_id
 from tests.function_backend import FunctionBackend, caller_of
 

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading import Grader, GradingReport
+from rubric_measures.grading.nuggetization import Failure, SourceSegment, nuggetize, published_calls
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import LocalRunner
 from rubric_measures.records.models import GradedPassage, QueryPassages
-from rubric_measures.test_bank.calls import Failure
-from rubric_measures.test_bank.nuggetization import SourceSegment, nuggetize, published_calls
 from rubric_measures.types.entities import Query, TestBank
 from tests.function_backend import FunctionBackend, caller_of
 

@@ -8,10 +8,7 @@ from collections import Counter
 import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.models.base import Reply, Request
-from rubric_measures.test_bank.calls import Caller
-from rubric_measures.test_bank.nuggetization import SourceSegment
-from rubric_measures.test_bank.synthetic_queries import (
+from rubric_measures.grading.generation import (
     LongPassage,
     SyntheticQuery,
     generate_queries,
@@ -19,6 +16,8 @@ from rubric_measures.test_bank.synthetic_queries import (
     sample_by_model,
     sample_passages,
 )
+from rubric_measures.grading.nuggetization import Caller, SourceSegment
+from rubric_measures.models.base import Reply, Request
 from tests.function_backend import caller_of
 
 

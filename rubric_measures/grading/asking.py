@@ -1,0 +1,935 @@
+"""One passage and its items put to a model, and the replies read.
+
+The settings of grading: everything besides model, prompt, bank and passage that may change a grade.
+
+The distribution over grades that a reply comes with: probabilities of its labels, or of its first token.
+
+Several items of a passage in one call: which prompts can be asked so, how they ask, and how their reply is read.
+
+Putting a prompt to the model and reading the reply: requests, retries of unreadable replies, statuses.
+
+What came of each item, and from several answers to one grade: the best chunk, median or majority of replicates.
+
+How a prompt shows passages and items: the messages of a call, made from texts and settings alone.
+
+Long passages: what the model's context cannot hold is cut into chunks, truncated or refused; never the question.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import math
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, cast
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, refuse_settings
+from rubric_measures.prompts import Prompt, list_text
+from rubric_measures.prompts.library import Frame
+from rubric_measures.prompts.parsers import is_unanswerable
+from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
+from rubric_measures.types.entities import GradeStatus, RubricItem, canonical_json, content_hash
+from rubric_measures.types.scales import CONTRADICTED, Message
+
+__all__ = ["distribution_of_reply", "mean_distribution"]
+
+
+@dataclass(frozen=True)
+class GradingSettings:
+    """How prompts are put to the model and how its replies are read.
+
+    Attributes:
+        temperature: of the model; 0 takes the most probable reply.
+        max_tokens: the longest reply, in tokens; None takes 64 for grades, 256 for extracted texts, and for label
+            lists 16 a nugget and 64 more. A reply that is cut there is asked for once more with four times as many.
+        options: further generation options. One that is None is not sent, `temperature` and `max_tokens` too.
+        replicates: how many draws of every reply; their grades are combined.
+        combine: `median` (of an even number, the lower one) or `majority` (of equally frequent grades, the lower one).
+        retries: how often a reply that cannot be parsed is drawn again, past the cache; backends whose replies are
+            always the same are not asked again. With 0, none that was cut is asked for with more tokens either.
+        unparsed: what a reply without a rating is: empty for no grade; `exampp`: 0 for an unanswerable expression or
+            nothing, else 1 (EXAM++ 4.2.2); `workbench`: the reverse, as the Rubric workbench's program has it.
+        compat: `workbench`: replies are read and answers matched as the Rubric workbench's program does it;
+            `nuggetizer`: label lists count as in the nuggetizer program (see `as_nuggetizer`).
+        long_passages: what happens to a passage that the model's context cannot hold: `chunk` (overlapping pieces, the
+            best grade counts), `truncate` (the beginning is graded, with status `truncated`), `refuse`.
+        empty_texts: what happens to a passage without words: `lowest` (the lowest grade of the scale, without a call),
+            or `ask` (the model is asked, to see what it makes of nothing).
+        chunk_overlap: the share of a chunk that the next one repeats.
+        nuggets_per_call: how many nuggets a label-list prompt shows at once.
+        items_per_call: how many questions or nuggets of a passage one call of any other prompt asks about, or `all` of
+            them. The reply is JSON; an item that it does not grade is asked about by itself.
+        fields: values of a prompt's own settings (`domain`), in place of those that come with it.
+        documents: query_id -> the documents that prompts about answers show beside an answer.
+        explain: ask for a reason before the grade, as JSON (an endpoint is held to it where it can be), and keep it.
+        shuffle_seed: with it, the items of a call that shows several are in another order for each replicate.
+    """
+
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    options: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    replicates: int = 1
+    combine: Literal["median", "majority"] = "median"
+    retries: int = 1
+    unparsed: Literal["", "exampp", "workbench"] = ""
+    compat: Literal["", "workbench", "nuggetizer"] = ""
+    long_passages: Literal["chunk", "truncate", "refuse"] = "chunk"
+    empty_texts: Literal["lowest", "ask"] = "lowest"
+    chunk_overlap: float = 0.25
+    nuggets_per_call: int = 10
+    fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    documents: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    shuffle_seed: int | None = None
+    explain: bool = False
+    items_per_call: int | Literal["all"] = 1
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("replicates", 1, ATTEMPT_STEP - 1),
+            ("retries", 0, 100),
+            ("nuggets_per_call", 1, 100),
+            ("items_per_call", 1, 100),
+            ("max_tokens", 1, 10**7),
+            ("temperature", 0, 100),
+            ("chunk_overlap", 0, 0.9),
+        ):
+            value = getattr(self, name)
+            if value is None or (name, value) == ("items_per_call", "all"):
+                continue
+            if not isinstance(value, int | float) or not low <= value <= high:
+                raise InputError(f"{name} is {value}; expected {low} to {high}")
+        own = sorted(name for name in ("temperature", "max_tokens") if self.options.get(name) is not None)
+        if own:
+            raise InputError(f"{own[0]} is a setting of its own, no further generation option", settings=own)
+        for name, known in (
+            ("combine", ("median", "majority")),
+            ("unparsed", ("", "exampp", "workbench")),
+            ("compat", ("", "workbench", "nuggetizer")),
+            ("long_passages", ("chunk", "truncate", "refuse")),
+            ("empty_texts", ("lowest", "ask")),
+        ):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(filter(None, known))}")
+
+    def as_json(self) -> dict[str, object]:
+        """All settings, defaults included, for signatures and manifests; of documents, the hash.
+
+        Fields, documents, reasons, calls about several items and the asking about empty texts are left out where there
+        is none: they are no part of most prompts.
+        """
+        found: dict[str, object] = {
+            name: dict(value) if isinstance(value, Mapping) else value
+            for name, value in ((name, getattr(self, name)) for name in self.__dataclass_fields__)
+        }
+        documents = found.pop("documents")
+        if self.empty_texts == "lowest":
+            del found["empty_texts"]
+        if not self.explain:
+            del found["explain"]
+        if self.items_per_call == 1:
+            del found["items_per_call"]
+        if not self.fields:
+            del found["fields"]
+        if documents:
+            found["documents"] = content_hash(documents)[:16]
+        return found
+
+
+# With less on all labels together, the first token says something else than a label.
+_LEAST_MASS = 0.5
+# What tokenizers write in the place of a blank.
+_BLANKS = " \t\n▁Ġ"
+
+
+def distribution_of_reply(
+    raw: Mapping[str, object], labels: Sequence[str], grade_of: Callable[[str], Any]
+) -> dict[int, float] | None:
+    """Grade -> probability of a reply, together 1; None where the reply does not tell.
+
+    Args:
+        raw: what else came with the reply: `label_probabilities` (of whole labels), or `first_token_logprobs`, the
+            candidates for the first token, each of which counts for the label that begins with it. Labels of which no
+            candidate is listed have less than the least candidate, and count as 0.
+        labels: the labels that the prompt allows.
+        grade_of: reads the grade of a label; None where it has none.
+    """
+    shares = _whole_labels(raw.get("label_probabilities"), labels)
+    if shares is None:
+        shares = _first_tokens(raw.get("first_token_logprobs"), labels)
+    if shares is None:
+        return None
+    found: dict[int, float] = {}
+    for label, share in shares.items():
+        grade = grade_of(label)
+        if type(grade) is not int:
+            return None
+        found[grade] = found.get(grade, 0.0) + share
+    total = math.fsum(found.values())
+    return {grade: share / total for grade, share in sorted(found.items())}
+
+
+def _whole_labels(said: object, labels: Sequence[str]) -> dict[str, float] | None:
+    """The probabilities of all labels; None where some are not said."""
+    if not isinstance(said, Mapping) or not set(labels) <= said.keys():
+        return None
+    shares = {label: float(said[label]) for label in labels}
+    return shares if sum(shares.values()) > 0 else None
+
+
+def _first_tokens(said: object, labels: Sequence[str]) -> dict[str, float] | None:
+    """The probabilities of labels by the first token; None where one begins several, or most of it begins none."""
+    shares = dict.fromkeys(labels, 0.0)
+    for token, score in said if isinstance(said, list) else ():
+        start = str(token).strip(_BLANKS).casefold()
+        if not start:
+            continue
+        fitting = [label for label in labels if label.casefold() == start]
+        fitting = fitting or [label for label in labels if label.casefold().startswith(start)]
+        if len(fitting) > 1:
+            return None
+        if fitting:
+            shares[fitting[0]] += math.exp(score)
+    return shares if sum(shares.values()) >= _LEAST_MASS else None
+
+
+def mean_distribution(drawn: Sequence[tuple[int, Mapping[int, float] | None]]) -> dict[int, float]:
+    """The mean of the distributions of several draws; a draw without one is its grade for certain."""
+    found: dict[int, float] = {}
+    for grade, distribution in drawn:
+        for one, share in (distribution or {grade: 1.0}).items():
+            found[one] = found.get(one, 0.0) + share / len(drawn)
+    return dict(sorted(found.items()))
+
+
+_NAMES = {"question": "questions", "nugget": "key facts"}
+_KEY = re.compile(r"\s*#?(\d{1,3})[.):]?\s*")
+
+
+def refuse_several(prompt: Prompt, settings: GradingSettings) -> None:
+    """Refuses several items a call where a prompt does not ask for one grade of one item in its own words.
+
+    Raises:
+        InputError: the prompt is of another kind, or another setting says what a reply looks like.
+    """
+    name = prompt.prompt_class
+    if prompt.parser == "label_list":
+        raise InputError(
+            f"prompt {name} shows lists of nuggets, of a length that another setting says",
+            settings=("items_per_call", "nuggets_per_call"),
+        )
+    asks_for_one = prompt.task == "grade" and prompt.parser in ("rating", "yes_no", "label", "phrase")
+    if not asks_for_one or prompt.format != "template" or prompt.target not in _NAMES or "item" in prompt.fields:
+        text = f"prompt {name} does not ask for one grade of one question or nugget, so it is not asked about several"
+        raise InputError(text, settings=("items_per_call",))
+    if settings.compat or settings.unparsed or prompt.pattern or prompt.json_field:
+        text = f"replies about several items are JSON, and prompt {name} or a setting says another form; leave one out"
+        raise InputError(text, settings=("items_per_call", "compat", "unparsed"))
+
+
+def prompt_of_several(prompt: Prompt, explain: bool = False) -> Prompt:
+    """The prompt with a last line that asks for a grade of each item, perhaps with a reason before it."""
+    labels = prompt.reply_labels or tuple(filter(None, prompt.labels))
+    what, one, more = "the grade", '"…"', '"…"'
+    if explain:
+        what, one, more = "a reason and then the grade", '{"reason": "one or two sentences", "grade": "…"}', "{…}"
+    line = (
+        f"There are several {_NAMES[prompt.target]} above, each with its number. Grade each of them by itself, as if "
+        f"it were the only one. Reply with one JSON object and nothing else, which has {what} of each number: "
+        f'{{"1": {one}, "2": {more}}}. Each grade is one of {", ".join(labels)}.'
+    )
+    return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}\n")
+
+
+def numbered(items: Sequence[RubricItem]) -> str:
+    """The items as such a call shows them: a line each, with its number."""
+    return "\n" + "\n".join(f"{number}. {' '.join(item.text.split())}" for number, item in enumerate(items, 1))
+
+
+def read_several(text: str, prompt: Prompt, count: int) -> Parsed[dict[int, int]]:
+    """Reads the grades of numbered items: place from 0 -> grade; those that are missing or no grade are left out.
+
+    Of an item with two different grades there is none. A reply that has a number that was not asked about counted in
+    another way, so none of its grades surely belongs to its item.
+    """
+    reply = clean_reply(text)
+    said: dict[int, set[int | None]] = {}
+    for found in objects_of(reply):
+        for key, entry in found.items():
+            if match := _KEY.fullmatch(key):
+                value = entry.get("grade") if isinstance(entry, dict) else entry
+                known = isinstance(value, str | int | float)
+                word = ("no", "yes")[value] if isinstance(value, bool) else str(value)
+                said.setdefault(int(match[1]), set()).add(prompt.parse(word).value if known else None)
+    if strange := [number for number in said if not 1 <= number <= count]:
+        return Parsed(None, f"the reply grades item {strange[0]}, and there are {count}")
+    grades = {}
+    for number, values in said.items():
+        if len(values) == 1 and (grade := next(iter(values))) is not None:
+            grades[number - 1] = grade
+    return Parsed(grades) if grades else Parsed(None, "no grades of numbered items in the reply")
+
+
+def read_reasons(text: str) -> dict[int, str]:
+    """The reasons beside the grades of numbered items: place from 0 -> reason, of the items that have one."""
+    found = {
+        int(match[1]) - 1: entry["reason"].strip()
+        for one in objects_of(clean_reply(text))
+        for key, entry in one.items()
+        if (match := _KEY.fullmatch(key)) and isinstance(entry, dict) and isinstance(entry.get("reason"), str)
+    }
+    return {place: reason for place, reason in found.items() if reason}
+
+
+_MOST_STOPS = 4  # that the official endpoint takes
+_LONGER = 4  # times as many tokens for a reply that was cut
+_PER_MESSAGE = 8  # what a chat template or special tokens add to a message, at most
+
+
+class Ask(NamedTuple):
+    """One question to the model: what is shown, for which replicate, and of how many items the reply is a list."""
+
+    messages: tuple[Message, ...]
+    replicate: int = 0
+    labels: int | None = None
+
+
+class ReadReply(NamedTuple):
+    """What the model said: the value read (None when there is none), its status, the raw text, and why not.
+
+    `retries` counts further draws; `checks` has (gold answer, reply) where a model checked the text; `thinking` is what
+    the model thought before the text, and `max_tokens` how long it might be where it was asked for once more;
+    `distribution` is grade -> probability, where the reply came with those of its labels; `reason` is why the model
+    gave the grade, where it was asked for that, and `reasons` place -> reason of a reply about several items; `alone`
+    says that the item was asked about by itself, as a reply about several did not grade it.
+    """
+
+    value: Any
+    status: GradeStatus
+    text: str
+    note: str = ""
+    retries: int = 0
+    checks: tuple[tuple[str, str], ...] = ()
+    thinking: str = ""
+    max_tokens: int = 0
+    distribution: Mapping[int, float] | None = None
+    reason: str = ""
+    alone: bool = False
+    reasons: Mapping[int, str] | None = None
+
+
+def _ends(backend: Backend, prompt: Prompt) -> Mapping[str, object]:
+    """The option `stop` for models that continue the prompt as a text: behind the verdict they would invent examples.
+
+    Where the prompt ends in the label of its answer (`Answer:`), the verdict ends with its line. Else the reply has a
+    line of its own, perhaps not the first one, and ends where the prompt's first label would come again. Replies that
+    reason first, and those of many lines, end by themselves.
+    """
+    if backend.options.get("api") != "completions" or not prompt.reply_labels:
+        return {}
+    if prompt.reply_tokens or prompt.format != "template":
+        return {}
+    if prompt.text.rstrip().endswith(":"):
+        return {"stop": ["\n"]}
+    labels = [f"\n{label}" for label in prompt.delimiters.lines]
+    return {"stop": labels[:_MOST_STOPS]} if labels else {}
+
+
+def _explained(text: str) -> tuple[set[str], str]:
+    """The grades of a reply as its JSON says them, and the reason before the first; none without such JSON."""
+    found = [one for one in objects_of(clean_reply(text)) if isinstance(one.get("grade"), str | int | float)]
+    grades = {str(one["grade"]) for one in found}
+    reasons = [reason for one in found if isinstance(reason := one.get("reason"), str) and reason.strip()]
+    return grades, reasons[0].strip() if reasons else ""
+
+
+class Asker:
+    """One prompt put to one model with one set of options; holds no state but the memory of replies read before.
+
+    Raises:
+        InputError: a generation option is a setting of the backend.
+    """
+
+    def __init__(self, backend: Backend, prompt: Prompt, settings: GradingSettings) -> None:
+        self.prompt = prompt
+        self.settings = settings
+        self.model = backend.model
+        embedded = getattr(backend, "embedded", False)
+        ends = _ends(backend, prompt)
+        refuse_settings(backend, settings.options)
+        self.options: Mapping[str, object] = (
+            dict(backend.options)
+            if embedded
+            else {"temperature": settings.temperature, **ends, **backend.options, **settings.options}
+        )
+        if settings.explain:
+            self._refuse_to_explain(embedded)
+            if "structured" in backend.options:
+                held = backend.options["structured"]
+                self.options = {**self.options, "explain": True, "structured": "auto" if held == "off" else held}
+        self._embedded = embedded
+        self._backend = backend
+        self._labels = prompt.reply_labels
+        # Another draw of a reply that is always the same would only cost.
+        fixed = embedded or (getattr(backend, "deterministic", False) and not self.options.get("temperature"))
+        self._retries = 0 if fixed else settings.retries
+
+        self._answer = functools.lru_cache(maxsize=4096)(self._make_answer)
+        self._parted = functools.lru_cache(maxsize=256)(without_thoughts)
+
+        @functools.lru_cache(maxsize=256)
+        def request_options(count: int | None, longest: int = 0) -> tuple[Mapping[str, object], str]:
+            # A list has lines of its own.
+            unended = {name for name in ends if count is not None and self.options[name] is ends[name]}
+            options = {name: value for name, value in self.options.items() if name not in unended}
+            if not embedded:
+                options.setdefault("max_tokens", longest or self.max_tokens(count))
+            return options, canonical_json(options)
+
+        self._request_options = request_options
+
+    def _refuse_to_explain(self, embedded: bool) -> None:
+        """Refuses reasons where no model is asked for one grade by a prompt of its own words."""
+        prompt, settings = self.prompt, self.settings
+        if embedded or prompt.format != "template" or prompt.parser not in ("rating", "yes_no", "label"):
+            raise InputError(
+                f"prompt {prompt.prompt_class} asks for no single grade, so no reason can be asked for",
+                settings=("explain",),
+            )
+        if settings.compat or settings.unparsed or prompt.pattern or prompt.json_field:
+            text = "replies with reasons are JSON, and another way of reading replies is said; leave one of them out"
+            raise InputError(text, settings=("explain", "compat", "unparsed"))
+
+    @property
+    def draws(self) -> int:
+        """How often one question is put to the model at most, as long as its replies cannot be read."""
+        return 1 + self._retries
+
+    def max_tokens(self, count: int | None = None) -> int:
+        """The longest reply that is asked for."""
+        if self.settings.max_tokens is not None:
+            return self.settings.max_tokens
+        if count is not None:
+            return 64 + (128 if self.settings.explain else 16) * count
+        if self.prompt.reply_tokens:
+            return self.prompt.reply_tokens
+        return 256 if self.prompt.parser == "text" or self.settings.explain else 64
+
+    def at_most(self, shown: int, written: int) -> tuple[int, int]:
+        """The tokens of questions with all that may follow: replies that are cut, then unreadable as often as drawn.
+
+        Args:
+            shown: tokens shown when each is asked once.
+            written: the most that are written then.
+        """
+        if self._embedded or not self.settings.retries:
+            return shown * self.draws, written * self.draws
+        return shown * (1 + self.draws), written * (1 + _LONGER * self.draws)
+
+    def request(self, ask: Ask, group: str, attempt: int = 0, longest: int = 0) -> Request:
+        """The request of one question; another attempt, or another longest reply, is another request."""
+        options, text = self._request_options(ask.labels, longest)
+        replicate = ask.replicate + ATTEMPT_STEP * attempt
+        labels = self._labels if ask.labels is None else ()
+        return Request.of_parts(text, self.model, ask.messages, options, labels, replicate, group)
+
+    def ask(self, asks: Sequence[Ask], group: str) -> Generator[Sequence[Request], Sequence[Reply], list[ReadReply]]:
+        """Asks some questions at once; answers in the same order.
+
+        Replies that were cut are asked for once more with four times the tokens, and those that cannot be read are
+        drawn again.
+        """
+        answers: list[ReadReply | None] = [None] * len(asks)
+        longest: dict[int, int] = {}
+        draws: dict[int, int] = {}
+        open_ = list(range(len(asks)))
+        while open_:
+            replies = yield [
+                self.request(asks[place], group, draws.get(place, 0), longest.get(place, 0)) for place in open_
+            ]
+            again = []
+            for place, reply in zip(open_, replies, strict=True):
+                answer = self._read(reply, asks[place].labels)
+                if answer.status == "graded" and not longest and not draws:
+                    # As nearly all are.
+                    answers[place] = answer
+                    continue
+                if answer.status == "truncated" and reply.is_answer and place not in longest:
+                    if more := self._more_tokens(asks[place]):
+                        longest[place] = more
+                        answers[place] = answer
+                        again.append(place)
+                        continue
+                elif place in longest:
+                    if answer.status in ("failed", "refused"):
+                        # What was read of the reply that was cut is all that there is.
+                        answers[place] = answers[place] or answer
+                        continue
+                    answer = answer._replace(max_tokens=longest[place])
+                drawn = draws.get(place, 0)
+                answers[place] = answer._replace(retries=drawn) if drawn else answer
+                if answer.status == "unparsed" and drawn < self._retries:
+                    draws[place] = drawn + 1
+                    again.append(place)
+            open_ = again
+        return cast(list[ReadReply], answers)
+
+    def _more_tokens(self, ask: Ask) -> int:
+        """How long the reply may be when it is asked for once more because it was cut; 0: it is not."""
+        if self._embedded or not self.settings.retries or "max_tokens" in self.options:
+            return 0
+        longest = self.max_tokens(ask.labels)
+        backend = self._backend
+        if backend.context_tokens is None or not getattr(backend, "reply_shares_context", True):
+            return _LONGER * longest
+        shown = sum(backend.count_tokens(message.content) + _PER_MESSAGE for message in ask.messages)
+        more = min(_LONGER * longest, backend.context_tokens - shown)
+        return more if more > longest else 0
+
+    def _read(self, reply: Reply, count: int | None) -> ReadReply:
+        text = reply.text
+        if reply.status in ("failed", "refused") or text is None:
+            status: GradeStatus = "failed" if reply.status == "ok" else reply.status
+            return ReadReply(None, status, text or "", reply.error or "the model gave no reply")
+        thoughts, text = self._parted(text)
+        answer = self._answer(text, count)
+        given = str(reply.raw.get("thinking") or "") if reply.raw else ""
+        if thoughts := "\n".join(filter(None, (given, thoughts))) if given else thoughts:
+            answer = answer._replace(thinking=thoughts)
+        if reply.raw and self._labels and count is None and answer.value is not None:
+            found = distribution_of_reply(reply.raw, self._labels, lambda label: self._answer(label, count).value)
+            # A reply that says a grade which the labels hold impossible is none of them.
+            if found is not None and found.get(answer.value):
+                answer = answer._replace(distribution=found)
+        if reply.status == "truncated":
+            # A verdict in front of the cut is kept, and marked.
+            return answer._replace(status="truncated", note=reply.error or "the reply or the prompt was cut")
+        return answer
+
+    def _make_answer(self, text: str, count: int | None) -> ReadReply:
+        """What a complete reply says."""
+        settings, prompt = self.settings, self.prompt
+        if count is not None and prompt.parser != "label_list":
+            several = read_several(text, prompt, count)
+            reasons = read_reasons(text) if settings.explain else None
+            status: GradeStatus = "unparsed" if several.value is None else "graded"
+            return ReadReply(several.value, status, text, several.reason, reasons=reasons)
+        grades, reason = _explained(text) if settings.explain else (set(), "")
+        if grades:
+            parsed = prompt.parse(*grades) if len(grades) == 1 else Parsed(None, "the reply has several grades")
+            status = "unparsed" if parsed.value is None else "graded"
+            return ReadReply(parsed.value, status, text, parsed.reason, reason=reason)
+        unparsed = "exampp" if settings.unparsed == "exampp" else ""
+        parsed = prompt.parse(text, unparsed=unparsed, compat=settings.compat, count=count)
+        if parsed.value is None and settings.unparsed == "workbench" and prompt.parser == "rating":
+            parsed = Parsed(int(is_unanswerable(text) or not text.strip()))
+        return ReadReply(parsed.value, "unparsed" if parsed.value is None else "graded", text, parsed.reason)
+
+
+class Unit(NamedTuple):
+    """What one job grades: a passage and some items of its query (none for a direct relevance label)."""
+
+    query_id: str
+    query_text: str
+    doc_id: str
+    text: str
+    items: tuple[RubricItem, ...] = ()
+
+
+class Outcome(NamedTuple):
+    """What came of one item of a passage.
+
+    Attributes:
+        item_id: the item; `"0"` for a direct relevance label.
+        grade: the grade; None where there is none.
+        status: as in `Grade`.
+        answer: the raw reply that the grade comes from.
+        note: the reason of a status other than `graded`.
+        details: what else is worth keeping: the replies of the other chunks and replicates, the answer that was
+            matched, the number of retries.
+    """
+
+    item_id: str
+    grade: float | None
+    status: GradeStatus = "graded"
+    answer: str = ""
+    note: str = ""
+    details: Mapping[str, object] | None = None
+
+
+# How the notes of grades end that only the rules of the nuggetizer program make.
+BY_RULE = "(nuggetizer)"
+
+
+def as_nuggetizer(answer: ReadReply, place: int, labels: Sequence[str]) -> ReadReply:
+    """The answer about one nugget as the nuggetizer program counts it.
+
+    An unknown label earns nothing, and so does a list that cannot be read after all retries (its label is `failed`);
+    both stay in the denominator. A nugget without a label, because the list is too short, is dropped: it has no grade.
+    Labels too many are ignored. A call that failed or was refused is no grade here either.
+
+    Args:
+        answer: its value being the labels as they stand, in small letters.
+        place: of the nugget, from 0.
+        labels: the known labels, by grade from 0.
+
+    Source: nuggetizer 0.0.5.
+    """
+    if answer.value is None:
+        if answer.status != "unparsed":
+            return answer
+        return answer._replace(value=0, status="graded", note=f"{answer.note}; counts as failed, 0 {BY_RULE}")
+    if place >= len(answer.value):
+        return answer._replace(value=None, status="unparsed", note=f"no label for this nugget; dropped {BY_RULE}")
+    label = answer.value[place]
+    if label not in labels:
+        return answer._replace(value=0, note=f"unknown label {label[:40]!r}; counts as 0 {BY_RULE}")
+    return answer._replace(value=labels.index(label))
+
+
+def best_answer(answers: Sequence[ReadReply], top: int, what: str = "chunks") -> ReadReply:
+    """The answer with the highest grade; the first of equal ones; with the retries of all of them.
+
+    One without a grade could have had the highest one, so it decides the status, unless another has the top of the
+    scale anyway.
+
+    Args:
+        answers: the answers about the chunks of a passage, or the checks of one answer; their values being grades.
+        top: the highest grade of the scale.
+        what: what they are answers about, as the note says it.
+    """
+    if len(answers) == 1:
+        return answers[0]
+    retries = sum(answer.retries for answer in answers)
+    graded = [answer for answer in answers if answer.value is not None]
+    # A chunk that says the opposite says more than one that says nothing.
+    best = max(graded, key=lambda answer: 0.5 if answer.value == CONTRADICTED else answer.value, default=None)
+    if best is not None and (len(graded) == len(answers) or best.value >= top):
+        return best._replace(retries=retries)
+    lost = next(answer for answer in answers if answer.value is None)
+    missing = len(answers) - len(graded)
+    note = f"{missing} of {len(answers)} {what} have no grade: {lost.note}"
+    return lost._replace(note=note, retries=retries)
+
+
+def combine_grades(grades: Sequence[int], how: str) -> int:
+    """One grade of several draws.
+
+    `median`: the middle one; of an even number the lower middle, so that it is a grade that was given. `majority`: the
+    most frequent; of equally frequent ones the lowest.
+
+    >>> combine_grades([5, 1, 3, 3], "median"), combine_grades([4, 4, 1, 1], "majority")
+    (3, 1)
+    """
+    ordered = sorted(grades)
+    if how == "median":
+        return ordered[(len(ordered) - 1) // 2]
+    counts = Counter(ordered)
+    return min(counts, key=lambda grade: (-counts[grade], grade))
+
+
+def combine_replicates(item_id: str, answers: Sequence[ReadReply], how: str, details: dict[str, object]) -> Outcome:
+    """The outcome of an item from the answers of its replicates.
+
+    Replicates without a grade are left out as long as more than half of them have one; otherwise the item has the
+    status of the first one without. The grades of all replicates are kept in the details.
+
+    Args:
+        item_id: the item.
+        answers: one answer a replicate, their values being grades.
+        how: `median` or `majority`.
+        details: what else is known about the item; the replicates are added.
+    """
+    if len(answers) == 1:
+        # The usual case, and the one that a night of grading consists of.
+        value, status, text, note, *said = answers[0]
+        if any(said):
+            details.update(_said_of(answers))
+        return Outcome(item_id, value, status, text, note, details or None)
+    details.update(_said_of(answers))
+    grades = [answer.value for answer in answers if answer.value is not None]
+    details["replicates"] = [[answer.value, answer.text] for answer in answers]
+    if 2 * len(grades) <= len(answers):
+        lost = next(answer for answer in answers if answer.value is None)
+        note = f"{len(answers) - len(grades)} of {len(answers)} replicates have no grade: {lost.note}"
+        return Outcome(item_id, None, lost.status, lost.text, note, details)
+    grade = combine_grades(grades, how)
+    shown = next(answer for answer in answers if answer.value == grade)
+    return Outcome(item_id, grade, shown.status, shown.text, shown.note, details)
+
+
+def _said_of(answers: Sequence[ReadReply]) -> dict[str, object]:
+    """What replies say besides grades, as details: one value where there is one reply, else a list."""
+
+    def each(values: Sequence[str]) -> object:
+        return (values[0] if len(values) == 1 else [*values]) if any(values) else None
+
+    distribution = None
+    if answers[0].distribution is not None or any(answer.distribution for answer in answers):
+        valued = [(answer.value, answer.distribution) for answer in answers if answer.value is not None]
+        distribution = {str(grade): float(f"{share:.6g}") for grade, share in mean_distribution(valued).items()}
+    found = {
+        "retries": sum(answer.retries for answer in answers) or None,
+        "checks": [list(check) for answer in answers for check in answer.checks] or None,
+        "thinking": each([answer.thinking for answer in answers]),
+        "reason": each([answer.reason for answer in answers]),
+        "max_tokens": max(answer.max_tokens for answer in answers) or None,
+        "distribution": distribution,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+NO_DOCUMENTS = "(no documents are shown)"
+
+
+class Showing:
+    """Fills the fields of a prompt; what it makes follows from its arguments alone.
+
+    Args:
+        prompt: the prompt.
+        settings: the values of its settings, the documents, and how items are ordered and shown together.
+
+    Attributes:
+        prompt: the prompt.
+    """
+
+    def __init__(self, prompt: Prompt, settings: GradingSettings) -> None:
+        self.prompt = prompt
+        self._asked = _explaining(prompt) if settings.explain else prompt
+        # What is asked about several items; one that is left alone is asked about in the prompt's own words.
+        self._asked_together = prompt_of_several(prompt, settings.explain) if settings.items_per_call != 1 else None
+        self._settings = settings
+        self._passage_fields = self._fields("context", "passage", "document", "answer", "citation")
+        self._query_fields = self._fields("query", "query_title")
+        self._item_fields = self._fields("question", "nugget", "statement")
+        self._open_fields = self._fields("nuggets", "nuggets_length", "item", *self._item_fields)
+        self._setting_fields = {name: value for name, value in settings.fields.items() if name in prompt.fields}
+        # A passage is shown with each of its items, and its chunks with each replicate.
+        self.frame = functools.lru_cache(maxsize=8)(self._make_frame)
+
+    def _fields(self, *names: str) -> tuple[str, ...]:
+        """Those of the names that are fields of the prompt."""
+        return tuple(name for name in names if name in self.prompt.fields)
+
+    @property
+    def shows_query(self) -> bool:
+        """Whether the text of the query is shown."""
+        return bool(self._query_fields)
+
+    @property
+    def shows_documents(self) -> bool:
+        """Whether documents are shown beside an answer."""
+        return "documents" in self.prompt.fields
+
+    @property
+    def per_call(self) -> int | None:
+        """How many items a call shows at most, each with its place; None where it is about one, or about a passage."""
+        if self.prompt.parser == "label_list":
+            return self._settings.nuggets_per_call
+        if self._settings.items_per_call == 1:
+            return None
+        return sys.maxsize if self._settings.items_per_call == "all" else self._settings.items_per_call
+
+    def batches(self, items: Sequence[RubricItem]) -> list[tuple[RubricItem, ...]]:
+        """The items of a passage that are worked on together: all, or as many as a call shows."""
+        size = min(self.per_call or sys.maxsize, max(1, len(items)))
+        return [tuple(items[start : start + size]) for start in range(0, len(items), size)]
+
+    def order(self, unit: Unit, replicate: int) -> tuple[RubricItem, ...]:
+        """The order in which a call shows its items: that of the bank, or a seeded one for each replicate."""
+        if self._settings.shuffle_seed is None or len(unit.items) < 2:
+            return unit.items
+        shuffled = list(unit.items)
+        random.Random(f"{self._settings.shuffle_seed}/{unit.query_id}/{unit.doc_id}/{replicate}").shuffle(shuffled)
+        return tuple(shuffled)
+
+    def messages(self, unit: Unit, text: str, items: Sequence[RubricItem]) -> tuple[Message, ...]:
+        """The messages about a passage's text, or a piece of it, with some items."""
+        together = self._asked_together is not None and len(items) > 1
+        return self.frame(unit.query_id, unit.query_text, text, together).messages(self.item_values(items))
+
+    def shown(self, text: str) -> str:
+        """A passage's text as the messages show it: longer, where lines would forge the prompt's own delimiters."""
+        return max((self.prompt.shown(name, text) for name in self._passage_fields), key=len, default=text)
+
+    def item_values(self, items: Sequence[RubricItem]) -> Mapping[str, str]:
+        """The values of the fields that show the items."""
+        if self.prompt.parser == "label_list":
+            shown = list_text((item.text for item in items), self.prompt.lists)
+            return {"nuggets": shown, "nuggets_length": str(len(items))}
+        if not items:
+            return {}
+        if self._asked_together is not None and len(items) > 1:
+            return dict.fromkeys(self._item_fields, numbered(items))
+        item = items[0]
+        values = dict.fromkeys(self._item_fields, item.text)
+        if "item" in self.prompt.fields:
+            values["item"] = "\n".join(" ".join(line.split()) for line in (item.text, *item.gold_answers))
+        return values
+
+    def _make_frame(self, query_id: str, query_text: str, text: str, together: bool = False) -> Frame:
+        """The prompt about a passage, its items left open."""
+        values: dict[str, object] = dict.fromkeys(self._passage_fields, text)
+        if self.shows_documents:
+            values["documents"] = self._settings.documents.get(query_id) or NO_DOCUMENTS
+        values.update(self._setting_fields)
+        for name in self._query_fields:
+            values[name] = query_text
+        asked = self._asked_together if together and self._asked_together else self._asked
+        return asked.frame(values, self._open_fields)
+
+
+def _explaining(prompt: Prompt) -> Prompt:
+    """The prompt with a last line that asks for a reason before the grade."""
+    labels = prompt.reply_labels or prompt.labels
+    line = (
+        'Reply with one JSON object and nothing else: {"reason": "one or two sentences", "grade": "…"}. '
+        f"The reason comes first; the grade is one of {', '.join(labels)}."
+    )
+    return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}\n")
+
+
+_LEAST_ROOM = 16  # with less room than this for the passage, nothing sensible can be shown
+_BOUNDARY = re.compile(r"\s+")
+
+
+class Fit(NamedTuple):
+    """The pieces of a passage that are shown one by one; none when it is refused.
+
+    Attributes:
+        pieces: the whole passage, its chunks, or its beginning.
+        status: `graded` or `truncated` for pieces that may be graded, `refused` or `failed` without any.
+        note: what was done to the passage, empty when nothing was.
+        spans: where in the passage each piece begins and ends, in characters; None for a whole passage.
+    """
+
+    pieces: tuple[str, ...]
+    status: str = "graded"
+    note: str = ""
+    spans: tuple[tuple[int, int], ...] | None = None
+
+
+class Fitter:
+    """Fits passages into the context of a model.
+
+    Args:
+        backend: the model; its own tokenizer counts.
+        settings: what to do with passages that are too long.
+
+    Attributes:
+        count: the tokens of a text.
+    """
+
+    def __init__(self, backend: Backend, settings: GradingSettings) -> None:
+        self._limit = backend.context_tokens
+        # An encoder-decoder writes its reply elsewhere.
+        self._shared = bool(getattr(backend, "reply_shares_context", True))
+        self._settings = settings
+        self.count = functools.lru_cache(maxsize=4096)(backend.count_tokens)
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether every passage fits, or nobody knows."""
+        return self._limit is None
+
+    def why_too_long(self, messages: tuple[Message, ...], reply_tokens: int) -> str:
+        """Why messages and their reply do not fit; empty when they do, or when nobody knows."""
+        if self._limit is None:
+            return ""
+        taken = self._taken(messages, reply_tokens)
+        return f"it needs {taken} of the model's {self._limit} tokens" if taken > self._limit else ""
+
+    def _taken(self, messages: tuple[Message, ...], reply_tokens: int) -> int:
+        shown = sum(self.count(message.content) + _PER_MESSAGE for message in messages)
+        return shown + (reply_tokens if self._shared else 0)
+
+    def room(self, frame: tuple[Message, ...], reply_tokens: int) -> int:
+        """How many tokens of a passage go into messages that are shown with an empty one; for models with a limit."""
+        return (self._limit or 0) - self._taken(frame, reply_tokens)
+
+    def fit(self, text: str, frame: tuple[Message, ...], reply_tokens: int, shown: Callable[[str], str] = str) -> Fit:
+        """What of a passage is shown at once.
+
+        Args:
+            text: the passage.
+            frame: the messages with an empty passage.
+            reply_tokens: how long the reply may be.
+            shown: a piece as the messages show it, which may be longer.
+        """
+        if self._limit is None:
+            return Fit((text,))
+        room = self.room(frame, reply_tokens)
+
+        def count(piece: str) -> int:
+            return self.count(shown(piece))
+
+        length = count(text)
+        if length <= room:
+            return Fit((text,))
+        if room < _LEAST_ROOM:
+            note = f"question and reply need {self._limit - room} of the model's {self._limit} tokens"
+            return Fit((), "failed", note, ())
+        found = f"{length} tokens, room for {room}"
+        how = self._settings.long_passages
+        if how == "refuse":
+            return Fit((), "refused", f"the passage is too long: {found}", ())
+        if how == "truncate":
+            end = _longest_prefix(text, 0, room, count)
+            return Fit((text[:end],), "truncated", f"the passage was cut: {found}", ((0, end),))
+        spans = overlapping_chunks(text, room, self._settings.chunk_overlap, count)
+        pieces = tuple(text[start:end] for start, end in spans)
+        return Fit(pieces, "graded", f"graded in {len(pieces)} chunks: {found}", spans)
+
+
+def overlapping_chunks(
+    text: str, room: int, overlap: float, count: Callable[[str], int]
+) -> tuple[tuple[int, int], ...]:
+    """Cuts a text between words into chunks of at most `room` tokens, each repeating the end of the one before.
+
+    Args:
+        text: the text.
+        room: tokens a chunk may have.
+        overlap: the share of a chunk (in characters) that the next one repeats.
+        count: counts tokens.
+
+    Returns:
+        Where each chunk begins and ends, in characters; together they hold every character of the text, whitespace at
+        the seams aside.
+    """
+    chunks = []
+    start = 0
+    while True:
+        end = _longest_prefix(text, start, room, count)
+        shown = text[start:end].strip()
+        if shown:
+            first = text.index(shown, start)
+            chunks.append((first, first + len(shown)))
+        if end >= len(text) or not text[end:].strip():
+            return tuple(chunks) or ((0, 0),)
+        wanted = start + max(1, round((end - start) * (1 - overlap)))
+        # Begin at a word, unless there is none before the end of the chunk.
+        boundary = _BOUNDARY.search(text, wanted - 1, end)
+        start = boundary.end() if boundary and boundary.end() < end else end
+
+
+def _longest_prefix(text: str, start: int, room: int, count: Callable[[str], int]) -> int:
+    """The end of the longest stretch from `start` that has at most `room` tokens and ends between words."""
+    ends = [match.start() for match in _BOUNDARY.finditer(text, start) if match.start() > start] + [len(text)]
+    fitting = _bisect(len(ends), lambda place: count(text[start : ends[place]]) <= room)
+    if fitting:
+        return ends[fitting - 1]
+    # One word longer than the room (no blanks in the script, or garbage): cut inside it.
+    inside = _bisect(ends[0] - start, lambda place: count(text[start : start + place + 1]) <= room)
+    return start + max(1, inside)
+
+
+def _bisect(size: int, holds: Callable[[int], bool]) -> int:
+    """How many of the first places hold, for a condition that holds up to some place."""
+    return bisect.bisect_left(range(size), True, key=lambda place: not holds(place))

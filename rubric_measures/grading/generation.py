@@ -1,0 +1,612 @@
+"""Making test banks and synthetic queries, and their files.
+
+Test banks from queries: a chat model breaks each query (or title and subtopic) into questions or nuggets.
+
+Reference answers to a test bank without a model: each sentence is a nugget.
+
+Synthetic queries: models write questions for long passages, a seeded sample by model is the query set (RAGElo).
+
+Files of the bank makers: queries, passages, bank entries, synthetic queries; and the bank of a prompt's aspects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.files import atomic_writer, check_readable_twice, iter_lines, path_name
+from rubric_measures.base.words import sentence_ends
+from rubric_measures.formats.banks import BankEntry, bank_entries
+from rubric_measures.formats.queries import read_query_file
+from rubric_measures.grading.nuggetization import (
+    BankCall,
+    Caller,
+    Failure,
+    SourceSegment,
+    ask_each,
+    normalised,
+    without_duplicates,
+)
+from rubric_measures.prompts import Prompt, load_prompt
+from rubric_measures.prompts.parsers import parse_items
+from rubric_measures.records.files import load_graded
+from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, canonical_json, make_item_id
+from rubric_measures.types.scales import Message
+
+__all__ = [
+    "BankQuery",
+    "GeneratedBank",
+    "LongPassage",
+    "SyntheticQueries",
+    "SyntheticQuery",
+    "aspect_bank",
+    "check_queries",
+    "generate_bank",
+    "generate_queries",
+    "generation_prompt",
+    "long_passages",
+    "made_entries",
+    "query_messages",
+    "read_bank_queries",
+    "read_passages",
+    "reference_sentences",
+    "sample_by_model",
+    "sample_passages",
+    "write_synthetic",
+]
+
+
+_LOGGER = logging.getLogger("rubric_measures")
+
+
+class BankQuery(NamedTuple):
+    """What one call is about: a query, or one facet (subtopic) of a query."""
+
+    query_id: str
+    text: str
+    facet_id: str | None = None
+    facet_text: str = ""
+
+
+class GeneratedBank(NamedTuple):
+    """A generated bank and what happened on the way.
+
+    Attributes:
+        bank: every query is in it, one whose calls all failed with an empty list.
+        failures: the queries (or facets) whose call led to nothing; `step` is the facet, or "query".
+    """
+
+    bank: TestBank
+    failures: tuple[Failure, ...]
+
+
+def generation_prompt(kind: ItemKind, query: BankQuery, style: str = "auto", program: str = "") -> Prompt:
+    """The published prompt for a query: `dl` asks about the query, `car` about a facet; `auto` looks for a facet.
+
+    `program` takes the words that a program sends (`workbench`) in the place of the paper's.
+
+    Raises:
+        InputError: the style is unknown, or `car` was asked for and the query has no facets.
+    """
+    if style not in ("auto", "dl", "car"):
+        raise InputError(f"style {style!r}: known are auto, dl, car")
+    if style == "auto":
+        style = "dl" if query.facet_id is None else "car"
+    if style == "car" and query.facet_id is None:
+        raise InputError(f"query {query.query_id!r} has no facets: give them in the queries file, or use the style dl")
+    return load_prompt(f"bank.{kind}.{style}{program and f'@{program}'}")
+
+
+def query_messages(kind: ItemKind, query: BankQuery, style: str = "auto", program: str = "") -> tuple[Message, ...]:
+    """What the model is shown for a query."""
+    prompt = generation_prompt(kind, query, style, program)
+    if "query_subtopic" in prompt.fields:
+        return prompt.render(query_title=query.text, query_subtopic=query.facet_text or query.facet_id)
+    return prompt.render(query_text=query.text)
+
+
+def generate_bank(
+    queries: Sequence[BankQuery],
+    caller: Caller,
+    *,
+    kind: ItemKind = "question",
+    style: str = "auto",
+    program: str = "",
+) -> GeneratedBank:
+    """Generates a bank: one call a query, duplicates left out, ids by the rule of the workbench.
+
+    Args:
+        queries: the queries, or the facets of the queries; one call each.
+        caller: the model.
+        kind: what to generate.
+        style: which published prompt; see `generation_prompt`.
+        program: whose words it is put in; see `generation_prompt`.
+
+    Returns:
+        The bank with the failures beside it. The order of the items is that of the replies; it does not depend on
+        which reply came first.
+
+    Raises:
+        InputError: there are no queries, one comes twice or has no text, or a prompt does not fit.
+
+    Source: Dietz, SIGIR 2024, section 3.1 and Table 1; ids: the workbench's bank files.
+    """
+    check_queries(queries)
+    asks = [BankCall(query_messages(kind, query, style, program), parse_items) for query in queries]
+    outcomes = ask_each(caller, asks)
+    items: dict[str, list[RubricItem]] = {query.query_id: [] for query in queries}
+    failures: list[Failure] = []
+    duplicates = 0
+    for query, outcome in zip(queries, outcomes, strict=True):
+        texts = outcome.value
+        if texts is None:
+            failures.append(Failure(query.query_id, query.facet_id or "query", outcome.reason))
+            continue
+        kept = without_duplicates(text.strip() for text in texts)
+        duplicates += len(texts) - len(kept)
+        items[query.query_id] += [
+            RubricItem(make_item_id(query.query_id, text, query.facet_id), query.query_id, text, kind, query.facet_id)
+            for text in kept
+        ]
+    if duplicates:
+        _LOGGER.warning("%d generated %ss left out: the same text was there already", duplicates, kind)
+    bank = TestBank(
+        {query_id: tuple(members) for query_id, members in items.items()},
+        {query.query_id: query.text for query in queries},
+        {(query.query_id, query.facet_id): query.facet_text for query in queries if query.facet_id is not None},
+    )
+    return GeneratedBank(bank, tuple(failures))
+
+
+def check_queries(queries: Iterable[BankQuery]) -> None:
+    """Refuses what no bank can be made for.
+
+    Raises:
+        InputError: a query comes twice, has no text, or there are none.
+    """
+    seen: set[tuple[str, str | None]] = set()
+    for query in queries:
+        key = (query.query_id, query.facet_id)
+        where = f"query {query.query_id!r}" + (f", facet {query.facet_id!r}" if query.facet_id is not None else "")
+        if key in seen:
+            raise InputError(f"{where} comes twice; leave one out")
+        seen.add(key)
+        if not query.text.strip():
+            raise InputError(f"{where} has no text; there is nothing to ask about")
+    if not seen:
+        raise InputError("there are no queries to generate a test bank for")
+
+
+def reference_sentences(references: Mapping[str, Sequence[str]], texts: Mapping[str, str]) -> TestBank:
+    """The sentences of reference answers as vital nuggets: what the reference says, a good answer has to say.
+
+    Lines of a list are sentences, too, without their bullets. A sentence that comes twice is one nugget.
+
+    Args:
+        references: query id -> its reference answer, in one text or several.
+        texts: query id -> the query.
+
+    >>> bank = reference_sentences({"q1": ["Air scatters blue light. Eyes see little violet."]}, {})
+    >>> [item.text for item in bank]
+    ['Air scatters blue light.', 'Eyes see little violet.']
+    """
+    items: dict[str, tuple[RubricItem, ...]] = {}
+    for query_id, parts in references.items():
+        made: dict[str, RubricItem] = {}
+        for sentence in (one for part in parts for line in part.splitlines() for one in _sentences(line)):
+            item_id = make_item_id(query_id, sentence)
+            made.setdefault(item_id, RubricItem(item_id, query_id, sentence, "nugget", importance="vital"))
+        items[query_id] = tuple(made.values())
+    return TestBank(items, {query_id: texts[query_id] for query_id in references if query_id in texts})
+
+
+def _sentences(text: str) -> list[str]:
+    text = text.strip().removeprefix("- ").removeprefix("* ").removeprefix("• ")
+    found, start = [], 0
+    for stop in sentence_ends(text):
+        sentence = " ".join(text[start:stop].split())
+        # Marks alone state nothing.
+        if any(char.isalnum() for char in sentence):
+            found.append(sentence)
+        start = stop
+    return found
+
+
+MAX_QUESTIONS = 10
+PASSAGE_TOKENS = 2_000
+
+
+class LongPassage(NamedTuple):
+    """Consecutive passages of one document, joined.
+
+    Attributes:
+        document_id: the document.
+        doc_ids: its passages that are inside, in order.
+        text: their texts, one paragraph each.
+    """
+
+    document_id: str
+    doc_ids: tuple[str, ...]
+    text: str
+
+
+class SyntheticQuery(NamedTuple):
+    """A query that a model wrote, and where it comes from."""
+
+    query_id: str
+    text: str
+    document_id: str
+    doc_ids: tuple[str, ...]
+    model: str
+
+
+class SyntheticQueries(NamedTuple):
+    """The queries of all models and what happened on the way.
+
+    Attributes:
+        queries: by model in the order given, then by passage, then in the order of the reply.
+        failures: calls that led to nothing; `query_id` is the document, `step` the model and the first passage.
+    """
+
+    queries: tuple[SyntheticQuery, ...]
+    failures: tuple[Failure, ...]
+
+
+def document_of(doc_id: str) -> str:
+    """The document of a passage id: what stands before the first "#", or the whole id.
+
+    >>> document_of("msmarco_v2.1_doc_00_0#3_41"), document_of("p7")
+    ('msmarco_v2.1_doc_00_0', 'p7')
+    """
+    return doc_id.partition("#")[0] or doc_id
+
+
+def long_passages(
+    passages: Iterable[SourceSegment],
+    count_tokens: Callable[[str], int],
+    *,
+    max_tokens: int = PASSAGE_TOKENS,
+) -> Iterator[LongPassage]:
+    """Joins consecutive passages of a document up to about `max_tokens` tokens.
+
+    A passage is never split: one that is longer by itself stands alone. Passages of a document that are not next to
+    each other in the input are not joined.
+
+    Args:
+        passages: in collection order.
+        count_tokens: the length of a text (a backend's own count, or an estimate).
+        max_tokens: the longest join.
+
+    Raises:
+        InputError: `max_tokens` is below one.
+    """
+    if max_tokens < 1:
+        raise InputError(f"passages of {max_tokens} tokens: at least 1 is needed")
+    members: list[SourceSegment] = []
+    length = 0
+    for passage in passages:
+        if not passage.text.strip():
+            continue
+        tokens = count_tokens(passage.text)
+        if members and (document_of(members[0].doc_id) != document_of(passage.doc_id) or length + tokens > max_tokens):
+            yield _joined(members)
+            members, length = [], 0
+        members.append(passage)
+        length += tokens
+    if members:
+        yield _joined(members)
+
+
+def _joined(members: Sequence[SourceSegment]) -> LongPassage:
+    return LongPassage(
+        document_of(members[0].doc_id),
+        tuple(member.doc_id for member in members),
+        "\n".join(member.text.strip() for member in members),
+    )
+
+
+def sample_passages(passages: Iterable[LongPassage], count: int, *, seed: int = 0) -> list[LongPassage]:
+    """A seeded sample without replacement of a stream, in its order; memory is that of the sample.
+
+    Source: reservoir sampling, algorithm R (Vitter 1985, section 2).
+    """
+    chooser = random.Random(f"passages/{seed}")
+    kept: list[tuple[int, LongPassage]] = []
+    for place, passage in enumerate(passages):
+        if len(kept) < count:
+            kept.append((place, passage))
+        elif (slot := chooser.randrange(place + 1)) < count:
+            kept[slot] = (place, passage)
+    return [passage for _, passage in sorted(kept, key=lambda pair: pair[0])]
+
+
+def generate_queries(
+    passages: Sequence[LongPassage],
+    callers: Sequence[Caller],
+    *,
+    examples: Sequence[str],
+    max_questions: int = MAX_QUESTIONS,
+) -> SyntheticQueries:
+    """Has every model write up to `max_questions` questions for every passage; equal questions are kept once.
+
+    A question that repeats an example is left out, too: it is not about the passage.
+
+    Args:
+        passages: the texts to ask about, see `long_passages`.
+        callers: the models; of equal questions, the one of the earlier model and passage is kept.
+        examples: real questions, shown to every model.
+        max_questions: the most questions of one reply; further ones are left out and counted as a note.
+
+    Raises:
+        InputError: there are no passages, models or examples, or a model is named twice.
+
+    Source: Rackauckas, Camara & Zavrel, LLM4Eval 2024, section 3; the prompt's wording is ours.
+    """
+    _check(passages, callers, examples, max_questions)
+    prompt = load_prompt("queries.from_passage")
+    shown = "\n".join(f"- {' '.join(example.split())}" for example in examples)
+    given = {normalised(example) for example in examples}
+    seen: set[str] = set()
+    queries: list[SyntheticQuery] = []
+    failures: list[Failure] = []
+    duplicates = surplus = copied = 0
+    for caller in callers:
+        asks = [
+            BankCall(prompt.render(passage=p.text, examples=shown, max_questions=max_questions), parse_items)
+            for p in passages
+        ]
+        for passage, outcome in zip(passages, ask_each(caller, asks), strict=True):
+            if outcome.value is None:
+                step = f"{caller.model}, passage {passage.doc_ids[0]}"
+                failures.append(Failure(passage.document_id, step, outcome.reason))
+                continue
+            surplus += max(0, len(outcome.value) - max_questions)
+            for text in outcome.value[:max_questions]:
+                if (key := normalised(text)) in given:
+                    copied += 1
+                    continue
+                if key in seen:
+                    duplicates += 1
+                    continue
+                seen.add(key)
+                queries.append(
+                    SyntheticQuery(_query_id(text), text, passage.document_id, passage.doc_ids, caller.model)
+                )
+    if surplus:
+        _LOGGER.warning("%d questions left out: more than %d in one reply", surplus, max_questions)
+    if copied:
+        _LOGGER.warning("%d questions left out: they repeat an example", copied)
+    if duplicates:
+        _LOGGER.warning("%d questions left out: the same text was there already", duplicates)
+    return SyntheticQueries(tuple(queries), tuple(failures))
+
+
+def _query_id(text: str) -> str:
+    """An id that depends on the text alone, so that adding a model or a passage renames nothing."""
+    return "syn-" + hashlib.md5(text.strip().encode("utf-8"), usedforsecurity=False).hexdigest()[:16]
+
+
+def _check(
+    passages: Sequence[LongPassage], callers: Sequence[Caller], examples: Sequence[str], max_questions: int
+) -> None:
+    if not passages:
+        raise InputError("there are no passages to write queries for", settings=("passages",))
+    if not any(example.strip() for example in examples):
+        raise InputError("there are no real questions to show as examples", settings=("examples",))
+    if max_questions < 1:
+        raise InputError(f"{max_questions} questions a passage: at least 1 is needed")
+    models = [caller.model for caller in callers]
+    if not models or len(set(models)) < len(models):
+        raise InputError(f"name every model once; given: {', '.join(models) or 'none'}")
+
+
+def sample_by_model(
+    queries: Sequence[SyntheticQuery], quotas: Mapping[str, int], *, seed: int = 0
+) -> tuple[tuple[SyntheticQuery, ...], dict[str, int]]:
+    """A seeded sample without replacement of `quotas[model]` queries of each model; models without a quota give none.
+
+    The sample depends on the set of a model's queries and the seed, not on their order, nor on the other models.
+
+    Returns:
+        The sample in the order of `queries`, and model -> how many are missing, where a model wrote too few.
+
+    Raises:
+        UnknownNameError: a quota names a model that wrote none of the queries.
+        InputError: a quota is negative.
+    """
+    written = Counter(query.model for query in queries)
+    chosen: set[str] = set()
+    missing: dict[str, int] = {}
+    for model, quota in sorted(quotas.items()):
+        if model not in written:
+            raise UnknownNameError("model", model, written, hint="(no query was written by it)")
+        if quota < 0:
+            raise InputError(f"quota {quota} of {model}: it cannot be negative")
+        ids = sorted(query.query_id for query in queries if query.model == model)
+        # A generator of its own for each model: a string seeds it the same whatever the hash seed.
+        chosen.update(random.Random(f"{seed}/{model}").sample(ids, min(quota, len(ids))))
+        if quota > len(ids):
+            missing[model] = quota - len(ids)
+    return tuple(query for query in queries if query.query_id in chosen), missing
+
+
+_ID_FIELDS = ("doc_id", "docid", "did", "id", "paragraph_id")
+_TEXT_FIELDS = ("text", "segment", "contents", "document", "body")
+
+
+def read_bank_queries(name: str) -> list[BankQuery]:
+    """The queries of a query file (JSON, JSON lines, TSV), or of an ir_datasets id where there is no such file.
+
+    A query with facets comes once a facet.
+
+    Raises:
+        InputError: no such file and no such id, or an id without queries.
+        FormatError: the file is no query file.
+    """
+    if name != "-" and not Path(name).exists():
+        dataset = _dataset(name)
+        if not dataset.has_queries():
+            raise InputError(f"{name}: this ir_datasets id has no queries")
+        return [BankQuery(query.query_id, query.default_text()) for query in dataset.queries_iter()]
+    found = read_query_file(name)
+    facets: dict[str, list[tuple[str, str]]] = {}
+    for (query_id, facet_id), text in found.facets.items():
+        facets.setdefault(query_id, []).append((facet_id, text))
+    queries: list[BankQuery] = []
+    for query_id, text in found.texts.items():
+        queries += [BankQuery(query_id, text, *facet) for facet in facets.get(query_id, [])] or [
+            BankQuery(query_id, text)
+        ]
+    return queries
+
+
+def read_passages(name: str) -> Iterator[SourceSegment]:
+    """The passages of a collection, in its order.
+
+    The collection is a file (graded passage records, JSON lines of objects with `doc_id` and `text`, or TSV of id and
+    text), or an ir_datasets id where there is no such file.
+
+    Raises:
+        InputError: no such file and no such id, or an id without documents.
+        FormatError: naming file and line: an id or a text is missing.
+    """
+    check_readable_twice(name)
+    if name != "-" and not Path(name).exists():
+        dataset = _dataset(name)
+        if not dataset.has_docs():
+            raise InputError(f"{name}: this ir_datasets id has no documents")
+        for document in dataset.docs_iter():
+            yield SourceSegment(document.doc_id, document.default_text())
+        return
+    for line, data in iter_lines(name):
+        head = data.lstrip()[:1]
+        if head == b"[":
+            if name == "-":
+                raise InputError("graded passage records cannot be read from a stream here; name the file")
+            yield from _of_records(name)
+            return
+        yield _of_object(data, name, line) if head == b"{" else _of_columns(data, name, line)
+
+
+def _of_records(name: str) -> Iterator[SourceSegment]:
+    seen: set[str] = set()
+    for group in load_graded(name):
+        for passage in group.passages:
+            if passage.doc_id not in seen:  # a passage that was retrieved for two queries is one passage
+                seen.add(passage.doc_id)
+                yield SourceSegment(passage.doc_id, passage.text)
+
+
+def _of_object(data: bytes, name: str, line: int) -> SourceSegment:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"is not JSON ({error})", path=path_name(name), line=line) from None
+    doc_id = next((value[field] for field in _ID_FIELDS if isinstance(value.get(field), str | int)), None)
+    text = next((value[field] for field in _TEXT_FIELDS if isinstance(value.get(field), str)), None)
+    if doc_id is None or text is None:
+        missing = f"one of {', '.join(_ID_FIELDS)}" if doc_id is None else f"a text in {', '.join(_TEXT_FIELDS)}"
+        raise FormatError(f"expected {missing}", path=path_name(name), line=line)
+    return SourceSegment(str(doc_id), text)
+
+
+def _of_columns(data: bytes, name: str, line: int) -> SourceSegment:
+    try:
+        doc_id, tab, text = data.decode("utf-8").partition("\t")
+    except UnicodeDecodeError:
+        raise FormatError("is not UTF-8; convert the file first", path=path_name(name), line=line) from None
+    if not tab or not doc_id.strip():
+        raise FormatError("expected `doc_id<TAB>text` or a JSON object; found no tab", path=path_name(name), line=line)
+    return SourceSegment(doc_id.strip(), text)
+
+
+def _dataset(name: str) -> Any:
+    import ir_datasets
+
+    # Registers this package's own ids.
+    importlib.import_module("rubric_measures.corpora.collections")
+    try:
+        return ir_datasets.load(name)
+    except KeyError:
+        raise InputError(f"{name}: no such file, and no such ir_datasets id") from None
+
+
+def made_entries(
+    bank: TestBank,
+    *,
+    info: Mapping[str, object],
+    test_collection: str = "",
+    sources: Mapping[str, Sequence[str]] | None = None,
+) -> list[BankEntry]:
+    """The entries of a bank that was just made: with how it was made, and each item with its sources.
+
+    Queries without items are left out: a bank that says that a query has no items would say that nothing is to be
+    covered, where the truth is that nothing is known.
+
+    Args:
+        bank: the bank.
+        info: how it was made (model, prompts and their hashes), the same in every entry.
+        test_collection: the collection's name.
+        sources: item id -> ids of the segments where the item comes from; becomes `info.segments` of the item.
+    """
+    kept = TestBank({key: items for key, items in bank.items.items() if items}, bank.query_texts, bank.facet_texts)
+    entries = bank_entries(kept, test_collection=test_collection, info=info)
+    if sources is None:
+        return entries
+    return [
+        entry.model_copy(
+            update={
+                "items": [
+                    item.model_copy(update={"info": {"segments": list(sources.get(item.given_id or "", ()))}})
+                    for item in entry.items
+                ]
+            }
+        )
+        for entry in entries
+    ]
+
+
+def write_synthetic(name: str, queries: Iterable[SyntheticQuery]) -> None:
+    """Writes synthetic queries as JSON lines: a query file whose lines also keep document, passages and model.
+
+    Raises:
+        InputError: there are none, or the file cannot be written.
+    """
+    lines = [canonical_json(query._asdict()) for query in queries]
+    if not lines:
+        raise InputError(f"{path_name(name)}: there are no queries to write")
+    with atomic_writer(name) as stream:
+        stream.writelines(line + "\n" for line in lines)
+
+
+def aspect_bank(query_texts: Mapping[str, str], prompt: str = "ragelo.answer_pointwise") -> TestBank:
+    """A bank whose items are the aspects that a prompt grades (`relevance`, `accuracy`, …), for each query.
+
+    So each aspect has a grade of its own, and leaderboards, agreement and reports work as for any other bank.
+
+    Args:
+        query_texts: query_id -> text.
+        prompt: the prompt's name or .toml file.
+
+    Raises:
+        InputError: the prompt does not grade aspects.
+
+    >>> [item.text for item in aspect_bank({"q1": "What is ice?"})]
+    ['relevance', 'accuracy', 'completeness', 'precision']
+    """
+    loaded = load_prompt(prompt)
+    if loaded.parser != "aspects":
+        raise InputError(f"prompt {prompt} does not grade aspects; name a test bank")
+    items = {
+        query_id: tuple(RubricItem(make_item_id(query_id, label), query_id, label) for label in loaded.labels)
+        for query_id in query_texts
+    }
+    return TestBank(items, dict(query_texts))

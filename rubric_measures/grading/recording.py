@@ -1,0 +1,720 @@
+"""Grades written into records: anew, or only those of changed items and of chosen cells.
+
+From outcomes to records: a grade set a passage and grader, added to what is there, never instead of it.
+
+Regrading only what edits of a bank touched: grade sets lose the grades that became stale, and get the new ones.
+
+The cells that a condition on their grades chooses, so that a model is asked about these alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import operator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.formats.banks import BankEntry, RegradeMark, former_items, regrade_marks
+from rubric_measures.grading.asking import Outcome
+from rubric_measures.grading.styles import Style
+from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
+from rubric_measures.models.base import Backend, llm_name
+from rubric_measures.prompts import load_prompt
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    GradeSetKey,
+    ItemGradeSet,
+    PromptInfo,
+    QueryPassages,
+    SelfRating,
+    grade_of_items,
+    grader_hash,
+    is_of_others,
+    kind_of_set,
+    provenance_of,
+    regraded_of,
+    stale_in,
+)
+from rubric_measures.types.entities import ItemKind, RubricItem, Signature, TestBank, item_content
+
+__all__ = [
+    "AmendCounts",
+    "AmendingMaker",
+    "BankChange",
+    "Cells",
+    "Condition",
+    "amend_passage",
+    "cells_where",
+    "parse_condition",
+    "refuse_without_grades",
+]
+
+
+@functools.lru_cache(maxsize=4096)
+def _rating(field: str, item_id: str, grade: int) -> SelfRating:
+    """A rating; frozen, so that the passages of a query share the few that there are."""
+    return SelfRating(**{field: item_id}, self_rating=grade)
+
+
+@dataclass(frozen=True)
+class GradeSetMaker:
+    """Makes the grade sets of one style: `exam_grades` of items, `grades` of direct labels.
+
+    Attributes:
+        style: prompt, model and settings.
+        model: the backend's canonical name.
+        bank: the hash of the bank; empty for direct labels.
+    """
+
+    style: Style
+    model: str
+    bank: str = ""
+
+    @classmethod
+    def of(cls, style: Style, backend: Backend, bank: str) -> GradeSetMaker:
+        """The maker of a style and a backend."""
+        # The sentences of further answers are no other bank.
+        return cls(style, backend.model, "" if style.direct or style.of_pairs else bank)
+
+    @cached_property
+    def signature(self) -> Signature:
+        """Everything that may change a grade of this style."""
+        settings = dict(self.style.settings.as_json())
+        settings.pop("options")
+        return Signature(
+            {
+                **settings,
+                "bank": self.bank,
+                "model": self.model,
+                "options": dict(self.style.asker.options),
+                "prompt": self.style.prompt.prompt_class,
+                "prompt_hash": self.style.prompt.hash,
+            }
+        )
+
+    @cached_property
+    def _without_bank(self) -> Signature:
+        """The signature without the bank: the same grader, whatever it grades against."""
+        return Signature({name: value for name, value in self.signature.settings.items() if name != "bank"})
+
+    @cached_property
+    def provenance(self) -> dict[str, object]:
+        """What every grade set says about its making; the manifest beside the records spells the signature out."""
+        from rubric_measures.base import __version__
+
+        found: dict[str, object] = {
+            "made_by": f"rubric_measures {__version__}",
+            "model": self.model,
+            "prompt": self.style.prompt.hash[:16],
+            "signature": self.signature.short,
+            "grader": self._without_bank.short,
+        }
+        if self.style.settings.items_per_call != 1:
+            found["items_per_call"] = self.style.settings.items_per_call
+        if self.bank:
+            found["bank"] = self.bank[:16]
+        return found
+
+    def definition(self, query_id: str, query_text: str) -> dict[str, object]:
+        """What makes the messages of every call about a query reproducible, beside passages and bank.
+
+        Settings (their hash is the provenance's `grader`), the texts of the prompts, and what of the query is shown.
+        """
+        showing = self.style.showing
+        prompts = [showing.prompt, *([load_prompt(showing.prompt.verify)] if showing.prompt.verify else ())]
+        found: dict[str, object] = {
+            "settings": dict(self._without_bank.settings),
+            "prompts": {prompt.prompt_class: prompt.as_json() for prompt in prompts},
+        }
+        if showing.shows_query:
+            found["query"] = query_text
+        if showing.shows_documents:
+            found["documents"] = self.style.settings.documents.get(query_id, "")
+        return found
+
+    @cached_property
+    def _prompt_info(self) -> PromptInfo:
+        info: dict[str, Any] = self.style.prompt.prompt_info()
+        return PromptInfo(**info)
+
+    @cached_property
+    def _llm(self) -> dict[str, Any]:
+        return {
+            "llm": llm_name(self.model),
+            "llm_options": dict(self.style.asker.options),
+            "prompt_info": self._prompt_info,
+            "provenance": self.provenance,
+        }
+
+    def is_mine(self, entry: ItemGradeSet | DirectGrade) -> bool:
+        """Whether a grade set was made by exactly this style, model and bank."""
+        made = provenance_of(entry)
+        # A set of another program that was amended is nobody's.
+        return made.get("signature") == self.signature.short and not made.get("mixed")
+
+    def present(self, passage: GradedPassage, kind: ItemKind) -> ItemGradeSet | None:
+        """The grade set of this style that the passage has already, for one kind of items."""
+        for entry in passage.exam_grades or ():
+            if entry.prompt_type == kind and self.is_mine(entry):
+                return entry
+        return None
+
+    def present_direct(self, passage: GradedPassage) -> DirectGrade | None:
+        """The direct label of this style that the passage has already."""
+        return next((entry for entry in passage.grades or () if self.is_mine(entry)), None)
+
+    def missing(self, passage: GradedPassage, items: Sequence[RubricItem]) -> tuple[RubricItem, ...]:
+        """The items that still need a grade (or, for extraction, an answer) by this style.
+
+        A grade that was read in a cut reply, or given to a cut passage, is one: asking the same again changes nothing.
+        """
+        done: set[str] = set()
+        for kind in self.style.item_kinds:
+            if (entry := self.present(passage, kind)) is not None:  # type: ignore[arg-type]
+                failed = (entry.item_status or {}).keys() - grade_of_items(entry).keys()
+                done |= {item_id for item_id, _ in entry.answers if item_id not in failed}
+        return tuple(item for item in items if item.item_id not in done)
+
+    def direct_label(self, outcome: Outcome) -> DirectGrade:
+        """The direct label as records keep it."""
+        fields: dict[str, Any] = {
+            "correct_answered": bool(outcome.grade),
+            "answer": outcome.answer,
+            "self_rating": outcome.grade,
+            "prompt_type": "direct_grading",
+            **self._llm,
+        }
+        if outcome.status != "graded":
+            fields |= {"status": outcome.status, "llm_response_error": outcome.note}
+        return DirectGrade(**fields, **self._details({"0": outcome}))
+
+    def item_grade_set(
+        self, items: Sequence[RubricItem], outcomes: Mapping[str, Outcome], old: ItemGradeSet | None
+    ) -> ItemGradeSet:
+        """The grade set of the items of one kind: new outcomes, and the old set's for the others."""
+        kind = items[0].kind
+        known = {**(_outcomes_of(old) if old is not None else {}), **outcomes}
+        # Some graders are asked about some items only, and of pairs a passage has those that cite it.
+        told = [(item.item_id, known[item.item_id]) for item in items if item.item_id in known]
+        grades = {item_id: outcome.grade for item_id, outcome in told if outcome.grade is not None}
+        failed = {item_id: outcome for item_id, outcome in told if outcome.status != "graded"}
+        correct = [item_id for item_id, grade in grades.items() if grade > 0]
+        fields: dict[str, Any] = {
+            "correct_answered": correct,
+            "wrong_answered": [item_id for item_id, grade in grades.items() if grade <= 0],
+            "answers": [(item_id, outcome.answer) for item_id, outcome in told],
+            "exam_ratio": len(correct) / len(grades) if grades else 0.0,
+            "prompt_type": kind,
+            **self._llm,
+            **({"pairs": True} if self.style.of_pairs else {}),
+        }
+        if self.style.prompt.task == "grade":
+            fields["self_ratings"] = [_rating(f"{kind}_id", item_id, grade) for item_id, grade in grades.items()]
+        if failed:
+            fields["item_status"] = {item_id: outcome.status for item_id, outcome in failed.items()}
+            fields["llm_response_errors"] = {item_id: outcome.note for item_id, outcome in failed.items()}
+        details = self._details(outcomes)
+        if old is not None and (size := self.style.showing.per_call) is not None:
+            fields["shown_together"] = shown_together(old, size) + [
+                [item.item_id for item in batch]
+                for batch in self.style.showing.batches([item for item in items if item.item_id in outcomes])
+            ]
+        if old is not None and (kept := (old.model_extra or {}).get("details")):
+            details = {"details": {**kept, **details.get("details", {})}}
+        return ItemGradeSet(**fields, **details)
+
+    @staticmethod
+    def _details(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+        found = {item_id: dict(outcome.details) for item_id, outcome in outcomes.items() if outcome.details}
+        return {"details": found} if found else {}
+
+
+def _outcomes_of(entry: ItemGradeSet) -> dict[str, Outcome]:
+    """What came of each item of a grade set, without the details."""
+    grades, status, errors = grade_of_items(entry), entry.item_status or {}, entry.llm_response_errors or {}
+    return {
+        item_id: Outcome(item_id, grades.get(item_id), status.get(item_id, "graded"), answer, errors.get(item_id, ""))
+        for item_id, answer in entry.answers
+    }
+
+
+def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:
+    """The items that each call of a list showed, in the order of the calls; of an item the last one counts.
+
+    A set that was graded in one go was shown in its order, so it does not say it.
+    """
+    told: Any = (entry.model_extra or {}).get("shown_together")
+    if isinstance(told, list):
+        return [list(batch) for batch in told]
+    ids = [item_id for item_id, _ in entry.answers]
+    return [ids[start : start + size] for start in range(0, len(ids), size)]
+
+
+def described(group: QueryPassages, makers: Sequence[GradeSetMaker], query_text: str) -> QueryPassages:
+    """The query with each maker's definition, in the provenance of the first grade set that the maker has there.
+
+    Once a query is enough to make its line complete in itself, and costs nothing to read; a definition that is there
+    stays.
+    """
+    passages = list(group.passages)
+    for maker in makers:
+        place = _first_grade_set(passages, maker)
+        if place is None:
+            continue
+        number, name, which = place
+        entries = list(getattr(passages[number], name))
+        definition = maker.definition(group.query_id, query_text)
+        made = {**provenance_of(entries[which]), "definition": definition}
+        entries[which] = entries[which].model_copy(update={"provenance": made})
+        passages[number] = passages[number].model_copy(update={name: entries})
+    return group._replace(passages=passages)
+
+
+def _first_grade_set(passages: Sequence[GradedPassage], maker: GradeSetMaker) -> tuple[int, str, int] | None:
+    """Where a maker's first grade set stands; None where it has none, or one that is described."""
+    name = "grades" if maker.style.direct else "exam_grades"
+    grader = maker.provenance["grader"]
+    first = None
+    for number, passage in enumerate(passages):
+        for which, entry in enumerate(getattr(passage, name) or ()):
+            made = provenance_of(entry)
+            if made.get("grader") == grader:
+                if "definition" in made:
+                    return None
+                first = first or (number, name, which)
+    return first
+
+
+_KnownPlace = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class BankChange:
+    """What edits did to a bank, as far as grades are concerned.
+
+    Items that were added, reworded, split or merged have ids that no grade has, so they need no mention here.
+
+    Attributes:
+        edited: query_id -> item_id -> contents, as `TestBank.edited`, of the items that keep their id and need new
+            grades.
+        former: (query_id, item_id) of items that were in the bank before.
+    """
+
+    edited: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
+    former: frozenset[_KnownPlace] = frozenset()
+
+    @classmethod
+    def of(cls, entries: Iterable[BankEntry], bank: TestBank, before: TestBank | None = None) -> BankChange:
+        """Reads what a bank file says about its edits, and compares it with an older bank where there is one.
+
+        A review marks the items that it edited: `info.regrade` says whether they need new grades, and `former_items` of
+        the entry lists ids that left. Items without such a mark need new grades where their text, kind or gold answers
+        differ from the older bank's.
+
+        Args:
+            entries: the entries of the bank's file.
+            bank: the bank that they make.
+            before: the bank that the records were graded with.
+        """
+        entries = list(entries)
+        marks = regrade_marks(entries)
+        left = {(entry.query_id, item_id) for entry in entries for item_id in former_items(entry)}
+        old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
+        now = {(item.query_id, item.item_id): item_content(item) for item in bank}
+        edited: dict[str, dict[str, frozenset[str]]] = {}
+        for place, content in now.items():
+            mark = marks.get(place) or RegradeMark(old.get(place, content) != content, frozenset())
+            if mark.needed:
+                edited.setdefault(place[0], {})[place[1]] = mark.same_as | {content}
+        return cls(edited, frozenset((left | old.keys()) - now.keys()))
+
+
+@dataclass
+class AmendCounts:
+    """What was left and what was changed; the counts only grow.
+
+    Attributes:
+        amended: grade sets that lost or got grades.
+        untouched: grade sets of the same grader that are as they were.
+        taken_out: grades that became stale: of items that changed, or left the bank.
+        items: (query_id, item_id) of the items that were graded anew.
+        failures_left: statuses other than a grade of unchanged items, which are left as they are.
+        without: passages that the grader had not graded before, which are left so.
+        other_settings: grade sets of the same model and prompt with other settings, which are left.
+        elsewhere: grader -> its grades of changed items that keep their id; they may be older than the change.
+    """
+
+    amended: int = 0
+    untouched: int = 0
+    taken_out: int = 0
+    items: set[_KnownPlace] = field(default_factory=set)
+    failures_left: int = 0
+    without: int = 0
+    other_settings: int = 0
+    elsewhere: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "elsewhere": dict(sorted(self.elsewhere.items())),
+            "failures_left": self.failures_left,
+            "items": len(self.items),
+            "passages_without": self.without,
+            "sets_amended": self.amended,
+            "sets_untouched": self.untouched,
+            "sets_with_other_settings": self.other_settings,
+            "taken_out": self.taken_out,
+        }
+
+
+class _Ids(NamedTuple):
+    """The items that a grade set speaks of."""
+
+    graded: Mapping[str, float]
+    all: frozenset[str]
+
+
+def _ids(entry: ItemGradeSet) -> _Ids:
+    grades = grade_of_items(entry)
+    return _Ids(grades, frozenset([*grades, *(item_id for item_id, _ in entry.answers), *(entry.item_status or ())]))
+
+
+@dataclass(frozen=True)
+class AmendingMaker(GradeSetMaker):
+    """The maker of a style that goes on from the grades which the same style gave to an earlier state of the bank.
+
+    Attributes:
+        change: what edits did to the bank.
+    """
+
+    change: BankChange = field(default_factory=BankChange)
+
+    @classmethod
+    def after(cls, maker: GradeSetMaker, change: BankChange) -> AmendingMaker:
+        """The same maker, for a bank that changed.
+
+        Raises:
+            InputError: the style grades passages as a whole, so no edit of an item touches its grades.
+        """
+        if maker.style.direct:
+            name = maker.style.prompt.prompt_class
+            raise InputError(f"prompt {name} labels passages without items, so edits of the bank change nothing")
+        return cls(maker.style, maker.model, maker.bank, change)
+
+    def named_alike(self, entry: ItemGradeSet, kind: str) -> bool:
+        """Whether a grade set has this model, prompt and kind of items; perhaps with other settings."""
+        prompt = entry.prompt_info.prompt_class if entry.prompt_info else ""
+        return entry.llm == self._llm["llm"] and prompt == self.style.prompt.prompt_class and kind_of_set(entry) == kind
+
+    def belongs(self, entry: ItemGradeSet, kind: str) -> bool:
+        """Whether a grade set is of this style, whatever the state of the bank then was.
+
+        Grade sets of other programs say only the model and the prompt; ours name all settings.
+        """
+        if not self.named_alike(entry, kind):
+            return False
+        made = provenance_of(entry)
+        mine = self.provenance
+        if "grader" in made:
+            return bool(made["grader"] == mine["grader"])
+        return all(made.get(name, mine[name]) == mine[name] for name in ("model", "prompt"))
+
+    def fresh(self, entry: ItemGradeSet, query_id: str, items: Mapping[str, RubricItem]) -> frozenset[str]:
+        """The items of the bank whose grades in the grade set still hold."""
+        ids = _ids(entry)
+        # An item whose grading anew failed is still to be graded anew: the next run goes on with it.
+        failed = (entry.item_status or {}).keys() & regraded_of(entry).keys() - ids.graded.keys()
+        return (ids.all & items.keys()) - failed - self.stale(entry, query_id, ids.all)
+
+    def stale(self, entry: ItemGradeSet, query_id: str, item_ids: Set[str]) -> set[str]:
+        """Those of some items that the grade set graded before they were edited."""
+        edited = self.change.edited.get(query_id, {})
+        return stale_in(entry, item_ids & edited.keys(), edited, str(self.provenance["bank"]))
+
+    def _amendable(
+        self, entries: Sequence[ItemGradeSet], kind: str, query_id: str, items: Mapping[str, RubricItem]
+    ) -> list[ItemGradeSet]:
+        """The grade sets of this style about this bank; one that has no item of it may be about another bank."""
+        former = {item_id for query, item_id in self.change.former if query == query_id}
+        about = items.keys() | former
+        return [entry for entry in entries if self.belongs(entry, kind) and not about.isdisjoint(_ids(entry).all)]
+
+    def has_graded(self, passage: GradedPassage) -> bool:
+        """Whether the passage has grades of this style, over whatever items."""
+        entries = passage.exam_grades or ()
+        return any(self.belongs(entry, kind) for entry in entries for kind in self.style.item_kinds)
+
+    def missing_of(
+        self, passage: GradedPassage, query_id: str, wanted: Sequence[RubricItem], everything: Sequence[RubricItem]
+    ) -> tuple[RubricItem, ...]:
+        """The items that edits touched: without any grade (or failure) of this style, or with a stale one."""
+        items = {item.item_id: item for item in everything}
+        done: set[str] = set()
+        for kind in self.style.item_kinds:
+            for entry in self._amendable(passage.exam_grades or (), kind, query_id, items):
+                done |= self.fresh(entry, query_id, items)
+        return tuple(item for item in wanted if item.item_id not in done)
+
+    def amend(
+        self,
+        entries: Sequence[ItemGradeSet],
+        query_id: str,
+        everything: Sequence[RubricItem],
+        outcomes: Mapping[str, Outcome],
+        counts: AmendCounts,
+    ) -> list[ItemGradeSet]:
+        """The grade sets of one passage without stale grades and with the new outcomes; those not touched are the same.
+
+        Args:
+            entries: the grade sets of the passage.
+            query_id: the query.
+            everything: all items of the query.
+            outcomes: item_id -> what grading it anew gave.
+            counts: are added to.
+        """
+        items = {item.item_id: item for item in everything}
+        made = list(entries)
+        counts.items |= {(query_id, item_id) for item_id in outcomes}
+        for kind in self.style.item_kinds:
+            members = [item for item in self.style.items_of(tuple(everything)) if item.kind == kind]
+            new = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
+            fresh = self.item_grade_set([items[item_id] for item_id in new], new, None) if new else None
+            said = {item_id: item_content(items[item_id]) for item_id in new}
+            mine = self._amendable(entries, kind, query_id, items)
+            for entry in mine:
+                kept = self.fresh(entry, query_id, items) - new.keys()
+                added = fresh if entry is mine[-1] else None
+                before = _ids(entry)
+                counts.taken_out += len(before.graded.keys() - kept)
+                counts.failures_left += len((entry.item_status or {}).keys() & kept - before.graded.keys())
+                place = next(place for place, one in enumerate(made) if one is entry)
+                if before.all == kept and added is None:
+                    counts.untouched += 1
+                    continue
+                counts.amended += 1
+                if kept or added is not None:
+                    made[place] = self._signed(self._amended(entry, kept, added), entry, {} if added is None else said)
+                else:
+                    del made[place]
+            if fresh is not None and not mine:
+                counts.amended += 1
+                others = [entry for entry in entries if self.belongs(entry, kind)]
+                made.append(self._signed(fresh, others[-1] if others else None, said))
+        return made
+
+    def _amended(self, entry: ItemGradeSet, kept: frozenset[str], fresh: ItemGradeSet | None) -> ItemGradeSet:
+        """The grade set with the kept grades where they stood, then the new ones; everything else as it was."""
+        parts = [(entry, kept), *([(fresh, _ids(fresh).all)] if fresh is not None else [])]
+
+        def listed(name: str, item_of: Callable[[Any], str]) -> list[Any]:
+            return [one for part, ids in parts for one in getattr(part, name) or () if item_of(one) in ids]
+
+        correct, wrong = listed("correct_answered", str), listed("wrong_answered", str)
+        changes: dict[str, Any] = {
+            "correct_answered": correct,
+            "wrong_answered": wrong,
+            "answers": listed("answers", itemgetter(0)),
+            "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
+        }
+        if any(part.self_ratings is not None for part, _ in parts):
+            changes["self_ratings"] = listed("self_ratings", attrgetter("item_id"))
+        for name, nothing in (("item_status", None), ("llm_response_errors", None), ("details", {})):
+            known = [((getattr(part, name, None) or {}), ids) for part, ids in parts]
+            found = {item_id: said for some, ids in known for item_id, said in some.items() if item_id in ids}
+            if found or known[0][0]:
+                changes[name] = found or nothing
+        if fresh is not None and (size := self.style.showing.per_call) is not None:
+            changes["shown_together"] = [*shown_together(entry, size), *shown_together(fresh, size)]
+        return entry.model_copy(update=changes)
+
+    def _signed(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
+        """The grade set with what it was made by, and which of its items were graded after the bank changed.
+
+        A set that goes on from one of another program is called as that one was, so that both are read as one.
+        `kept_from` is the bank that the other items were graded against; `said` is what the new items said.
+        """
+        there = _ids(entry).all
+        old = provenance_of(before) if before is not None else {}
+        known = regraded_of(before) if before is not None else {}
+        regraded = {item_id: content for item_id, content in known.items() if item_id in there}
+        made = {**old, **self.provenance, "regraded": {**regraded, **said}}
+        if before is not None and is_of_others(before):
+            made["mixed"] = grader_hash(before) or True
+        elif "bank" in old:
+            made["kept_from"] = old.get("kept_from", old["bank"])
+        return entry.model_copy(update={"provenance": made})
+
+
+def amend_passage(
+    passage: GradedPassage,
+    query_id: str,
+    items: Sequence[RubricItem],
+    makers: Sequence[AmendingMaker],
+    outcomes: Sequence[Mapping[str, Outcome]],
+    counts: AmendCounts,
+) -> GradedPassage:
+    """The passage with the grade sets of all makers amended; the very same one where no edit touched it.
+
+    Args:
+        passage: as it was read.
+        query_id: its query.
+        items: all items of the query.
+        makers: one for each prompt.
+        outcomes: for each maker, item_id -> what grading it anew gave.
+        counts: are added to.
+    """
+    old = passage.exam_grades or []
+    entries: list[ItemGradeSet] = list(old)
+    for maker, made in zip(makers, outcomes, strict=True):
+        entries = maker.amend(entries, query_id, items, made, counts)
+    _stale_elsewhere(makers, entries, query_id, counts)
+    if len(entries) == len(old) and all(one is before for one, before in zip(entries, old, strict=True)):
+        return passage
+    return passage.model_copy(update={"exam_grades": entries})
+
+
+def _stale_elsewhere(
+    makers: Sequence[AmendingMaker], entries: Iterable[ItemGradeSet], query_id: str, counts: AmendCounts
+) -> None:
+    """Counts grades of changed items that keep their id in grade sets of other graders, and sets of other settings."""
+    for entry in entries:
+        kinds = [(maker, kind) for maker in makers for kind in maker.style.item_kinds]
+        if any(maker.belongs(entry, kind) for maker, kind in kinds):
+            continue
+        counts.other_settings += any(maker.named_alike(entry, kind) for maker, kind in kinds)
+        if stale := makers[0].stale(entry, query_id, _ids(entry).graded.keys()):
+            counts.elsewhere[entry.llm] += len(stale)
+
+
+def refuse_without_grades(makers: Sequence[AmendingMaker], counts: AmendCounts) -> None:
+    """Says that there was nothing to go on from, instead of writing records that nobody graded.
+
+    Raises:
+        InputError: no grade set of the makers was found.
+    """
+    if counts.amended or counts.untouched:
+        return
+    names = ", ".join(maker.style.prompt.prompt_class for maker in makers)
+    others = f"; {counts.other_settings} grade sets were made with other settings" if counts.other_settings else ""
+    raise InputError(
+        f"the records hold no grades of this bank by {makers[0]._llm['llm']} with {names}{others}: "
+        "there is nothing to go on from; grade everything",
+        settings=("only_changed",),
+    )
+
+
+_LOG = logging.getLogger("rubric_measures")
+_FORMS = "grade between 2 and 3, grade < 3, grade <= 3, grade > 3, grade >= 3, grade = 3, or grade failed"
+_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)"
+_BETWEEN = re.compile(rf"grade\s+between\s+{_NUMBER}\s+and\s+{_NUMBER}")
+_COMPARED = re.compile(rf"grade\s*(<=?|>=?|=)\s*{_NUMBER}")
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
+}  # fmt: skip
+
+Condition = Callable[[float | None], bool]
+"""Whether a cell is chosen, by its grade; None where grading it failed."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells (an item of a passage) that a condition chooses.
+
+    Attributes:
+        where: the condition.
+        key: the grade set whose grades it is about.
+        ids: (query_id, doc_id) -> the ids of the items (`"0"` for a label of the passage).
+        total: how many cells the grade set has.
+    """
+
+    where: str
+    key: GradeSetKey
+    ids: Mapping[tuple[str, str], frozenset[str]]
+    total: int
+
+    def __len__(self) -> int:
+        return sum(map(len, self.ids.values()))
+
+    def of(self, query_id: str, doc_id: str) -> frozenset[str]:
+        """The items of a passage that are chosen."""
+        return self.ids.get((query_id, doc_id), frozenset())
+
+    def note(self) -> None:
+        """Says how many there are."""
+        if self.ids:
+            _LOG.info("%s: %d of %d cells (graded by %s)", self.where, len(self), self.total, self.key.llm)
+        else:
+            _LOG.info("%s: none of %d cells, so nothing is asked (graded by %s)", self.where, self.total, self.key.llm)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {"cells": len(self), "condition": self.where, "grade_set": self.key._asdict(), "of": self.total}
+
+
+def parse_condition(text: str) -> Condition:
+    """The condition that a person wrote.
+
+    >>> holds = parse_condition("grade between 2 and 3")
+    >>> holds(2), holds(4), holds(None)
+    (True, False, False)
+
+    Raises:
+        InputError: it is none.
+    """
+    words = text.strip() if isinstance(text, str) else ""
+    if " ".join(words.split()) == "grade failed":
+        return lambda grade: grade is None
+    if found := _BETWEEN.fullmatch(words):
+        low, high = float(found[1]), float(found[2])
+        if low <= high:
+            return lambda grade: grade is not None and low <= grade <= high
+    if found := _COMPARED.fullmatch(words):
+        holds, least = _SIGNS[found[1]], float(found[2])
+        return lambda grade: grade is not None and holds(grade, least)
+    raise InputError(f"{text!r}: expected {_FORMS}", settings=("where",))
+
+
+def cells_where(
+    where: str, groups: Iterable[QueryPassages], source: str, wanted: GradeFilter, bank: TestBank | None
+) -> Cells:
+    """The cells whose grades in one grade set fulfil a condition.
+
+    Args:
+        where: the condition.
+        groups: the records.
+        source: what they are, for messages.
+        wanted: chooses the grade set.
+        bank: only items of it; None for labels of passages.
+
+    Raises:
+        InputError: the condition is none; no grade set fits, or several do.
+        UnknownNameError: the bank does not have a query.
+    """
+    holds = parse_condition(where)
+    selector = GradeSetSelector(wanted, source)
+    ids: dict[tuple[str, str], frozenset[str]] = {}
+    total = 0
+    for group in groups:
+        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
+        for passage in group.passages:
+            entry = selector.choose(passage, items)
+            if entry is None:
+                continue
+            grades, statuses = selector.grades_of(entry)
+            asked = [item_id for item_id in {**grades, **statuses} if items is None or item_id in items]
+            total += len(asked)
+            if chosen := frozenset(item_id for item_id in asked if holds(grades.get(item_id))):
+                ids[group.query_id, passage.doc_id] = chosen
+    if not selector.found:
+        raise selector.nothing_found(settings=("where", "llm"))
+    selector.note_counts()
+    (key,) = selector.found
+    return Cells(where, key, ids, total)

@@ -1,1 +1,0 @@
-"""Making and maintaining test banks."""
