@@ -12,8 +12,8 @@ from statistics import fmean
 from scipy.stats import kendalltau
 
 import rubric_measures
-from rubric_measures.leaderboards.board import Leaderboard
-from rubric_measures.leaderboards.runs import score_runs
+from rubric_measures.boards.board import Leaderboard
+from rubric_measures.boards.scoring import score_runs
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
 from rubric_measures.measures.scoring import parse_measures
 from rubric_measures.types.entities import RubricItem

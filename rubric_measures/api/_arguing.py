@@ -38,9 +38,9 @@ def argue(
         FormatError: a file cannot be read; names file and line.
         UnknownNameError: the bank does not have a topic.
     """
+    from rubric_measures.boards.programs import argue_scores, write_argue_scores
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.formats.autojudge import read_argue_judgments
-    from rubric_measures.leaderboards.argue import argue_scores, write_argue_scores
 
     keep_inputs(scores, judgments, bank)
     known = bank_of(bank)

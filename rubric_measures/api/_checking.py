@@ -12,7 +12,7 @@ from rubric_measures.api._runs import Runs
 from rubric_measures.api._scoring import Board, score
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.leaderboards.board import OVERALL
+from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.measures.grades import OnFailed, check_on_failed
 from rubric_measures.measures.scoring import parse_measures
 from rubric_measures.types.entities import canonical_json

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from rubric_measures.api._loading import File, file_path
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
+from rubric_measures.boards.board import NO_RUNS, Leaderboard
 from rubric_measures.measures.scoring import column_named
 
 if TYPE_CHECKING:

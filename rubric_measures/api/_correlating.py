@@ -20,7 +20,7 @@ from rubric_measures.api._loading import (
 )
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.leaderboards.board import Leaderboard
+from rubric_measures.boards.board import Leaderboard
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.scoring import (
     column_named,

@@ -32,7 +32,7 @@ from rubric_measures.measures.scoring import Measures, note_labels, parse_measur
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
-    from rubric_measures.leaderboards.runs import Evaluation
+    from rubric_measures.boards.scoring import Evaluation
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -164,7 +164,7 @@ def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None
 
 
 def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool) -> RunValues:
-    from rubric_measures.leaderboards.runs import evaluate_run
+    from rubric_measures.boards.scoring import evaluate_run
 
     measures = asked if are_labels(grades) else rubric_measures_of(asked)
     run = run_of(path)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
+from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.measures.scoring import column_named
 
 # Nearly all boards are made without gates, and need none of what these read and compute.

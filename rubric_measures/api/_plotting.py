@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, are_labels, loaded
 from rubric_measures.api._runs import Runs, rankings_for, read_runs
 from rubric_measures.base.errors import InputError
-from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
+from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.formats.leaderboards import OVERALL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

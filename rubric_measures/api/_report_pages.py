@@ -64,7 +64,7 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
         raise InputError(text, settings=("report",))
     if board.signature.settings.get("unit"):
         raise InputError("a report shows items of whole queries; leave facets out", settings=("report", "facets"))
-    from rubric_measures.leaderboards.scoring import needed_depth
+    from rubric_measures.boards.scoring import needed_depth
     from rubric_measures.measures.support import SupportMeasure
     from rubric_measures.records.details import cited_answers
     from rubric_measures.records.models import runs_of_records

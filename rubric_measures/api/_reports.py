@@ -11,7 +11,7 @@ from rubric_measures.api._loading import File, Gradable, RecordGrades, file_path
 from rubric_measures.api._runs import Runs, read_runs, run_list
 from rubric_measures.api._scoring import Board, Compat, in_units, units
 from rubric_measures.base.errors import InputError
-from rubric_measures.leaderboards.scoring import is_summed
+from rubric_measures.boards.scoring import is_summed
 from rubric_measures.measures.scoring import Measures, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import Run
 
@@ -61,7 +61,7 @@ def report(
         InputError: arguments exclude each other, or the file holds no scores by query.
         UnknownNameError: there is no such baseline.
     """
-    from rubric_measures.leaderboards.summary import LENGTH
+    from rubric_measures.boards.programs import LENGTH
     from rubric_measures.meta_evaluation.intervals import Draws
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport, mean_intervals, powered_means
 

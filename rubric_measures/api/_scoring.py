@@ -14,17 +14,9 @@ from rubric_measures.api._loading import AnswerGrades, Gradable, RecordGrades, a
 from rubric_measures.api._runs import Runs, rankings_for, run_list
 from rubric_measures.base.errors import InputError, MeasureError, counted
 from rubric_measures.base.files import paused_collector
-from rubric_measures.leaderboards.board import (
-    BELOW,
-    MANY,
-    OVERALL,
-    TURNING,
-    Leaderboard,
-    turning_neighbours,
-    worst_failed,
-)
-from rubric_measures.leaderboards.runs import score_run_files, score_runs
-from rubric_measures.leaderboards.scoring import score_records
+from rubric_measures.boards.board import BELOW, MANY, TURNING, Leaderboard, turning_neighbours, worst_failed
+from rubric_measures.boards.scoring import score_records, score_run_files, score_runs
+from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.measures.grades import Grades, faceted, note_queries, note_without_items
 from rubric_measures.measures.scoring import Measures, is_supported, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import bank_hash
@@ -87,7 +79,7 @@ class Board(Leaderboard):
                 `markdown` or `trec_eval` (lines run, measure, query, value).
             places: decimal places; -1 prints all digits.
         """
-        from rubric_measures.leaderboards.board import render
+        from rubric_measures.boards.board import render
 
         return render(self, form, places)
 
@@ -347,15 +339,15 @@ def score(
         if official:
             board = _with_official(board, _of_runs(judged, runs, official, overall, False, False, watch), asked)
     if present:
-        from rubric_measures.leaderboards.summary import with_present
+        from rubric_measures.boards.programs import with_present
 
         board = with_present(board)
     if length:
-        from rubric_measures.leaderboards.summary import with_lengths
+        from rubric_measures.boards.programs import with_lengths
 
         board = with_lengths(board, _lengths(known))
     if summary:
-        from rubric_measures.leaderboards.summary import with_summary
+        from rubric_measures.boards.programs import with_summary
 
         board = with_summary(board)
     made = Board(**vars(board))
@@ -396,7 +388,7 @@ def _official_of(
 
 
 def _with_official(ours: Leaderboard, official: Leaderboard, asked: Sequence[Measure]) -> Leaderboard:
-    from rubric_measures.leaderboards.official import with_official
+    from rubric_measures.boards.programs import with_official
 
     # The scale said the levels of our measures, and so their names; the order is that of asking.
     named = iter(ours.measures)
@@ -538,7 +530,7 @@ def _settings(grades: RecordGrades, facets: bool, per_facet: bool) -> dict[str, 
 
 
 def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], overall: bool, facets: bool) -> Leaderboard:
-    from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
+    from rubric_measures.boards.programs import score_workbench, workbench_filter
 
     if facets:
         raise InputError("the workbench knows no facets; leave them out", settings=("facets",))
@@ -569,10 +561,10 @@ def _of_answers_as(
         )
     _refuse_on_failed(grades)
     if is_ragdoll:
-        from rubric_measures.leaderboards.ragdoll import score_ragdoll
+        from rubric_measures.boards.programs import score_ragdoll
 
         return score_ragdoll(grades.path, measures)
-    from rubric_measures.leaderboards.nuggetizer import score_nuggetizer
+    from rubric_measures.boards.programs import score_nuggetizer
 
     return score_nuggetizer(grades.path, measures)
 
@@ -583,7 +575,7 @@ def _refuse_on_failed(grades: Grades) -> None:
 
 
 def _lengths(grades: Grades) -> Any:
-    from rubric_measures.leaderboards.summary import lengths_of_records
+    from rubric_measures.boards.programs import lengths_of_records
 
     if isinstance(grades, AnswerGrades):
         return grades.answers.lengths

@@ -38,7 +38,7 @@ from rubric_measures.measures.scoring import note_labels, parse_measures
 if TYPE_CHECKING:
     from rubric_measures.api import Board
     from rubric_measures.base.tables import Report
-    from rubric_measures.leaderboards.board import Leaderboard
+    from rubric_measures.boards.board import Leaderboard
     from rubric_measures.measures.grades import Grades
     from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
     from rubric_measures.verification.page_parts import ReviewAddress
@@ -215,7 +215,7 @@ def _argue(options: argparse.Namespace) -> int:
 
 def _report(board: Leaderboard, options: argparse.Namespace) -> Report:
     # Imported here, as help needs no boards.
-    from rubric_measures.leaderboards.board import board_report
+    from rubric_measures.boards.board import board_report
 
     return board_report(board, chosen_places(options))
 

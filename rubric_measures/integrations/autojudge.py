@@ -221,7 +221,7 @@ class RubricJudge:
             InputError: a setting is wrong, or a topic has no nuggets.
             MeasureError: a measure is wrong.
         """
-        from rubric_measures.leaderboards.runs import score_runs
+        from rubric_measures.boards.scoring import score_runs
         from rubric_measures.measures.scoring import note_labels
 
         chosen = JudgeSettings.of(settings)

@@ -8,14 +8,7 @@ from itertools import chain
 from typing import Any
 
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain, ranged
-from rubric_measures.leaderboards.board import (
-    NO_RUNS,
-    board_content,
-    board_data,
-    board_report,
-    board_table,
-    failures_tables,
-)
+from rubric_measures.boards.board import NO_RUNS, board_content, board_data, board_report, board_table, failures_tables
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks, RunCheck
 from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered

@@ -13,9 +13,9 @@ from typing import Literal
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.leaderboards.board import Leaderboard
-from rubric_measures.leaderboards.scoring import score_records
-from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
+from rubric_measures.boards.board import Leaderboard
+from rubric_measures.boards.programs import score_workbench, workbench_filter
+from rubric_measures.boards.scoring import score_records
 from rubric_measures.measures.grade_sets import (
     UNKNOWN_GRADER,
     GradeFilter,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from ir_measures.measures.base import Measure
 
 from rubric_measures.base.sorting import Gap, in_single, ranked
+from rubric_measures.boards.board import NO_RUNS, Leaderboard
+from rubric_measures.boards.scoring import needed_depth, score_records
 from rubric_measures.formats.trec import spaced_ids, written_id
-from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
-from rubric_measures.leaderboards.scoring import needed_depth, score_records
 from rubric_measures.measures.grades import OnFailed, QueryGrades
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.types.entities import Run

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.boards.board import NO_RUNS, Leaderboard
 from rubric_measures.formats.leaderboards import LeaderboardTable
-from rubric_measures.leaderboards.board import NO_RUNS, Leaderboard
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, FloatArray, score_table
 from rubric_measures.meta_evaluation._significance import ROUNDING, adjust, exact_shift_p
 from rubric_measures.meta_evaluation.correlation import parse_coefficient, ranks, undefined_reason

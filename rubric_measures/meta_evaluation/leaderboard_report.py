@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.boards.board import BELOW, NO_RUNS, Leaderboard
 from rubric_measures.formats.leaderboards import LeaderboardTable
-from rubric_measures.leaderboards.board import BELOW, NO_RUNS, Leaderboard
 from rubric_measures.meta_evaluation._bootstrap import USUAL_DRAWS, Draws, Interval, bootstrap_means, score_table
 from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
 from rubric_measures.meta_evaluation.prediction_powered import PredictionPowered, prediction_powered_mean

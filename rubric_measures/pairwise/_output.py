@@ -8,7 +8,7 @@ from dataclasses import replace
 from rubric_measures.base import tables
 from rubric_measures.base.errors import counted
 from rubric_measures.base.tables import Cell, Column, Table, columns, letters, number
-from rubric_measures.leaderboards.board import board_content, board_report
+from rubric_measures.boards.board import board_content, board_report
 from rubric_measures.pairwise._ranking import Rating, Tournament
 
 

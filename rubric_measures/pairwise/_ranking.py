@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.plugins import require
-from rubric_measures.leaderboards.board import Cell as BoardCell
-from rubric_measures.leaderboards.board import Leaderboard
-from rubric_measures.leaderboards.scoring import collect_cells
+from rubric_measures.boards.board import Cell as BoardCell
+from rubric_measures.boards.board import Leaderboard
+from rubric_measures.boards.scoring import collect_cells
 from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
 from rubric_measures.pairwise._elo import EloSettings, elo_ratings
 from rubric_measures.pairwise._games import Games, PositionBias, WinTable, gather_games, position_bias, win_table

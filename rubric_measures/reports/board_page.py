@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.pages import fold, page, text, words
-from rubric_measures.leaderboards.board import BELOW, OVERALL, Leaderboard
+from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.meta_evaluation.intervals import Draws
 from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
 from rubric_measures.reports._look import SCRIPT, STYLE

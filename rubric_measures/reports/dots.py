@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rubric_measures.base.pages import text, words
-from rubric_measures.leaderboards.board import Leaderboard
+from rubric_measures.boards.board import Leaderboard
 
 __all__ = ["DOT_STYLE", "dot_plot"]
 

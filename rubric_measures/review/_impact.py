@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.leaderboards.runs import score_runs
+from rubric_measures.boards.scoring import score_runs
 from rubric_measures.measures.grades import Grades, QueryGrades, build_query
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.review._events import CellKey, ItemState, Snapshot

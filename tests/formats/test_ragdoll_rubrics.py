@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import rubric_measures
+from rubric_measures.boards.programs import ragdoll_score
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.leaderboards.ragdoll import ragdoll_score
 from tests.shared_data import shared_data
 
 # (text, type, tier, weight, source nugget)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.boards.programs import ReportCounts, argue_scores
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.autojudge import (
@@ -20,7 +21,6 @@ from rubric_measures.formats.autojudge import (
     write_argue_judgments,
 )
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.leaderboards.argue import ReportCounts, argue_scores
 
 BANKS = [
     {

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.leaderboards.runs import evaluate_run
+from rubric_measures.boards.scoring import evaluate_run
 from rubric_measures.measures import NuggetV, RubricCover, RubricQrels
 from rubric_measures.measures.grades import Grades, QueryGrades
 from rubric_measures.measures.loading import load_records

@@ -11,8 +11,8 @@ import ir_measures
 import pytest
 
 from rubric_measures.base.errors import FormatError, MeasureError
+from rubric_measures.boards.programs import score_nuggetizer
 from rubric_measures.cli import main
-from rubric_measures.leaderboards.nuggetizer import score_nuggetizer
 
 FIELDS = {
     "strict_vital_score": "NuggetV(strict=True)",

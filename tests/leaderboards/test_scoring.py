@@ -17,11 +17,10 @@ from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.api import evaluate
 from rubric_measures.base.errors import FormatError, InputError, MeasureError
 from rubric_measures.base.tables import FORMS
+from rubric_measures.boards.board import Cell, Failures, Leaderboard, render
+from rubric_measures.boards.scoring import collect_cells, score_records, score_run_files, score_runs
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.leaderboards.board import OVERALL, Cell, Failures, Leaderboard, render
-from rubric_measures.leaderboards.runs import score_run_files, score_runs
-from rubric_measures.leaderboards.scoring import collect_cells, score_records
+from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.types.entities import Signature
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines

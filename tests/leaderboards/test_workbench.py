@@ -11,10 +11,10 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures import RubricCover, nRubricCover
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.boards.board import Leaderboard
+from rubric_measures.boards.programs import score_workbench, workbench_filter
+from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.leaderboards.board import Leaderboard
-from rubric_measures.leaderboards.scoring import score_records
-from rubric_measures.leaderboards.workbench import score_workbench, workbench_filter
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.measures.qrels import qrels_of

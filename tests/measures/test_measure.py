@@ -12,8 +12,8 @@ import pytest
 
 from rubric_measures import Grade, RubricCover, RubricItem, RubricMeasure, TestBank, register
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.boards.scoring import score_runs
 from rubric_measures.cli import main
-from rubric_measures.leaderboards.runs import score_runs
 from rubric_measures.measures import (
     CUTOFF,
     CoverageMeasure,

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.leaderboards.board import OVERALL
+from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
 from rubric_measures.meta_evaluation._bootstrap import Draws
 from rubric_measures.meta_evaluation.grid import correlate_grid
 from rubric_measures.meta_evaluation.leaderboard_correlation import (

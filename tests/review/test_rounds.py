@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from rubric_measures import NuggetW, RubricCover, RubricQrels
 from rubric_measures.base.errors import InputError
+from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.banks import BankEntry, bank_of_entries, load_bank, read_bank
-from rubric_measures.leaderboards.scoring import score_records
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.loading import read_records
 from rubric_measures.records.files import load_graded, write_graded

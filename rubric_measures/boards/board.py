@@ -1,4 +1,4 @@
-"""What a leaderboard is: cells, values by query, the order of the runs; and its reports, JSON and trec_eval's lines."""
+"""The board: cells, rows, the mean; tables of items."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""Scoring runs: the board and its cells, its output, and the boards of other programs."""
