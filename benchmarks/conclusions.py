@@ -11,13 +11,11 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.meta_evaluation._bootstrap import Draws
-from rubric_measures.meta_evaluation.anchors import Anchor, RunGrades, calibrated_runs
-from rubric_measures.meta_evaluation.correlation import kendall_batch
-from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, RunScores, correlate_leaderboards
-from rubric_measures.meta_evaluation.noise_free import noise_free_tau
-from rubric_measures.meta_evaluation.picking import pick_of_grid
-from rubric_measures.meta_evaluation.run_comparison import Comparison, compare_runs
+from rubric_measures.analysis.calibration import Anchor, RunGrades, calibrated_runs
+from rubric_measures.analysis.comparison import Comparison, compare_runs
+from rubric_measures.analysis.correlation import kendall_batch, noise_free_tau
+from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
+from rubric_measures.analysis.resampling import Draws
 from rubric_measures.verification.bank_checks import items_against
 from rubric_measures.verification.bank_stability import RunCoverage, mean_scores
 from rubric_measures.verification.item_statistics import Discrimination, ItemStatistics, influence_of

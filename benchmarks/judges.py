@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rubric_measures.meta_evaluation._bootstrap import Draws
-from rubric_measures.meta_evaluation.correlation import kendall_batch
-from rubric_measures.meta_evaluation.judges import Judge, equal_boards, judge_board
-from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
+from rubric_measures.analysis.correlation import kendall_batch
+from rubric_measures.analysis.leaderboards import RunScores
+from rubric_measures.analysis.panels import Judge, equal_boards, judge_board
+from rubric_measures.analysis.resampling import Draws
 
 JUDGES, QUERIES, DEPTH = 40, 100, 50
 # Of a query: judges err more on some queries than on others, so documents of a query are not independent.

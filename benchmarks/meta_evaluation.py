@@ -12,19 +12,18 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.meta_evaluation._bootstrap import (
+from rubric_measures.analysis.calibration import prediction_powered_mean
+from rubric_measures.analysis.correlation import correlate_over_queries, kendall_batch, pooled_tau, query_tau
+from rubric_measures.analysis.resampling import (
     Draws,
     bca_interval,
     bootstrap_counts,
     bootstrap_means,
     jackknife_counts,
+    paired_tests,
     symmetric_interval,
     weighted_means,
 )
-from rubric_measures.meta_evaluation._significance import paired_tests
-from rubric_measures.meta_evaluation.correlation import kendall_batch
-from rubric_measures.meta_evaluation.intervals import correlate_over_queries, pooled_tau, query_tau
-from rubric_measures.meta_evaluation.prediction_powered import prediction_powered_mean
 
 FloatArray = NDArray[np.float64]
 RUNS, QUERIES, MEASURES = 58, 54, 30

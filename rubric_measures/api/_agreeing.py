@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from rubric_measures.analysis.label_sources import SourceAgreement
 from rubric_measures.api._loading import (
     Bank,
     Gradable,
@@ -23,17 +24,16 @@ from rubric_measures.api._loading import (
     scale_of,
 )
 from rubric_measures.base.errors import InputError, naming
-from rubric_measures.meta_evaluation.label_sources import SourceAgreement
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.label_sources import LabelSource
+    from rubric_measures.analysis.leaderboards import RunScores
+    from rubric_measures.analysis.resampling import Draws
+    from rubric_measures.analysis.workbench import AgreementTable
     from rubric_measures.api._runs import Runs
     from rubric_measures.measures.grades import Label
-    from rubric_measures.meta_evaluation.intervals import Draws
-    from rubric_measures.meta_evaluation.label_sources import LabelSource
-    from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
-    from rubric_measures.meta_evaluation.workbench_tables import AgreementTable
 
 AgreementPlot = Literal["bland-altman", "confusion"]
 _LOG = logging.getLogger("rubric_measures")
@@ -122,8 +122,8 @@ def agreement(
     Raises:
         InputError: fewer than two sources, nothing in common, or an argument without effect.
     """
-    from rubric_measures.meta_evaluation.intervals import Draws
-    from rubric_measures.meta_evaluation.label_sources import compare_sources, whole_answers
+    from rubric_measures.analysis.label_sources import compare_sources, whole_answers
+    from rubric_measures.analysis.resampling import Draws
 
     if rounds < 0:
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
@@ -152,14 +152,10 @@ def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws:
     """The agreement with the leaderboards that the judges' labels make of runs, against the truth's."""
     from ir_measures import Qrel
 
+    from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, correlate_leaderboards, scores_of_board
+    from rubric_measures.analysis.panels import Judge
     from rubric_measures.api._runs import run_list, run_of
     from rubric_measures.api._scoring import score
-    from rubric_measures.meta_evaluation.judges import Judge
-    from rubric_measures.meta_evaluation.leaderboard_correlation import (
-        LeaderboardCorrelation,
-        correlate_leaderboards,
-        scores_of_board,
-    )
 
     def scored(judge: Judge) -> RunScores:
         rows = [Qrel(key[0], key[1], int(label)) for key, label in judge.labels.items()]
@@ -197,8 +193,8 @@ def agreement_tables(
     Raises:
         InputError: the source is no file of graded records, or no grade set passes the choice.
     """
-    from rubric_measures.meta_evaluation.label_sources import passages_of_records
-    from rubric_measures.meta_evaluation.workbench_tables import workbench_tables
+    from rubric_measures.analysis.label_sources import passages_of_records
+    from rubric_measures.analysis.workbench import workbench_tables
 
     if not _is_records(source):
         raise InputError(
@@ -282,7 +278,7 @@ def _is_records(source: Gradable) -> bool:
 def _source(
     source: Gradable, name: str, bank: TestBank | None, chosen: dict[str, Any], labels: dict[str, Any]
 ) -> LabelSource:
-    from rubric_measures.meta_evaluation import label_sources
+    from rubric_measures.analysis import label_sources
 
     if isinstance(source, str) and source.startswith(_JUDGMENTS):
         if labels["items"]:

@@ -271,8 +271,8 @@ def _changed_items(old: TestBank, new: TestBank) -> list[str]:
 
 def _moved(old: KeptBoard, new: KeptBoard) -> list[str]:
     """The runs whose rank among the runs of both changed, by each measure that both have."""
+    from rubric_measures.analysis.correlation import ranks
     from rubric_measures.formats.leaderboards import OVERALL
-    from rubric_measures.meta_evaluation.correlation import ranks
 
     common = sorted(old.scores.keys() & new.scores.keys() - {OVERALL})
     lines = []

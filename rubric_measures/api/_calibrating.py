@@ -12,8 +12,8 @@ from rubric_measures.api._loading import Bank, bank_of, grade_filter
 from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
     from rubric_measures.base.tables import Report
-    from rubric_measures.meta_evaluation.anchors import Bias, Calibrated, GradeValue
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -41,7 +41,7 @@ class Calibration:
 
     def report(self, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
-        from rubric_measures.meta_evaluation.anchors import anchor_report
+        from rubric_measures.analysis.calibration import anchor_report
 
         return anchor_report(self.bias, self.grades, self.runs, places, self.settings)
 
@@ -77,8 +77,8 @@ def calibrate(
     Raises:
         InputError: nothing has both grades, or the grader gives grades outside of those that the truth graded.
     """
-    from rubric_measures.meta_evaluation.anchors import bias_rows, calibrated_runs, grade_values
-    from rubric_measures.meta_evaluation.intervals import Draws
+    from rubric_measures.analysis.calibration import bias_rows, calibrated_runs, grade_values
+    from rubric_measures.analysis.resampling import Draws
     from rubric_measures.verification.anchored import read_anchored
 
     if rounds < 0:

@@ -17,9 +17,9 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import check_readable_twice
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.panels import Means, PanelReport, Scored
     from rubric_measures.measures.grades import Grades
     from rubric_measures.measures.panels import Gathered
-    from rubric_measures.meta_evaluation.panels import Means, PanelReport, Scored
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.types.entities import Run
 
@@ -92,9 +92,9 @@ def combine(
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
     """
+    from rubric_measures.analysis.panels import Official, panel_report
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.measures.panels import gather, outcomes_of, panel_rule, with_grades
-    from rubric_measures.meta_evaluation.panels import Official, panel_report
 
     members = [llm] if isinstance(llm, str) else list(llm)
     if len(members) < 2:

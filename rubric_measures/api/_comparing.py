@@ -18,8 +18,9 @@ from rubric_measures.measures.scoring import column_named
 if TYPE_CHECKING:
     import pandas
 
+    from rubric_measures.analysis.comparison import Comparison, Test
+    from rubric_measures.analysis.resampling import Correction
     from rubric_measures.formats.leaderboards import Form
-    from rubric_measures.meta_evaluation.run_comparison import Comparison, Correction, Test
 
 _LOG = logging.getLogger("rubric_measures")
 # Numbers that name no measure are by whatever measure is compared.
@@ -48,8 +49,8 @@ class Comparisons(Mapping[str, "Comparison"]):
         return f"<Comparisons by {', '.join(self.by_measure)}>"
 
     def __str__(self) -> str:
+        from rubric_measures.analysis.board_reports import comparison_report
         from rubric_measures.base.tables import render
-        from rubric_measures.meta_evaluation.comparison_tables import comparison_report
 
         shown = (
             f"{measure}\n{''.join(render(comparison_report(one, 4, {}), 'text'))}"
@@ -170,7 +171,7 @@ def compare(
         UnknownNameError: there is no such run or measure.
         InputError: no per-query scores; a run comes twice; there are fewer than two runs, or they share no query.
     """
-    from rubric_measures.meta_evaluation.run_comparison import compare_runs
+    from rubric_measures.analysis.comparison import compare_runs
 
     if rounds < 1:
         raise InputError("the number of rounds is 1 or more", settings=("rounds",))

@@ -35,10 +35,9 @@ from rubric_measures.measures.scoring import (
 if TYPE_CHECKING:
     import pandas
 
+    from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
     from rubric_measures.base.tables import Report
     from rubric_measures.formats.leaderboards import Form, LeaderboardTable
-    from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, LeaderboardCorrelation, RunScores
-    from rubric_measures.meta_evaluation.picking import Pick
 
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
 Scores: TypeAlias = File | Leaderboard | RecordGrades | Mapping[str, float]
@@ -92,7 +91,7 @@ class Correlations:
         Raises:
             UnknownNameError: `best_by` was not computed.
         """
-        from rubric_measures.meta_evaluation.correlation_tables import correlation_report
+        from rubric_measures.analysis.leaderboards import correlation_report
 
         source, results, grid = self.official_path, self.results, self.grid
         names, drawn = self.coefficients, self.bootstrap
@@ -107,7 +106,7 @@ class Correlations:
         Args:
             best_by: the coefficient; the first by default.
         """
-        from rubric_measures.meta_evaluation.picking import pick_of_grid
+        from rubric_measures.analysis.leaderboards import pick_of_grid
 
         seed = self.bootstrap["seed"]
         return pick_of_grid(self.official, self.grid, best_by or self.coefficients[0], seed=int(str(seed)))
@@ -249,13 +248,9 @@ def correlate(
             measure has none of its own.
         UnknownNameError: there is no such column or coefficient.
     """
-    from rubric_measures.meta_evaluation.intervals import Draws
-    from rubric_measures.meta_evaluation.judges import equal_boards
-    from rubric_measures.meta_evaluation.leaderboard_correlation import (
-        DEFAULT_COEFFICIENTS,
-        correlate_leaderboards,
-        standard_errors,
-    )
+    from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, correlate_leaderboards, standard_errors
+    from rubric_measures.analysis.panels import equal_boards
+    from rubric_measures.analysis.resampling import Draws
 
     if rounds < 0:
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
@@ -366,8 +361,8 @@ class _OfficialSide:
 
 
 def _official_side(official: Scores, form: Form | None, ranks: bool | None) -> _OfficialSide:
+    from rubric_measures.analysis import leaderboards as correlation
     from rubric_measures.formats.leaderboards import read_leaderboard
-    from rubric_measures.meta_evaluation import leaderboard_correlation as correlation
 
     if isinstance(official, Mapping):
         given = correlation.RunScores("official", {run: float(score) for run, score in official.items()})
@@ -415,8 +410,8 @@ def _alone(board: Scores, side: _OfficialSide, wanted: Sequence[str] | None) -> 
 def _columns(
     other: Scores, wanted: Sequence[str] | None, form: Form | None, official: RunScores
 ) -> list[tuple[RunScores, Mapping[str, float]]]:
+    from rubric_measures.analysis import leaderboards as correlation
     from rubric_measures.formats.leaderboards import read_leaderboard
-    from rubric_measures.meta_evaluation import leaderboard_correlation as correlation
 
     if isinstance(other, Mapping):
         return [(correlation.RunScores("scores", {run: float(score) for run, score in other.items()}), {})]
@@ -444,7 +439,7 @@ def _grid(
     compat: Literal["workbench"] | None,
     **more: Any,
 ) -> list[GridCell]:
-    from rubric_measures.meta_evaluation.grid import correlate_grid
+    from rubric_measures.analysis.leaderboards import correlate_grid
 
     default = GRID_MEASURES[:2] if compat == "workbench" else GRID_MEASURES
     asked = parse_measures(wanted_measures or default)

@@ -11,10 +11,10 @@ from rubric_measures.api._comparing import QueryScores, per_query_scores
 from rubric_measures.base.errors import InputError
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.comparison import Design
+    from rubric_measures.analysis.resampling import Correction
     from rubric_measures.base.tables import Report
     from rubric_measures.formats.leaderboards import Form
-    from rubric_measures.meta_evaluation.design import Design
-    from rubric_measures.meta_evaluation.run_comparison import Correction
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -115,7 +115,7 @@ def power(
         UnknownNameError: there is no such measure.
         InputError: no per-query scores, fewer than two runs or common queries, or a number that makes no design.
     """
-    from rubric_measures.meta_evaluation.design import design
+    from rubric_measures.analysis.comparison import design
 
     if not 0.0 < alpha < 1.0:
         raise InputError(f"a significance level is between 0 and 1, not {alpha:g}", settings=("alpha",))

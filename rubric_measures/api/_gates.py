@@ -194,7 +194,7 @@ def runs_worse(
         UnknownNameError: there is no such run.
         InputError: a run has no baseline, or shares no query with it.
     """
-    from rubric_measures.meta_evaluation.run_comparison import compare_runs
+    from rubric_measures.analysis.comparison import compare_runs
 
     if by is not None and not by >= 0:
         raise InputError(f"a mean may be lower by 0 or more, not by {by:g}", settings=("by",))

@@ -18,9 +18,9 @@ from rubric_measures.formats.leaderboards import OVERALL
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from rubric_measures.analysis.comparison import Comparison, Test
+    from rubric_measures.analysis.resampling import Correction, Draws, Interval
     from rubric_measures.measures.grades import QueryGrades
-    from rubric_measures.meta_evaluation.intervals import Draws, Interval
-    from rubric_measures.meta_evaluation.run_comparison import Comparison, Correction, Test
     from rubric_measures.plots.dots import DotPanel
     from rubric_measures.types.entities import RubricItem
     from rubric_measures.types.scales import Scale
@@ -74,7 +74,7 @@ def _runs_of(board: Leaderboard) -> list[str]:
 
 def _dots(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
     """A panel a measure; a page holds as many as can be read."""
-    from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
+    from rubric_measures.analysis.board_reports import mean_intervals
     from rubric_measures.plots.dots import plot_dots
 
     runs = _runs_of(board)
@@ -131,7 +131,7 @@ def _panel(
 
 
 def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: str | None = None) -> Comparison:
-    from rubric_measures.meta_evaluation.run_comparison import compare_runs
+    from rubric_measures.analysis.comparison import compare_runs
 
     return compare_runs(
         {run: _scored(board, run, name) for run in _runs_of(board)},

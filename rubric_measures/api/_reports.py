@@ -16,10 +16,10 @@ from rubric_measures.measures.scoring import Measures, is_supported, parse_measu
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.board_reports import LeaderboardChecks, LeaderboardReport
+    from rubric_measures.analysis.comparison import Test
+    from rubric_measures.analysis.resampling import Correction
     from rubric_measures.formats.leaderboards import Form, LeaderboardTable
-    from rubric_measures.meta_evaluation.leaderboard_checks import LeaderboardChecks
-    from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
-    from rubric_measures.meta_evaluation.run_comparison import Correction, Test
 
 
 def report(
@@ -61,9 +61,9 @@ def report(
         InputError: arguments exclude each other, or the file holds no scores by query.
         UnknownNameError: there is no such baseline.
     """
+    from rubric_measures.analysis.board_reports import LeaderboardReport, mean_intervals, powered_means
+    from rubric_measures.analysis.resampling import Draws
     from rubric_measures.boards.programs import LENGTH
-    from rubric_measures.meta_evaluation.intervals import Draws
-    from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport, mean_intervals, powered_means
 
     if rounds < 1:
         raise InputError("the number of rounds is 1 or more", settings=("rounds",))
@@ -141,8 +141,8 @@ def check(
         InputError: the grades are standard input, which can be read only once; the runs are in memory, where ties are
             already broken; or `compat` is set.
     """
+    from rubric_measures.analysis.board_reports import check_leaderboard
     from rubric_measures.measures.loading import RecordQuery
-    from rubric_measures.meta_evaluation.leaderboard_checks import check_leaderboard
 
     known = loaded(grades)
     is_stdin = isinstance(known, RecordGrades) and known.records.name == "-"

@@ -24,10 +24,11 @@ from rubric_measures.types.entities import bank_hash
 if TYPE_CHECKING:
     import pandas
 
+    from rubric_measures.analysis.comparison import Test
+    from rubric_measures.analysis.resampling import Correction
     from rubric_measures.api._comparing import Comparisons
     from rubric_measures.api._plotting import BoardPlot
     from rubric_measures.measures.loading import RecordQuery
-    from rubric_measures.meta_evaluation.run_comparison import Correction, Test
 
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
 # answers to items with neither; of labels of passages, given by assessors and by models; of answers whose
@@ -248,8 +249,8 @@ class Board(Leaderboard):
             UnknownNameError: there is no such baseline.
             MissingExtraError: matplotlib is not installed.
         """
+        from rubric_measures.analysis.resampling import Draws
         from rubric_measures.api._plotting import PlotSettings, plot_board
-        from rubric_measures.meta_evaluation.intervals import Draws
 
         settings = PlotSettings(Draws(rounds, seed, level), correction, test, alpha, baseline)
         plot_board(self, path, kind, settings, grades, runs)

@@ -6,6 +6,8 @@ import argparse
 import logging
 
 from rubric_measures import api
+from rubric_measures.analysis.label_sources import SourceAgreement, agreement_report
+from rubric_measures.analysis.workbench import tables_report
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli.correlate import add_bootstrap_options
 from rubric_measures.cli.inputs import (
@@ -17,9 +19,6 @@ from rubric_measures.cli.inputs import (
     passed,
     write_output,
 )
-from rubric_measures.meta_evaluation.agreement_tables import agreement_report
-from rubric_measures.meta_evaluation.label_sources import SourceAgreement
-from rubric_measures.meta_evaluation.workbench_tables import tables_report
 
 _LOG = logging.getLogger("rubric_measures")
 

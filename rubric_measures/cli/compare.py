@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rubric_measures import api
+from rubric_measures.analysis.board_reports import comparison_report
 from rubric_measures.cli.inputs import (
     add_output_options,
     add_places_option,
@@ -16,7 +17,6 @@ from rubric_measures.cli.inputs import (
     write_output,
 )
 from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
-from rubric_measures.meta_evaluation.comparison_tables import comparison_report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rubric_measures import api
+from rubric_measures.analysis.correlation import COEFFICIENTS
+from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
 from rubric_measures.cli.inputs import (
     add_grade_options,
     add_output_options,
@@ -18,8 +20,6 @@ from rubric_measures.cli.inputs import (
     write_output,
 )
 from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
-from rubric_measures.meta_evaluation.correlation import COEFFICIENTS
-from rubric_measures.meta_evaluation.leaderboard_correlation import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
 
 _LOG = logging.getLogger("rubric_measures")
 

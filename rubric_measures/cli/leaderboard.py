@@ -36,11 +36,11 @@ from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.measures.scoring import note_labels, parse_measures
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.board_reports import LeaderboardReport
     from rubric_measures.api import Board
     from rubric_measures.base.tables import Report
     from rubric_measures.boards.board import Leaderboard
     from rubric_measures.measures.grades import Grades
-    from rubric_measures.meta_evaluation.leaderboard_report import LeaderboardReport
     from rubric_measures.verification.page_parts import ReviewAddress
 
 
@@ -164,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _full_report(board: Board, grades: Grades, options: argparse.Namespace) -> Report:
     """The board with intervals, tests and checks; means alone need neither numpy nor scipy."""
-    from rubric_measures.meta_evaluation.comparison_tables import report_of
+    from rubric_measures.analysis.board_reports import report_of
 
     given = (board, grades, options.runs or None)
     options.checks = api.check(*given, **passed(options, api.check)) if options.checks else None

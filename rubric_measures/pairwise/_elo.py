@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rubric_measures.analysis.resampling import seeded
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.base.seeds import seeded
 from rubric_measures.pairwise._games import Games
 
 FloatArray = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rubric_measures.meta_evaluation.run_comparison import Comparison
+from rubric_measures.analysis.comparison import Comparison
 from rubric_measures.plots.dots import DotPanel, draw_means, draw_queries, group_columns, lines_of, rows_figure
 from rubric_measures.plots.style import BLUE, ORANGE, figure_of, legend_below, shown_number, titled
 

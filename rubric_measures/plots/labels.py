@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rubric_measures.meta_evaluation.agreement import Agreement, bland_altman
+from rubric_measures.analysis.agreement import Agreement, bland_altman
 from rubric_measures.plots.cells import cells_figure, draw_cells
 from rubric_measures.plots.style import BLUE, ORANGE, figure_of, legend_below, name_axes, shown_number, signed, titled
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
+from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau
+from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation.correlation import correlate
-from rubric_measures.meta_evaluation.intervals import Draws, pooled_tau, query_tau
 from rubric_measures.plots.dots import lines_of
 from rubric_measures.plots.style import (
     BLUE,

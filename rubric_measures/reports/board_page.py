@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rubric_measures.analysis.board_reports import mean_intervals
+from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.pages import fold, page, text, words
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.formats.leaderboards import OVERALL
-from rubric_measures.meta_evaluation.intervals import Draws
-from rubric_measures.meta_evaluation.leaderboard_report import mean_intervals
 from rubric_measures.reports._look import SCRIPT, STYLE
 from rubric_measures.reports.dots import DOT_STYLE, dot_plot
 from rubric_measures.reports.evidence import Evidence, QueryEvidence

@@ -181,7 +181,7 @@ def _means(
 
 
 def _tau(rows: Sequence[ImpactRow]) -> float | None:
-    from rubric_measures.meta_evaluation.correlation import correlate
+    from rubric_measures.analysis.correlation import correlate
 
     # Sums that differ in the last bit only are ties here too.
     pairs = [

@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from rubric_measures.analysis.calibration import Anchor, RunGrades
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grade_sets import HUMAN, GradeFilter, grade_of_assessors, grades_by_assessors
 from rubric_measures.measures.loading import RecordQuery, read_records, select_queries
-from rubric_measures.meta_evaluation.anchors import Anchor, RunGrades
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.types.entities import TestBank

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base.seeds import seeded
+from rubric_measures.analysis.correlation import correlate
+from rubric_measures.analysis.resampling import adjust, seeded
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.meta_evaluation.correlation import correlate
-from rubric_measures.meta_evaluation.run_comparison import adjust
 from rubric_measures.verification.bank_stability import FloatArray, RunCoverage, mean_scores
 from rubric_measures.verification.item_statistics import ItemStatistics
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rubric_measures.analysis.correlation import correlate
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
 from rubric_measures.measures.grades import QueryGrades, note_queries
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.meta_evaluation.correlation import correlate
 
 __all__ = [
     "QueryCoverage",

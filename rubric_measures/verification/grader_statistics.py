@@ -9,8 +9,8 @@ from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
+from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.measures.grade_sets import GradeFilter, grades_of_set, scale_of_set
-from rubric_measures.meta_evaluation.kappa import kappa_of_confusion
 from rubric_measures.records.details import details_of
 from rubric_measures.records.models import DirectGrade, GradedPassage, GradeSetKey, ItemGradeSet, grade_set_key
 from rubric_measures.types.scales import Scale

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rubric_measures.analysis.correlation import correlate
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.verification.bank_stability import (
     FloatArray,

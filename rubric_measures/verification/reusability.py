@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rubric_measures.analysis.correlation import ranks
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.meta_evaluation.correlation import ranks
 
 __all__ = ["LeftOut", "Reusability", "reusability"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rubric_measures.analysis.correlation import correlate
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.meta_evaluation.correlation import correlate
 
 SCHEMAS = dict(
     re.findall(
@@ -705,8 +705,8 @@ def test_assessors_and_model_together(scored, tmp_path, capsys) -> None:
 
 
 def test_corrections_of_the_options_are_those_of_the_library() -> None:
+    from rubric_measures.analysis import comparison as run_comparison
     from rubric_measures.cli import inputs
-    from rubric_measures.meta_evaluation import run_comparison
 
     assert inputs.CORRECTIONS == run_comparison.CORRECTIONS
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures.analysis.correlation import correlate
+from rubric_measures.analysis.resampling import paired_tests
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.meta_evaluation._significance import paired_tests
-from rubric_measures.meta_evaluation.correlation import correlate
 from rubric_measures.models.replies import ReplyCache
 from tests.example_records import BANK, RECORDS, RUNS, write_lines
 

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._bootstrap import Draws
-from rubric_measures.meta_evaluation.agreement import (
+from rubric_measures.analysis.agreement import (
     agreement,
     alpha_intervals,
+    binary_agreement,
     bland_altman,
+    kappa_of_confusion,
     label_histogram,
     query_spread,
 )
-from rubric_measures.meta_evaluation.kappa import binary_agreement, kappa_of_confusion
-from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources
+from rubric_measures.analysis.label_sources import LabelSource, compare_sources
+from rubric_measures.analysis.resampling import Draws
+from rubric_measures.base.errors import InputError
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 

@@ -3,16 +3,9 @@
 import numpy as np
 import pytest
 
+from rubric_measures.analysis.calibration import Anchor, RunGrades, bias_rows, calibrated_runs, grade_values, isotonic
+from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._bootstrap import Draws
-from rubric_measures.meta_evaluation.anchors import (
-    Anchor,
-    RunGrades,
-    bias_rows,
-    calibrated_runs,
-    grade_values,
-    isotonic,
-)
 
 NO_DRAWS = Draws(0)
 

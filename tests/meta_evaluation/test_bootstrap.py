@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._bootstrap import (
+from rubric_measures.analysis.resampling import (
     Draws,
     Interval,
     bca_interval,
@@ -19,6 +18,7 @@ from rubric_measures.meta_evaluation._bootstrap import (
     symmetric_interval,
     weighted_means,
 )
+from rubric_measures.base.errors import InputError
 
 
 def test_counts_are_reproducible_resamples() -> None:

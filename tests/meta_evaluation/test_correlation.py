@@ -9,9 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from rubric_measures.analysis.correlation import (
+    COEFFICIENTS,
+    correlate,
+    kendall_batch,
+    parse_coefficient,
+    rbo_batch,
+    tau_ap_b_batch,
+    tau_ap_batch,
+    top_k,
+)
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.meta_evaluation._top_weighted import rbo_batch, tau_ap_b_batch, tau_ap_batch
-from rubric_measures.meta_evaluation.correlation import COEFFICIENTS, correlate, kendall_batch, parse_coefficient, top_k
 
 # The worked data of Urbano and Marrero's reference implementation (ircor), with the values it publishes.
 X1 = [0.897, 0.372, 0.908, 0.898, 0.661, 0.062, 0.177, 0.384, 0.498, 0.992]

@@ -5,10 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from rubric_measures.analysis.comparison import design, t_power, variance_components
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._power import t_power
-from rubric_measures.meta_evaluation.design import design
-from rubric_measures.meta_evaluation.variance import variance_components
 
 
 def test_components_by_hand() -> None:

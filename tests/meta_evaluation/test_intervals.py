@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rubric_measures.meta_evaluation._bootstrap import Draws, bootstrap_counts
-from rubric_measures.meta_evaluation.correlation import COEFFICIENTS, correlate
-from rubric_measures.meta_evaluation.intervals import correlate_over_queries, correlate_over_runs, pooled_tau, query_tau
+from rubric_measures.analysis.correlation import (
+    COEFFICIENTS,
+    correlate,
+    correlate_over_queries,
+    correlate_over_runs,
+    pooled_tau,
+    query_tau,
+)
+from rubric_measures.analysis.resampling import Draws, bootstrap_counts
 
 
 def tables(queries: int = 12, runs: int = 8, seed: int = 0):

@@ -5,14 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rubric_measures.analysis.agreement import agreement, gwet_ac1
+from rubric_measures.analysis.label_sources import LabelSource, compare_sources, labels_of_grades
+from rubric_measures.analysis.leaderboards import RunScores
+from rubric_measures.analysis.panels import Judge, equal_boards, judge_board, simultaneous_p_values
+from rubric_measures.analysis.resampling import Draws, bca_interval, bootstrap_counts
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import Grades, build_query
-from rubric_measures.meta_evaluation._bootstrap import Draws, bca_interval, bootstrap_counts
-from rubric_measures.meta_evaluation._table_statistics import gwet_ac1
-from rubric_measures.meta_evaluation.agreement import agreement
-from rubric_measures.meta_evaluation.judges import Judge, equal_boards, judge_board, simultaneous_p_values
-from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources, labels_of_grades
-from rubric_measures.meta_evaluation.leaderboard_correlation import RunScores
 from rubric_measures.types.scales import parse_scale
 
 

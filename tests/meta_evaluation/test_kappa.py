@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.meta_evaluation._bootstrap import Draws
-from rubric_measures.meta_evaluation.agreement import agreement
-from rubric_measures.meta_evaluation.kappa import binary_agreement, confusion
-from rubric_measures.meta_evaluation.label_sources import LabelSource, compare_sources
+from rubric_measures.analysis.agreement import agreement, binary_agreement, confusion
+from rubric_measures.analysis.label_sources import LabelSource, compare_sources
+from rubric_measures.analysis.resampling import Draws
 
 labels = st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 4)), min_size=1, max_size=40)
 

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rubric_measures.base.errors import InputError
-from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
-from rubric_measures.meta_evaluation._bootstrap import Draws
-from rubric_measures.meta_evaluation.grid import correlate_grid
-from rubric_measures.meta_evaluation.leaderboard_correlation import (
+from rubric_measures.analysis.leaderboards import (
     GridCell,
     RunScores,
     best_cells,
+    correlate_grid,
     correlate_leaderboards,
     scores_of_table,
     standard_errors,
 )
+from rubric_measures.analysis.resampling import Draws
+from rubric_measures.base.errors import InputError
+from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
 
 GOLDEN = (
     Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"

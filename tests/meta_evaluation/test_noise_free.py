@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from rubric_measures.meta_evaluation._bootstrap import Draws
-from rubric_measures.meta_evaluation.correlation import correlate
-from rubric_measures.meta_evaluation.leaderboard_correlation import GridCell, RunScores, correlate_leaderboards
-from rubric_measures.meta_evaluation.noise_free import _inverse_wishart, noise_free_tau
-from rubric_measures.meta_evaluation.picking import pick_of_grid
+from rubric_measures.analysis.correlation import _inverse_wishart, correlate, noise_free_tau
+from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
+from rubric_measures.analysis.resampling import Draws
 
 DRAWS = Draws(1000, 3)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rubric_measures.analysis.calibration import prediction_powered_mean
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation.prediction_powered import prediction_powered_mean
 
 
 def sample(seed: int = 0, assessed: int = 60, model: int = 400):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from rubric_measures.analysis.comparison import CORRECTIONS, compare_runs
+from rubric_measures.analysis.resampling import adjust
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.meta_evaluation._significance import adjust
-from rubric_measures.meta_evaluation.run_comparison import CORRECTIONS, compare_runs
 
 
 def scores(queries: int = 20):

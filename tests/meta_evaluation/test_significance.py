@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from rubric_measures.analysis.leaderboards import significant_pair_agreement
+from rubric_measures.analysis.resampling import adjust, groups_of_equals, paired_tests
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._significance import adjust, groups_of_equals, paired_tests
-from rubric_measures.meta_evaluation.leaderboard_correlation import significant_pair_agreement
 
 
 def test_paired_test_by_hand() -> None:

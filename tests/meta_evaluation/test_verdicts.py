@@ -5,12 +5,17 @@ import itertools
 import numpy as np
 import pytest
 
+from rubric_measures.analysis.comparison import (
+    compare_runs,
+    equivalence_p,
+    equivalence_power,
+    outlook,
+    t_power,
+    variance_components,
+    verdicts,
+)
+from rubric_measures.analysis.resampling import adjust, one_sided_flips
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation._power import equivalence_power, t_power
-from rubric_measures.meta_evaluation._significance import adjust, one_sided_flips
-from rubric_measures.meta_evaluation.run_comparison import compare_runs
-from rubric_measures.meta_evaluation.variance import variance_components
-from rubric_measures.meta_evaluation.verdicts import equivalence_p, outlook, verdicts
 
 
 def test_equivalence_by_hand() -> None:

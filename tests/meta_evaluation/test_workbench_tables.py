@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.base.errors import InputError
-from rubric_measures.base.tables import render
-from rubric_measures.meta_evaluation.workbench_tables import (
+from rubric_measures.analysis.workbench import (
     AgreementTable,
     JudgedPassage,
     agreement_table,
@@ -19,6 +17,8 @@ from rubric_measures.meta_evaluation.workbench_tables import (
     tables_report,
     workbench_tables,
 )
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.tables import render
 
 GOLDEN = (
     Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"

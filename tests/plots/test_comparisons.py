@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rubric_measures.meta_evaluation.run_comparison import Comparison, compare_runs
+from rubric_measures.analysis.comparison import Comparison, compare_runs
 from rubric_measures.plots.comparisons import plot_critical_difference, plot_differences
 
 pytest.importorskip("matplotlib")

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rubric_measures.analysis.comparison import compare_runs
 from rubric_measures.base.errors import InputError
-from rubric_measures.meta_evaluation.run_comparison import compare_runs
 from rubric_measures.plots import cells, comparisons, dots, labels, scores
 from rubric_measures.plots.files import save_figures
 

@@ -8,7 +8,7 @@ import pytest
 from ir_measures import Qrel
 
 import rubric_measures
-from rubric_measures.meta_evaluation.agreement import agreement
+from rubric_measures.analysis.agreement import agreement
 from rubric_measures.plots import labels
 
 pytest.importorskip("matplotlib")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rubric_measures.analysis.agreement import binary_kappa
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Marked, Report, Table, columns, plain
-from rubric_measures.meta_evaluation.kappa import binary_kappa
 
 __all__ = [
     "AgreementCell",

@@ -1,0 +1,1 @@
+"""Boards against boards, labels against labels, runs against runs."""

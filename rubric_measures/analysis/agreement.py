@@ -1,0 +1,560 @@
+"""Agreement of labels: confusion, kappa, alpha.
+
+Statistics of many confusion tables at once, so that data and bootstrap rounds run the same formulas.
+
+Tables are (samples, labels, labels): the rows of each are the first source's labels, or the truth's. A value that does
+not exist is NaN.
+
+Cohen's κ: confusion tables, weights, labels binarised at cutoffs.
+
+Do two graders agree: all statistics of two label sources, Bland–Altman, histograms, κ by query.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rubric_measures.analysis.resampling import (
+    USUAL_DRAWS,
+    Draws,
+    FloatArray,
+    Interval,
+    bca_columns,
+    bootstrap_counts,
+    jackknife_counts,
+    ratio,
+)
+from rubric_measures.base.errors import InputError
+
+__all__ = [
+    "Agreement",
+    "BinaryAgreement",
+    "BlandAltman",
+    "Columns",
+    "Histogram",
+    "QuerySpread",
+    "agreement",
+    "alpha_intervals",
+    "alphas",
+    "binary_agreement",
+    "binary_kappa",
+    "binary_tables",
+    "bland_altman",
+    "column_intervals",
+    "confusion",
+    "distances",
+    "gwet_ac1",
+    "joint_scale",
+    "kappa_of_confusion",
+    "kappas",
+    "label_columns",
+    "label_histogram",
+    "paired_labels",
+    "query_spread",
+    "query_tables",
+    "rates_columns",
+    "whole_labels",
+]
+
+
+Level = Literal["nominal", "ordinal"]
+# Name -> a value of every sample.
+Columns = dict[str, FloatArray]
+
+
+def distances(labels: FloatArray, quadratic: bool = False) -> FloatArray:
+    """The weight of every pair of labels: [i ≠ j], or (i − j)²."""
+    gaps = labels[:, None] - labels[None, :]
+    result: FloatArray = gaps**2 if quadratic else (gaps != 0).astype(np.float64)
+    return result
+
+
+def kappas(tables: FloatArray, weights: FloatArray) -> FloatArray:
+    """κ of every table; NaN where chance alone explains everything. See `kappa.kappa_of_confusion`."""
+    observed = np.einsum("bij,ij->b", tables, weights)
+    rows, columns = _margins(tables)
+    chance = np.einsum("bj,bj->b", rows @ weights, columns)
+    return 1.0 - ratio(observed * np.einsum("bi->b", rows), chance)
+
+
+def _margins(tables: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The sums of rows and of columns; einsum adds up short axes several times faster than sum does."""
+    return np.einsum("bij->bi", tables), np.einsum("bij->bj", tables)
+
+
+def alphas(coincidences: FloatArray, values: FloatArray, level: Level) -> FloatArray:
+    """Krippendorff's α of every coincidence matrix; NaN where one label only occurs.
+
+    α = 1 − D_o / D_e over the coincidence matrix: o_ck = Σ_u (pairs c, k of unit u) / (m_u − 1), n_c = Σ_k o_ck,
+    D_o = Σ o_ck δ²_ck, D_e = Σ n_c n_k δ²_ck / (n − 1). δ² = [c ≠ k] (nominal) or (Σ_{g=c..k} n_g − (n_c + n_k)/2)²
+    (ordinal). The coincidences of two sources without missing labels are a confusion table and its transpose, added.
+    α ≤ 1; 0 is chance.
+
+    Source: Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
+    """
+    sizes, _ = _margins(coincidences)
+    if level == "ordinal":
+        # Σ_{g=c..k} n_g − (n_c + n_k)/2 is the distance of the groups' middles.
+        middle = np.cumsum(sizes, axis=1) - sizes / 2.0
+        gaps = middle[:, :, None] - middle[:, None, :]
+        loss = gaps * gaps
+    else:
+        loss = np.broadcast_to(distances(values), coincidences.shape)
+    observed = np.einsum("bij,bij->b", coincidences, loss)
+    expected = np.einsum("bi,bi->b", sizes, np.einsum("bij,bj->bi", loss, sizes))
+    result: FloatArray = 1.0 - (np.einsum("bi->b", sizes) - 1.0) * ratio(observed, expected)
+    return result
+
+
+def gwet_ac1(tables: FloatArray) -> FloatArray:
+    """Gwet's AC1 of every table; the scale has as many labels as a table has rows. NaN with one label only.
+
+    AC1 = (p_o − p_e) / (1 − p_e), p_e = Σ_k π_k (1 − π_k) / (K − 1), π_k the mean share of label k in both sources.
+
+    Source: Gwet, Computing inter-rater reliability and its variance in the presence of high agreement (2008).
+    """
+    labels = tables.shape[1]
+    rows, columns = _margins(tables)
+    totals = np.einsum("bi->b", rows)
+    if labels < 2:
+        return np.full(len(tables), np.nan)
+    shares = ratio((rows + columns) / 2.0, totals[:, None])
+    chance = np.einsum("bi,bi->b", shares, 1.0 - shares) / (labels - 1)
+    observed = ratio(np.einsum("bii->b", tables), totals)
+    return ratio(observed - chance, 1.0 - chance)
+
+
+def label_columns(tables: FloatArray, scale: FloatArray) -> Columns:
+    """The statistics of whole labels by name; `mean_difference` is that of first − second."""
+    totals = np.einsum("bij->b", tables)
+    both = tables + tables.transpose(0, 2, 1)
+    return {
+        "exact_match": ratio(np.einsum("bii->b", tables), totals),
+        "mean_difference": ratio(np.einsum("bij,ij->b", tables, scale[:, None] - scale[None, :]), totals),
+        "kappa": kappas(tables, distances(scale)),
+        "quadratic_kappa": kappas(tables, distances(scale, quadratic=True)),
+        "alpha_nominal": alphas(both, scale, "nominal"),
+        "alpha_ordinal": alphas(both, scale, "ordinal"),
+        "ac1": gwet_ac1(tables),
+    }
+
+
+def binary_tables(
+    tables: FloatArray, scale: FloatArray, cutoffs: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], FloatArray]:
+    """The tables of labels binarised at cutoffs of both sides, positive before negative: each (samples, 2, 2)."""
+    sides = [((scale >= first, scale < first), (scale >= second, scale < second)) for first, second in cutoffs]
+    cells = [np.outer(row, column).ravel() for rows, columns in sides for row in rows for column in columns]
+    if not cells:
+        return {}
+    summed = tables.reshape(len(tables), -1) @ np.stack(cells, axis=1).astype(np.float64)
+    return {pair: summed[:, 4 * place : 4 * place + 4].reshape(-1, 2, 2) for place, pair in enumerate(cutoffs)}
+
+
+def rates_columns(tables: FloatArray) -> Columns:
+    """κ of two-by-two tables, and TPR, TNR and F1 of the second source against the first, the truth.
+
+    TPR = TP / P, TNR = TN / N, F1 = 2 TP / (2 TP + FP + FN).
+    """
+    hit, missed, alarm, rest = tables[:, 0, 0], tables[:, 0, 1], tables[:, 1, 0], tables[:, 1, 1]
+    return {
+        "kappa": kappas(tables, distances(np.array([1.0, 0.0]))),
+        "tpr": ratio(hit, hit + missed),
+        "tnr": ratio(rest, rest + alarm),
+        "f1": ratio(2.0 * hit, 2.0 * hit + alarm + missed),
+    }
+
+
+def joint_scale(a: NDArray[np.int_], b: NDArray[np.int_], ends: tuple[int, int]) -> list[int]:
+    """The labels of a scale, and those outside it that one of two sources uses; AC1 counts them."""
+    return sorted({*range(ends[0], ends[1] + 1), *a.tolist(), *b.tolist()})
+
+
+def query_tables(
+    a: NDArray[np.int_], b: NDArray[np.int_], queries: Sequence[str], names: Sequence[str], scale: Sequence[int]
+) -> FloatArray:
+    """A confusion table of each named query: (queries, labels, labels).
+
+    Args:
+        a: the first source's labels, all of the scale.
+        b: the second's.
+        queries: the query of each document, one of the names.
+        names: the queries in the order that they are resampled in.
+        scale: the labels, ascending.
+    """
+    place = {name: index for index, name in enumerate(names)}
+    rows = np.array([place[query] for query in queries], dtype=np.intp)
+    size = len(scale)
+    cells = (rows * size + np.searchsorted(scale, a)) * size + np.searchsorted(scale, b)
+    counts = np.bincount(cells, minlength=len(names) * size * size).astype(np.float64)
+    return counts.reshape(len(names), size, size)
+
+
+def column_intervals(
+    tables: FloatArray,
+    statistics: Callable[[FloatArray], Columns],
+    draws: Draws,
+    counts: FloatArray | None = None,
+) -> tuple[dict[str, Interval], Columns]:
+    """Statistics of summed tables with BCa intervals over queries, and their bootstrap replicates.
+
+    Args:
+        tables: a table (of any square size) of each query.
+        statistics: summed tables -> named values.
+        draws: rounds (0 for no intervals), seed and level.
+        counts: the resampled queries, where many callers share them; see `bootstrap_counts`.
+    """
+    queries = len(tables)
+    found = {name: float(column[0]) for name, column in statistics(tables.sum(axis=0, keepdims=True)).items()}
+    if not draws.rounds or queries < 2:
+        reason = "one query only; an interval needs two" if draws.rounds else "no interval was asked for"
+        return {name: _without(value, draws.level, queries, reason) for name, value in found.items()}, {}
+    flat = tables.reshape(queries, -1)
+    if counts is None:
+        counts = bootstrap_counts(queries, draws.rounds, draws.seed)
+    drawn, left_out = (
+        statistics((sample @ flat).reshape(-1, *tables.shape[1:])) for sample in (counts, jackknife_counts(queries))
+    )
+    stacked = [np.stack([columns[name] for name in found], axis=1) for columns in (drawn, left_out)]
+    intervals = bca_columns(list(found.values()), stacked[0], stacked[1], draws.level, queries)
+    return dict(zip(found, intervals, strict=True)), drawn
+
+
+def _without(value: float, level: float, queries: int, reason: str) -> Interval:
+    if np.isnan(value):
+        return Interval(None, None, None, level, queries, 0, "the statistic is undefined")
+    return Interval(value, None, None, level, queries, 0, reason)
+
+
+def whole_labels(values: Sequence[int] | ArrayLike, side: str) -> NDArray[np.int_]:
+    """Labels as an array.
+
+    Raises:
+        InputError: they are no whole numbers.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"{side}: labels must be a list of whole numbers")
+    return array.astype(np.int_)
+
+
+def paired_labels(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """The labels of two sources over the same documents, in the same order.
+
+    Raises:
+        InputError: labels are no whole numbers.
+    """
+    return whole_labels(a, "first source"), whole_labels(b, "second source")
+
+
+def confusion(a: ArrayLike, b: ArrayLike, labels: Sequence[int] | None = None) -> NDArray[np.int_]:
+    """Counts of label pairs: row i, column j is how often `a` says labels[i] and `b` says labels[j].
+
+    Args:
+        a: whole-number labels.
+        b: the other source's, same documents in the same order.
+        labels: the scale, ascending, with all labels that occur; by default these.
+
+    >>> confusion([0, 1, 1], [0, 0, 1]).tolist()
+    [[1, 0], [1, 1]]
+    """
+    left, right = paired_labels(a, b)
+    scale = np.unique(np.concatenate([left, right])) if labels is None else np.asarray(labels, dtype=np.int_)
+    table = np.zeros((len(scale), len(scale)), dtype=np.int_)
+    rows, columns = np.searchsorted(scale, left), np.searchsorted(scale, right)
+    np.add.at(table, (rows, columns), 1)
+    return table
+
+
+def kappa_of_confusion(
+    table: ArrayLike, labels: Sequence[int] | None = None, *, quadratic: bool = False
+) -> float | None:
+    """Cohen's κ of a confusion table.
+
+    κ = 1 − Σ w_ij n_ij / Σ w_ij e_ij, e_ij = n_i. n_.j / n; w_ij = [i ≠ j] for Cohen's κ, and (l_i − l_j)² for
+    quadratic weights, l being the label itself (not its position on the scale). In [−1, 1].
+
+    Args:
+        table: square counts.
+        labels: the label of each row and column; 0, 1, … by default.
+        quadratic: whether errors weigh by the square of their size.
+
+    Returns:
+        κ, or None where it is undefined: nothing was labelled, or both sources give one and the same label throughout.
+
+    Source: Cohen (1960, 1968).
+
+    >>> round(kappa_of_confusion([[20, 5], [10, 15]]), 4)
+    0.4
+    """
+    counts = np.asarray(table, dtype=np.float64)
+    scale = np.arange(len(counts), dtype=np.float64) if labels is None else np.asarray(labels, dtype=np.float64)
+    value = float(kappas(counts[None], distances(scale, quadratic))[0])
+    return None if np.isnan(value) else value
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryAgreement:
+    """Agreement of labels binarised at a cutoff on each side (positive: label ≥ cutoff).
+
+    Attributes:
+        cutoff_a: inclusive cutoff of the first source.
+        cutoff_b: of the second.
+        both: positive in both.
+        only_a: positive in the first only.
+        only_b: positive in the second only.
+        neither: positive in none.
+        kappa: Cohen's κ; None where it is undefined (both sources constant).
+        interval: κ with its interval over queries; None where none was computed.
+    """
+
+    cutoff_a: int
+    cutoff_b: int
+    both: int
+    only_a: int
+    only_b: int
+    neither: int
+    kappa: float | None
+    interval: Interval | None = None
+
+    @property
+    def exact_match(self) -> float:
+        """The share of documents with the same binary label."""
+        return (self.both + self.neither) / (self.both + self.only_a + self.only_b + self.neither)
+
+
+def binary_kappa(both: int, only_a: int, only_b: int, neither: int) -> float | None:
+    """Cohen's κ of a two-by-two table, None where it is undefined.
+
+    >>> round(binary_kappa(601, 1284, 29, 8880), 4)
+    0.4279
+    """
+    return kappa_of_confusion([[both, only_a], [only_b, neither]])
+
+
+def binary_agreement(a: ArrayLike, b: ArrayLike, cutoff_a: int, cutoff_b: int) -> BinaryAgreement:
+    """Counts and κ of `a ≥ cutoff_a` against `b ≥ cutoff_b`.
+
+    >>> binary_agreement([5, 4, 0], [3, 1, 0], 4, 2).kappa.__round__(4)
+    0.4
+    """
+    left, right = paired_labels(a, b)
+    x, y = left >= cutoff_a, right >= cutoff_b
+    cells = int((x & y).sum()), int((x & ~y).sum()), int((~x & y).sum()), int((~x & ~y).sum())
+    return BinaryAgreement(cutoff_a, cutoff_b, *cells, binary_kappa(*cells))
+
+
+@dataclass(frozen=True, slots=True)
+class BlandAltman:
+    """Bias and limits of agreement of two sources on the same scale.
+
+    Attributes:
+        bias: mean of first − second.
+        deviation: standard deviation of the differences (n − 1); None with fewer than two pairs.
+        low: bias − 1.96 deviation.
+        high: bias + 1.96 deviation.
+        pairs: number of pairs.
+    """
+
+    bias: float
+    deviation: float | None
+    low: float | None
+    high: float | None
+    pairs: int
+
+
+def bland_altman(a: ArrayLike, b: ArrayLike) -> BlandAltman:
+    """Bland–Altman analysis: bias = mean(a − b), limits of agreement bias ± 1.96 SD.
+
+    Args:
+        a: numbers of the first source.
+        b: of the second, same documents in the same order.
+
+    Source: Bland and Altman (Lancet 1986); in this field RAGElo (Rackauckas et al. 2024).
+
+    >>> result = bland_altman([1, 2, 3], [1, 1, 1])
+    >>> result.bias, round(result.high, 2)
+    (1.0, 2.96)
+    """
+    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    differences = left - right
+    bias = float(differences.mean())
+    if len(differences) < 2:
+        return BlandAltman(bias, None, None, None, 1)
+    deviation = float(differences.std(ddof=1))
+    return BlandAltman(bias, deviation, bias - 1.96 * deviation, bias + 1.96 * deviation, len(differences))
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How often a source uses each label of its scale.
+
+    Attributes:
+        counts: label -> number of documents, ascending, also labels that never occur.
+        unused: labels of the scale that never occur.
+    """
+
+    counts: dict[int, int]
+    unused: tuple[int, ...]
+
+
+def label_histogram(labels: ArrayLike, scale: Sequence[int]) -> Histogram:
+    """The label histogram of a source; `unused` has the grades that a judge never gives.
+
+    Args:
+        labels: whole numbers.
+        scale: the labels that the source may use.
+
+    >>> label_histogram([0, 3, 3], range(4)).unused
+    (1, 2)
+    """
+    values = whole_labels(labels, "labels")
+    found = Counter(values.tolist())
+    every = sorted({*scale, *found})
+    return Histogram({label: found[label] for label in every}, tuple(label for label in every if not found[label]))
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpread:
+    """How κ spreads over queries.
+
+    Attributes:
+        values: query -> value, None where undefined there.
+        mean: over the queries where it is defined; None without any.
+        deviation: standard deviation over queries (n − 1); None with fewer than two.
+        least: the smallest value; not the end of an interval.
+        median: the middle one.
+        greatest: the largest value.
+        undefined: number of queries where it is undefined.
+    """
+
+    values: dict[str, float | None]
+    mean: float | None
+    deviation: float | None
+    least: float | None
+    median: float | None
+    greatest: float | None
+    undefined: int
+
+
+def query_spread(
+    a: ArrayLike,
+    b: ArrayLike,
+    queries: Sequence[str],
+) -> QuerySpread:
+    """Cohen's κ of the two sources per query."""
+    left, right = paired_labels(a, b)
+    rows: dict[str, list[int]] = {}
+    for index, query in enumerate(queries):
+        rows.setdefault(query, []).append(index)
+    values = {query: kappa_of_confusion(confusion(left[rows[query]], right[rows[query]])) for query in sorted(rows)}
+    known = np.array([value for value in values.values() if value is not None])
+    if not len(known):
+        return QuerySpread(values, None, None, None, None, None, len(values))
+    deviation = float(known.std(ddof=1)) if len(known) > 1 else None
+    return QuerySpread(
+        values,
+        float(known.mean()),
+        deviation,
+        float(known.min()),
+        float(np.median(known)),
+        float(known.max()),
+        len(values) - len(known),
+    )
+
+
+def _coincidences(table: FloatArray, present: NDArray[np.bool_], values: FloatArray) -> FloatArray:
+    """What each unit adds to the coincidence matrix, (units, values, values); units have at least two labels."""
+    counts = np.stack([((table == value) & present).sum(axis=0) for value in values], axis=1).astype(np.float64)
+    weights = 1.0 / (counts.sum(axis=1) - 1.0)
+    pairs = counts[:, :, None] * counts[:, None, :] - np.eye(len(values)) * counts[:, None, :]
+    scaled: FloatArray = pairs * weights[:, None, None]
+    return scaled
+
+
+def alpha_intervals(ratings: FloatArray, queries: Sequence[str], draws: Draws = USUAL_DRAWS) -> dict[str, Interval]:
+    """α (see `alphas`), nominal and ordinal, of two or more graders, with BCa intervals over queries.
+
+    Documents with fewer than two labels take no part.
+
+    Args:
+        ratings: one row a grader, one column a document; NaN is a missing label.
+        queries: the query of each document.
+        draws: rounds (0 for no intervals), seed and level.
+    """
+    present = ~np.isnan(ratings)
+    usable = present.sum(axis=0) >= 2
+    table, present = ratings[:, usable], present[:, usable]
+    values = np.unique(table[present])
+    of_unit = np.asarray(queries)[usable]
+    names, rows = np.unique(of_unit, return_inverse=True)
+    matrices = np.zeros((len(names), len(values), len(values)))
+    np.add.at(matrices, rows, _coincidences(table, present, values))
+
+    def statistics(summed: FloatArray) -> Columns:
+        return {level: alphas(summed, values, level) for level in ("nominal", "ordinal")}
+
+    return column_intervals(matrices, statistics, draws)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """All agreement statistics of two label sources, on the documents that both label.
+
+    Attributes:
+        pairs: number of documents.
+        labels: the joint scale, ascending.
+        confusion: rows are the first source's labels, columns the second's.
+        exact_match: share of documents with the same label.
+        mean_difference: mean of first − second.
+        kappa: Cohen's κ.
+        quadratic_kappa: with quadratic weights.
+        alpha_nominal: Krippendorff's α, nominal.
+        alpha_ordinal: Krippendorff's α, ordinal.
+        bland_altman: bias and limits of agreement.
+    """
+
+    pairs: int
+    labels: tuple[int, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    exact_match: float
+    mean_difference: float
+    kappa: float | None
+    quadratic_kappa: float | None
+    alpha_nominal: float | None
+    alpha_ordinal: float | None
+    bland_altman: BlandAltman
+
+
+def agreement(a: ArrayLike, b: ArrayLike) -> Agreement:
+    """All agreement statistics of two label sources over the same documents.
+
+    Raises:
+        InputError: labels are not whole numbers.
+
+    >>> agreement([0, 1, 2, 2], [0, 1, 1, 2]).exact_match
+    0.75
+    """
+    left, right = paired_labels(a, b)
+    labels = np.unique(np.concatenate([left, right])).tolist()
+    table = confusion(left, right, labels)
+    found = label_columns(table[None].astype(np.float64), np.array(labels, dtype=np.float64))
+    values = {name: None if np.isnan(column[0]) else float(column[0]) for name, column in found.items()}
+    return Agreement(
+        len(left),
+        tuple(labels),
+        tuple(map(tuple, table.tolist())),
+        float((left == right).mean()),
+        float((left - right).mean()),
+        values["kappa"],
+        values["quadratic_kappa"],
+        values["alpha_nominal"],
+        values["alpha_ordinal"],
+        bland_altman(left, right),
+    )

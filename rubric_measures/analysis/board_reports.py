@@ -1,0 +1,578 @@
+"""What stands beside a leaderboard: intervals, comparisons, and what other readings of the runs would give.
+
+What can be wrong beneath a leaderboard: unjudged passages, missing queries, ties that decide the winner.
+
+A leaderboard with what one needs to trust it: intervals, comparisons with a baseline or among all, checks.
+
+Comparisons of runs, and leaderboards with intervals, comparisons and checks, as reports.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from ir_measures.measures.base import Measure
+
+from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
+from rubric_measures.analysis.comparison import Comparison, Outlook, Pair, Verdict
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, Interval, bootstrap_means, score_table
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.sorting import Gap, in_single, ranked
+from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain, ranged
+from rubric_measures.boards.board import (
+    BELOW,
+    NO_RUNS,
+    Leaderboard,
+    board_content,
+    board_data,
+    board_report,
+    board_table,
+    failures_tables,
+)
+from rubric_measures.boards.scoring import needed_depth, score_records
+from rubric_measures.formats.leaderboards import LeaderboardTable
+from rubric_measures.formats.trec import spaced_ids, written_id
+from rubric_measures.measures.grades import OnFailed, QueryGrades
+from rubric_measures.measures.loading import RecordQuery
+from rubric_measures.types.entities import Run
+
+__all__ = [
+    "LeaderboardChecks",
+    "LeaderboardReport",
+    "RunCheck",
+    "TopRun",
+    "check_leaderboard",
+    "comparison_report",
+    "mean_intervals",
+    "powered_means",
+    "report_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunCheck:
+    """One run.
+
+    Attributes:
+        run_id: the run.
+        queries: queries of the leaderboard that the run ranks.
+        missing: queries that it does not rank.
+        judged: Judged@k: the share of the passages within the cutoff that have a grade; None without passages.
+        tied: the share of the passages within the cutoff whose score another passage of the ranking has, too; None
+            without passages.
+        order_by_ties: queries whose first passages stand in another order with ties in file order.
+        order_by_precision: queries whose first passages stand in another order where scores compare in the other
+            precision (single or double).
+    """
+
+    run_id: str
+    queries: int
+    missing: tuple[str, ...]
+    judged: float | None
+    tied: float | None
+    order_by_ties: int
+    order_by_precision: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopRun:
+    """Which run is best under each tie rule.
+
+    Attributes:
+        measure: the measure.
+        by_doc_id: best runs (several when their means are equal) with ties by document id, descending: ours.
+        by_file_order: best runs with ties in file order.
+        changed: whether the two differ: then a tie rule decides the winner.
+    """
+
+    measure: str
+    by_doc_id: tuple[str, ...]
+    by_file_order: tuple[str, ...]
+    changed: bool
+
+
+@dataclass(frozen=True)
+class LeaderboardChecks:
+    """The checks of a leaderboard.
+
+    Attributes:
+        cutoff: k, the largest cutoff of the measures; None when one reads the whole ranking.
+        runs: one check a run, in order of run_id.
+        top: the best runs by each measure.
+    """
+
+    cutoff: int | None
+    runs: tuple[RunCheck, ...]
+    top: tuple[TopRun, ...]
+
+
+def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]]]:
+    """The rankings inside graded records: passages in file order, scored by rank (passages of one rank are tied).
+
+    Documents without a record stand at the end of the rows, with the ranks that they keep.
+    """
+    runs: dict[str, Sequence[tuple[str, float]]] = {}
+    for run_id, places in query.ranks.items():
+        own = set(query.rankings.get(run_id, ()))
+        ranks = {place.doc_id: place.rank for place in places if place.doc_id in own}
+        rows = [(doc_id, -float(ranks[doc_id])) for doc_id in query.passages if doc_id in ranks]
+        below = 0
+        for doc_id in reversed(query.rankings.get(run_id, ())):
+            below = below - 1 if isinstance(doc_id, Gap) else ranks[doc_id]
+            if isinstance(doc_id, Gap):
+                rows.append((doc_id, -float(below)))
+        runs[run_id] = rows
+    return runs
+
+
+def _rows_of_files(runs: Iterable[Run], query: QueryGrades) -> dict[str, Sequence[tuple[str, float]]]:
+    """The rows of the runs under the ids of the grades where these hold spaces, which a run file cannot."""
+    forms = spaced_ids(query.levels)
+    rows: dict[str, Sequence[tuple[str, float]]] = {}
+    for run in runs:
+        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
+        if ranking is not None:
+            rows[run.run_id] = ranking.with_scores([forms.get(doc_id, doc_id) for doc_id in ranking.doc_ids]).given
+    return rows
+
+
+@dataclass
+class _Tally:
+    """The counts of one run, added up query by query."""
+
+    ranked: set[str] = field(default_factory=set)
+    inside: int = 0
+    judged: int = 0
+    tied: int = 0
+    order_by_ties: int = 0
+    order_by_precision: int = 0
+
+    def add(self, query: QueryGrades, rows: Sequence[tuple[str, float]], cutoff: int | None) -> list[str]:
+        """Counts one ranking, and gives its documents within the cutoff with ties in file order."""
+        if not rows:
+            return []
+        # Sorting is stable: equal scores stay in file order.
+        in_file_order = sorted(rows, key=lambda row: -row[1])[:cutoff]
+        self.ranked.add(query.query_id)
+        counts = Counter(score for _, score in rows)
+        self.inside += len(in_file_order)
+        self.tied += sum(counts[score] > 1 for _, score in in_file_order)
+        in_double = sorted(((score, doc_id) for doc_id, score in rows), reverse=True)
+        by_file = [doc_id for doc_id, _ in in_file_order]
+        by_double = [doc_id for _, doc_id in in_double[:cutoff]]
+        by_single = [doc_id for _, doc_id in in_single(in_double)[:cutoff]]
+        self.order_by_ties += by_file != by_double
+        self.order_by_precision += by_double != by_single
+        # Which passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
+        self.judged += sum(doc_id in query.levels for doc_id in ranked(rows)[:cutoff])
+        return by_file
+
+    def check(self, run_id: str, queries: AbstractSet[str]) -> RunCheck:
+        return RunCheck(
+            run_id,
+            len(self.ranked),
+            tuple(sorted(queries - self.ranked)),
+            self.judged / self.inside if self.inside else None,
+            self.tied / self.inside if self.inside else None,
+            self.order_by_ties,
+            self.order_by_precision,
+        )
+
+
+def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
+    means = {
+        run: round(row[measure].mean, 12)  # type: ignore[arg-type]
+        for run, row in board.cells.items()
+        if run not in NO_RUNS and row[measure].mean is not None
+    }
+    return tuple(sorted(run for run, mean in means.items() if mean == max(means.values())))
+
+
+def check_leaderboard(
+    board: Leaderboard,
+    queries: Iterable[RecordQuery],
+    measures: Sequence[Measure],
+    runs: Sequence[Run] | None = None,
+    on_failed: OnFailed = "expected",
+) -> LeaderboardChecks:
+    """Judged@k, missing queries and ties of every run, and whether the tie rule decides the winner.
+
+    We break ties by document id, descending (trec_eval's rule); several other tools keep file order. All runs are
+    scored a second time in file order.
+
+    Args:
+        board: the leaderboard, scored with our rule.
+        queries: the grades that it was scored with; consumed once.
+        measures: the measures of the leaderboard.
+        runs: the runs, as their files have them. None checks the rankings inside records that were read with
+            `keep_ranks`: passages of one rank are tied.
+        on_failed: see `Grades`.
+
+    Raises:
+        InputError: there is no run.
+    """
+    cutoff = needed_depth(measures)
+    tallies = {run.run_id: _Tally() for run in runs or ()}
+    seen: set[str] = set()
+
+    def counted() -> Iterator[RecordQuery]:
+        for query in queries:
+            seen.add(query.query_id)
+            rows = _rows_of_records(query) if runs is None else _rows_of_files(runs, query.grades)
+            orders = {
+                run_id: tallies.setdefault(run_id, _Tally()).add(query.grades, of_run, cutoff)
+                for run_id, of_run in rows.items()
+            }
+            yield replace(query, rankings={run_id: order for run_id, order in orders.items() if order}, ranks={})
+
+    other = score_records(counted(), measures, run_ids=list(tallies), on_failed=on_failed, overall=False)
+    top = []
+    for measure in board.measures:
+        ours, theirs = _best(board, measure), _best(other, measure)
+        top.append(TopRun(measure, ours, theirs, ours != theirs))
+    checks = tuple(tally.check(run_id, seen) for run_id, tally in sorted(tallies.items()))
+    return LeaderboardChecks(cutoff, checks, tuple(top))
+
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+@dataclass(frozen=True)
+class LeaderboardReport:
+    """A leaderboard and what was asked for beside it.
+
+    Attributes:
+        board: the leaderboard.
+        intervals: run -> measure -> interval of the mean; empty when not asked for.
+        comparisons: measure -> comparison; empty when not asked for.
+        checks: None when not asked for.
+        powered: run -> measure -> mean from a sample of assessors' grades and the model's; empty likewise.
+        settings: rounds, seed and level of what was drawn.
+    """
+
+    board: Leaderboard
+    intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    checks: LeaderboardChecks | None = None
+    powered: Mapping[str, Mapping[str, PredictionPowered]] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+def mean_intervals(board: Leaderboard, draws: Draws = USUAL_DRAWS) -> dict[str, dict[str, Interval]]:
+    """The BCa interval of every run's mean by every measure; queries are resampled, the same ones for all.
+
+    Args:
+        board: the leaderboard; queries that could not be scored take no part in a mean.
+        draws: rounds, seed and level.
+
+    Returns:
+        run -> measure -> interval; `units` is the number of queries in the mean.
+    """
+    names = [(run, measure) for run in board.values if run not in BELOW for measure in board.measures]
+    table, _ = score_table([board.values[run][measure] for run, measure in names])
+    result: dict[str, dict[str, Interval]] = {}
+    for (run, measure), interval in zip(names, bootstrap_means(table, draws), strict=True):
+        result.setdefault(run, {})[measure] = interval
+    return result
+
+
+def powered_means(
+    board: Leaderboard, assessors: LeaderboardTable, *, level: float = 0.95
+) -> dict[str, dict[str, PredictionPowered]]:
+    """Every run's mean from a few queries that assessors graded and all that the model graded (PPI++).
+
+    Args:
+        board: scores by the model's grades, on all queries.
+        assessors: per-query scores of the same runs and measures by assessors' grades, on some queries. Where it has
+            one measure only, that one stands for each measure of the leaderboard that has no column of its name.
+        level: the nominal coverage.
+
+    Returns:
+        run -> measure -> result, for the runs that both have. Queries are the units.
+
+    Raises:
+        InputError: no run is in both, or a run has fewer than two assessed or two other queries.
+    """
+    result: dict[str, dict[str, PredictionPowered]] = {}
+    strangers: set[tuple[str, str]] = set()
+    for measure in board.measures:
+        name = assessors.measures[0] if len(assessors.measures) == 1 else measure
+        if name not in assessors.measures:
+            raise InputError(
+                f"the assessors' scores have no measure {measure}; they have {', '.join(assessors.measures)}"
+            )
+        assessed = assessors.per_query(name)
+        for run in sorted(board.values.keys() & assessed.keys() - NO_RUNS):
+            model = {query: value for query, value in board.values[run][measure].items() if value is not None}
+            both = sorted(model.keys() & assessed[run].keys())
+            rest = sorted(model.keys() - assessed[run].keys())
+            strangers.update((run, query) for query in assessed[run].keys() - model.keys())
+            try:
+                powered = prediction_powered_mean(
+                    [assessed[run][query] for query in both],
+                    [model[query] for query in both],
+                    [model[query] for query in rest],
+                    level=level,
+                )
+            except InputError as error:
+                raise InputError(f"run {run}, {measure}: {error}") from None
+            result.setdefault(run, {})[measure] = powered
+    if not result:
+        raise InputError("no run has scores by assessors; their leaderboard must name the same runs")
+    _note_left_out(strangers, set(board.values) - NO_RUNS, set(assessors.run_ids) - NO_RUNS)
+    return result
+
+
+def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: set[str]) -> None:
+    """Says which scores by assessors are left out, and which runs have none."""
+    if strangers:
+        example = min(strangers)
+        _LOG.warning(
+            "%d scores by assessors left out: the leaderboard has none of that run on that query (such as %s on %s)",
+            *(len(strangers), *example),
+        )
+    for names, what in (
+        (assessed - runs, "runs with scores by assessors are not on the leaderboard and left out"),
+        (runs - assessed, "runs have no scores by assessors"),
+    ):
+        if names:
+            shown = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
+            _LOG.warning("%d %s (%s)", len(names), what, shown)
+
+
+_PAIRS = ["run", "against", "difference", "interval", "p_t", "p_perm", "p_adjusted", "different", "d_z", "w/t/l"]
+_VERDICTS = ["verdict", "p_same", "more queries", "at most"]
+
+
+def comparison_report(comparison: Comparison, places: int, settings: Mapping[str, object]) -> Report:
+    """Runs with their groups, then pairs; for programs the pairs.
+
+    Args:
+        comparison: the comparison.
+        places: decimal places; -1 prints all digits.
+        settings: `rounds` and `seed`, for the JSON.
+    """
+    pairs = _pairs(comparison, places)
+    tables = [pairs] if comparison.baseline is not None else [_runs(comparison, places), pairs]
+    content = {"format": "rubric_measures compare 1", "comparison": comparison, **settings}
+    return Report(tables, [pairs], lambda: plain(content))
+
+
+def _runs(comparison: Comparison, places: int) -> Table:
+    rows: list[list[Cell]] = [[run, mean, _group(run, comparison)] for run, mean in comparison.means.items()]
+    return Table(columns(["run", comparison.measure, "group"], places), rows)
+
+
+def _group(run: str, comparison: Comparison) -> str:
+    """The groups of a run as letters: runs that share a letter cannot be told apart."""
+    return letters(index for index, group in enumerate(comparison.groups) if run in group)
+
+
+def _pairs(comparison: Comparison, places: int, title: str = "") -> Table:
+    names = _PAIRS if comparison.outlook is None else [*_PAIRS, *_VERDICTS]
+    heads = [Column(name, 2 if name == "d_z" else places, is_left=name in ("run", "verdict")) for name in names]
+    rows: list[list[Cell]] = []
+    for pair in comparison.pairs:
+        test, verdict = pair.test, pair.verdict
+        row: list[Cell] = [
+            pair.first,
+            pair.second,
+            test.mean_difference,
+            None if test.low is None else _between(test.low, test.high, places),
+            test.p_t,
+            test.p_permutation,
+            pair.p_adjusted,
+            "yes" if pair.significant else "no",
+            test.effect_size,
+            f"{test.wins}/{test.ties}/{test.losses}",
+        ]
+        if verdict is not None:
+            row += [_said(verdict), verdict.p_same, verdict.more_queries, verdict.at_most]
+        rows.append(row)
+    notes = [_said_of_intervals(comparison)]
+    return Table(heads, rows, title, notes if comparison.outlook is None else [*notes, *_said_of(comparison.outlook)])
+
+
+def _said(verdict: Verdict) -> str:
+    """The verdict in words; of a difference that is there and does not matter, both."""
+    is_small = verdict.within and verdict.conclusion in ("better", "worse")
+    return f"{verdict.conclusion}, by too little to matter" if is_small else verdict.conclusion
+
+
+def _said_of(ahead: Outlook) -> Iterator[str]:
+    """What verdicts mean, and what more queries would do for the board."""
+    yield f"verdict: same is a difference shown to be below {ahead.smallest:g} (two one-sided tests, corrected alike)"
+    wanted = f"decide with power {ahead.power:g}"
+    yield f"more queries: {wanted} if the true difference is the one seen; at most: whatever it is"
+    yield f"{ahead.queries} queries separate {100 * ahead.separated:.0f} % of the {ahead.pairs} pairs"
+    if ahead.expected is None:
+        yield "the runs do not differ beyond noise: nothing says how many queries would separate them"
+        return
+    yield f"another {ahead.queries} queries are expected to separate {100 * ahead.expected:.0f} %"
+    for share, queries in ahead.needed:
+        found = "more than a million" if queries is None else f"{queries:,}"
+        yield f"{found} queries are expected to separate {100 * share:.0f} %"
+
+
+def _said_of_intervals(comparison: Comparison) -> str:
+    """One line on what the intervals of differences hold."""
+    share = f"{100 * (1 - comparison.alpha):g} %"
+    if comparison.intervals == "each":
+        return f"interval: {share} for each pair by itself; not corrected for the number of pairs"
+    return f"interval: {share} for all pairs at once (Bonferroni, as wide as Holm's first step)"
+
+
+def _between(low: float | None, high: float | None, places: int) -> str:
+    return f"[{number(low, places)}, {number(high, places)}]"
+
+
+def report_of(report: LeaderboardReport, places: int) -> Report:
+    """A leaderboard and its report, in all forms; trec_eval's lines have the means only."""
+    bare = board_report(report.board, places)
+
+    def scores() -> Table:
+        _LOG.info("trec_eval lines hold the scores only; what else was asked for is in the other output forms")
+        assert bare.scores is not None
+        return bare.scores()
+
+    return Report(_reading(report, places), [_data(report, places)], lambda: _content(report, places), scores)
+
+
+def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
+    yield board_table(report.board, places, lambda run, measure: _beside(report, run, measure, places))
+    yield from failures_tables(report.board, places)
+    for comparison in report.comparisons.values():
+        if comparison.baseline is not None or comparison.outlook is not None:
+            yield _pairs(comparison, places, comparison.measure)
+    if report.powered:
+        names = ["run", "measure", "assessors + model", "assessors alone", "model as truth", "λ", "queries"]
+        yield Table(columns(names), list(_powered_rows(report, places)))
+    if report.checks is not None:
+        rows: list[list[Cell]] = [[one.run_id, one.queries, *_check_cells(one)] for one in report.checks.runs]
+        yield Table(columns(["run", "queries", *_check_names(report.checks)]), rows)
+
+
+def _beside(report: LeaderboardReport, run: str, measure: str, places: int) -> str:
+    """What stands behind mean and standard error: the interval, † or the letters of the groups."""
+    parts = []
+    interval = report.intervals.get(run, {}).get(measure)
+    if interval is not None and interval.low is not None:
+        parts.append(_between(interval.low, interval.high, places))
+    comparison = report.comparisons.get(measure)
+    if comparison is not None and run not in NO_RUNS:
+        if comparison.baseline is None:
+            parts.append(_group(run, comparison))
+        else:
+            pair = _pair(comparison, run)
+            parts.append("†" if pair is not None and pair.significant else " ")
+    return "".join(f" {part}" for part in parts)
+
+
+def _pair(comparison: Comparison, run: str) -> Pair | None:
+    return next((pair for pair in comparison.pairs if pair.first == run), None)
+
+
+def _check_names(checks: LeaderboardChecks) -> list[str]:
+    at = "" if checks.cutoff is None else f"@{checks.cutoff}"
+    return ["missing", f"judged{at}", f"tied{at}", f"order by ties{at}", f"order by precision{at}"]
+
+
+def _powered_rows(report: LeaderboardReport, places: int) -> Iterator[Sequence[Cell]]:
+    for run in report.board.ranking():
+        for measure, one in report.powered.get(run, {}).items():
+            means = (ranged(*ends, places) for ends in _three_means(one))
+            yield [run, measure, *means, f"{one.power:.2f}", f"{one.labelled} + {one.unlabelled}"]
+
+
+def _three_means(one: PredictionPowered) -> list[tuple[float | None, float | None, float | None]]:
+    """Mean and interval from assessors and model, from assessors alone, and from the model taken as the truth."""
+    return [
+        (one.mean, one.low, one.high),
+        (one.assessor_mean, one.assessor_low, one.assessor_high),
+        (one.naive_mean, one.naive_low, one.naive_high),
+    ]
+
+
+def _data(report: LeaderboardReport, places: int) -> Table:
+    """The bare table with more columns: `low:`, `high:`, `powered:`, `assessor:`, `difference:` and so on."""
+    base = board_data(report.board, places)
+    heads = list(base.columns)
+    rows = [list(row) for row in base.rows]
+    runs = report.board.ranking()
+    added: list[tuple[list[str], list[list[Cell]]]] = []
+    for measure in report.board.measures:
+        if report.intervals:
+            names = [f"{name}:{measure}" for name in ("queries", "low", "high")]
+            intervals = [report.intervals.get(run, {}).get(measure) for run in runs]
+            added.append((names, [[None] * 3 if one is None else [one.units, one.low, one.high] for one in intervals]))
+        if report.powered:
+            kinds = [f"{kind}{end}" for kind in ("powered", "assessor", "naive") for end in ("", "_low", "_high")]
+            names = [f"{kind}:{measure}" for kind in kinds]
+            found = [report.powered.get(run, {}).get(measure) for run in runs]
+            added.append((names, [[None] * 9 if one is None else [*chain(*_three_means(one))] for one in found]))
+        if report.comparisons:
+            added.append(_compared(report.comparisons[measure], runs))
+    for names, cells in added:
+        heads += [Column(name, places) for name in names]
+        for row, more in zip(rows, cells, strict=True):
+            row += more
+    if report.checks is not None:
+        checks = {check.run_id: check for check in report.checks.runs}
+        heads += [Column(f"check:{name}") for name in _check_names(report.checks)]
+        for run, row in zip(runs, rows, strict=True):
+            check = checks.get(run)
+            row += [None] * 5 if check is None else _check_cells(check)
+    return Table(heads, rows)
+
+
+def _check_cells(check: RunCheck) -> list[Cell]:
+    return [len(check.missing), check.judged, check.tied, check.order_by_ties, check.order_by_precision]
+
+
+def _compared(comparison: Comparison, runs: Sequence[str]) -> tuple[list[str], list[list[Cell]]]:
+    measure = comparison.measure
+    if comparison.baseline is None:
+        heads = [f"group:{measure}"]
+        rows: list[list[Cell]] = [[None if run in NO_RUNS else _group(run, comparison)] for run in runs]
+        if comparison.outlook is not None:
+            heads += [f"{kind}:{measure}" for kind in ("better", "same", "undecided")]
+            for run, row in zip(runs, rows, strict=True):
+                row += [None] * 3 if run in NO_RUNS else _counted(comparison, run)
+        return heads, rows
+    pairs = [_pair(comparison, run) for run in runs]
+    heads = [f"difference:{measure}", f"p:{measure}"] + ([f"verdict:{measure}"] if comparison.outlook else [])
+    return heads, [_of_baseline(pair, len(heads)) for pair in pairs]
+
+
+def _of_baseline(pair: Pair | None, width: int) -> list[Cell]:
+    if pair is None:
+        return [None] * width
+    return [pair.test.mean_difference, pair.p_adjusted, *([] if pair.verdict is None else [pair.verdict.conclusion])]
+
+
+def _counted(comparison: Comparison, run: str) -> list[Cell]:
+    """How many runs a run is better than, the same as, and not told from."""
+    found: list[str] = []
+    for pair in comparison.pairs:
+        if pair.verdict is not None and run in (pair.first, pair.second):
+            word = pair.verdict.conclusion
+            found.append({"better": "worse", "worse": "better"}.get(word, word) if run == pair.second else word)
+    return [found.count(word) for word in ("better", "same", "undecided")]
+
+
+def _content(report: LeaderboardReport, places: int) -> dict[str, Any]:
+    content = board_content(report.board, places)
+    more = {"comparisons": report.comparisons, "checks": report.checks, "prediction_powered": report.powered}
+    content |= plain({**more, "drawn": report.settings})
+    if report.intervals:
+        for run in content["runs"]:
+            for measure, cell in run["measures"].items():
+                if run["run_id"] in report.intervals:
+                    cell["interval"] = plain(report.intervals[run["run_id"]][measure])
+    return content

@@ -1,0 +1,836 @@
+"""Rank correlation: Kendall, Spearman, Pearson, top-weighted ones, and their intervals.
+
+Rank correlation in which errors at the top weigh most: τ_AP with and without ties, τ_GAP, rank-biased overlap.
+
+Rank correlation of two leaderboards: Kendall τ-b, Spearman, Pearson, τ_AP (also with ties), τ_GAP, RBO, rank drop.
+
+Every coefficient is one batch function on two arrays of shape (samples, runs), so that a point estimate (one sample)
+and ten thousand bootstrap rounds run the same formula. Scores are always "higher is better"; negate ranks.
+A value that does not exist (all runs tied, fewer than two runs) is NaN in a batch and `None`
+with a reason in a `Coefficient`; it is never 0 and never 1.
+
+Kendall's τ of two leaderboards without the noise of their queries: what ever more queries would lead to.
+
+Bootstrap intervals of rank correlations: over queries where both sides have scores for each, else over runs.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rubric_measures.analysis.resampling import (
+    PIECE,
+    USUAL_DRAWS,
+    Draws,
+    FloatArray,
+    Interval,
+    bca_interval,
+    bootstrap_counts,
+    bootstrap_statistic,
+    pieces,
+    ratio,
+    seeded,
+    symmetric_interval,
+    weighted_means,
+)
+from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.types.scales import LARGEST_SCORE
+
+__all__ = [
+    "COEFFICIENTS",
+    "Coefficient",
+    "CoefficientInterval",
+    "Draws",
+    "Interval",
+    "NoiseFreeTau",
+    "QueryTau",
+    "correlate",
+    "correlate_over_queries",
+    "correlate_over_runs",
+    "drawn_over_queries",
+    "kendall_batch",
+    "noise_free_tau",
+    "parse_coefficient",
+    "pearson_batch",
+    "pooled_tau",
+    "query_tau",
+    "rank_drop_batch",
+    "ranks",
+    "spearman_batch",
+    "top_k",
+]
+
+
+def _harmonic(length: int) -> FloatArray:
+    """H(0) … H(length), H(n) = 1 + 1/2 + … + 1/n."""
+    return np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, length + 1))])
+
+
+def tau_ap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """AP correlation of the estimated ranking `y` with the true ranking `x`, errors at the top weigh most.
+
+    Without ties τ_AP = 2/(n−1) Σ_{i=2..n} C(i)/(i−1) − 1, with C(i) the number of runs above rank i of y that x, too,
+    has above the run at rank i. Where y has ties this is τ_AP,a, the mean over all orders of the tied runs.
+    In [−1, 1], not symmetric. NaN where x has ties (a true ranking has none; use `tau_ap_b_batch`), where all runs are
+    tied in y, and with fewer than two runs.
+
+    Source: Yilmaz, Aslam and Robertson (SIGIR 2008); ties: Urbano and Marrero (ICTIR 2017), section 3.
+    """
+    samples, runs = x.shape
+    if runs < 2:
+        return np.full(samples, np.nan)
+    harmonic = _harmonic(2 * runs)
+    result = np.empty(samples)
+    for piece in pieces(samples, runs * runs):
+        xs, ys = x[piece], y[piece]
+        above = ys[:, None, :] > ys[:, :, None]
+        place = 1 + above.sum(axis=2)
+        tied = (ys[:, None, :] == ys[:, :, None]).sum(axis=2)
+        concordant = (above & (xs[:, None, :] > xs[:, :, None])).sum(axis=2)
+        # A run of a group of t that starts at rank p stands at p, p+1, …, p+t−1 equally often.
+        spread = harmonic[place + tied - 2] - harmonic[np.maximum(place - 2, 0)]
+        total = np.where(place > 1, concordant * spread / tied, 0.0)
+        # Inside a group every pair is concordant in half of the orders.
+        inside = (tied - 1) - (place - 1) * (harmonic[place + tied - 2] - harmonic[place - 1])
+        total += inside / (2.0 * tied)
+        undefined = _has_ties(xs) | (place.max(axis=1) == 1)
+        result[piece] = np.where(undefined, np.nan, 2.0 * total.sum(axis=1) / (runs - 1) - 1.0)
+    return result
+
+
+def _tau_ap_b_one_way(x: FloatArray, y: FloatArray) -> FloatArray:
+    above = y[:, None, :] > y[:, :, None]
+    place = 1 + above.sum(axis=2)
+    concordant = (above & (x[:, None, :] > x[:, :, None])).sum(axis=2)
+    below_top = place > 1
+    share = np.where(below_top, concordant / np.maximum(place - 1, 1), 0.0).sum(axis=1)
+    return 2.0 * ratio(share, below_top.sum(axis=1).astype(np.float64)) - 1.0
+
+
+def tau_ap_b_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Symmetric AP correlation of two rankings that may both have ties, τ_AP,b.
+
+    The mean of two directions; in one direction 2/(n − t_1) Σ_{i > t_1} C(i)/(p_i − 1) − 1, where p_i is the first rank
+    of the group of run i, t_1 the size of the top group, C(i) the runs above that group which the other ranking, too,
+    has above run i. In [−1, 1]; NaN where all runs of a side are tied.
+
+    Source: Urbano and Marrero, The Treatment of Ties in AP Correlation (ICTIR 2017), section 4.
+    """
+    samples, runs = x.shape
+    result = np.empty(samples)
+    for piece in pieces(samples, runs * runs):
+        xs, ys = x[piece], y[piece]
+        result[piece] = (_tau_ap_b_one_way(xs, ys) + _tau_ap_b_one_way(ys, xs)) / 2.0
+    return result
+
+
+def tau_gap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Head-weighted, gap-sensitive correlation of the estimated ranking `y` with the true scores `x`, τ_GAP.
+
+    τ_GAP = 2/m Σ_i Σ_j |CG_ji| / Σ_j |G_ji| − 1, over the runs j that y has above run i. G_ji is x_j − x_i, and CG_ji
+    is the same where x, too, has j above i, else 0. Of two errors at one rank that over the larger gap costs more.
+    m counts the runs i that have a run above with another true score, n − 1 without ties. Ties are not in the paper: as
+    in τ_AP,b the runs of one group are not above each other. In [−1, 1], not symmetric; `x` may be multiplied by a
+    factor, or have a constant added. NaN where no run counts (a side is all tied, or fewer than two runs).
+
+    Source: Gao and Oard, A Head-Weighted Gap-Sensitive Correlation Coefficient (SIGIR 2015), equation 3, and the
+    `tau_gap` of autojudge-evaluate, whose version 1.1.0 orders tied runs by their names.
+
+    >>> tau_gap_batch(np.array([[0.9, 0.5, 0.4]]), np.array([[3.0, 1.0, 2.0]])).round(4).tolist()
+    [0.8]
+    """
+    samples, runs = x.shape
+    result = np.empty(samples)
+    for piece in pieces(samples, runs * runs):
+        xs, ys = x[piece], y[piece]
+        above = ys[:, None, :] > ys[:, :, None]
+        gaps = np.where(above, xs[:, None, :] - xs[:, :, None], 0.0)
+        shares = ratio(np.maximum(gaps, 0.0).sum(axis=2), np.abs(gaps).sum(axis=2))
+        counts = ~np.isnan(shares)
+        result[piece] = (
+            2.0 * ratio(np.where(counts, shares, 0.0).sum(axis=1), counts.sum(axis=1).astype(np.float64)) - 1.0
+        )
+    return result
+
+
+def _contributions(scores: FloatArray) -> FloatArray:
+    """How much of each run is in the ranking down to depth 1 … n: (samples, runs, depths), in [0, 1]."""
+    first = (scores[:, None, :] > scores[:, :, None]).sum(axis=2)[:, :, None]
+    size = (scores[:, None, :] == scores[:, :, None]).sum(axis=2)[:, :, None]
+    depth = np.arange(1, scores.shape[1] + 1)[None, None, :]
+    share: FloatArray = np.clip((depth - first) / size, 0.0, 1.0)
+    return share
+
+
+def _has_ties(scores: FloatArray) -> NDArray[np.bool_]:
+    ordered = np.sort(scores, axis=1)
+    tied: NDArray[np.bool_] = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    return tied
+
+
+def _rbo_without_ties(x: FloatArray, y: FloatArray, p: float) -> FloatArray:
+    """RBO_EXT where no run is tied: run i is in both rankings from depth m_i on, m_i the larger of its two ranks.
+
+    So Σ_d X_d p^d / d = Σ_i W(m_i) with W(m) = Σ_{d=m..n} p^d / d, and A_n = 1: a look-up for each run, not for each
+    run and depth.
+    """
+    runs = x.shape[1]
+    depths = np.arange(1, runs + 1)
+    tails = np.cumsum((p**depths / depths)[::-1])[::-1]
+    rank_x, rank_y = (np.argsort(np.argsort(-scores, axis=1), axis=1) for scores in (x, y))
+    seen: FloatArray = tails[np.maximum(rank_x, rank_y)].sum(axis=1)
+    result: FloatArray = (1.0 - p) / p * (seen + p ** (runs + 1) / (1.0 - p))
+    return result
+
+
+def rbo_batch(x: FloatArray, y: FloatArray, p: float = 0.9) -> FloatArray:
+    """Rank-biased overlap, extrapolated, of two rankings of the same runs.
+
+    RBO_EXT = (1−p)/p [Σ_{d=1..n} A_d p^d + A_n p^(n+1)/(1−p)], A_d the agreement of the two rankings at depth d. With
+    X_d = Σ_i c_i(d) c'_i(d), c_i(d) the share of run i above depth d, A_d = X_d / d: a tie is an unknown order, and the
+    value the mean over all orders (the paper's RBO^a). In [0, 1].
+
+    The persistence p is between 0 and 1; the higher, the deeper it looks.
+
+    Source: Webber, Moffat and Zobel (TOIS 2010); ties: Corsi and Urbano (SIGIR 2024), sections 4 and 5.
+    """
+    samples, runs = x.shape
+    weights = p ** np.arange(1, runs + 1)
+    result = np.empty(samples)
+    tied = _has_ties(x) | _has_ties(y)
+    result[~tied] = _rbo_without_ties(x[~tied], y[~tied], p)
+    rows = np.flatnonzero(tied)
+    for part in pieces(len(rows), runs * runs):
+        piece = rows[part]
+        agreement = (_contributions(x[piece]) * _contributions(y[piece])).sum(axis=1) / np.arange(1, runs + 1)
+        tail = agreement[:, -1] * p ** (runs + 1) / (1.0 - p)
+        result[piece] = (1.0 - p) / p * (agreement @ weights + tail)
+    return result
+
+
+Batch = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """One correlation of two leaderboards.
+
+    Attributes:
+        name: `kendall`, …, with `@k` for a top-k variant.
+        value: the coefficient, or None where it is undefined.
+        runs: the number of runs that were compared.
+        p_value: two-sided, for no association; None where no test is defined (τ_AP, τ_GAP, RBO, rank drop) or value
+            is None.
+        reason: why value is None; empty otherwise.
+    """
+
+    name: str
+    value: float | None
+    runs: int
+    p_value: float | None = None
+    reason: str = ""
+
+
+def ranks(scores: ArrayLike, ties: Literal["average", "min"] = "average") -> FloatArray:
+    """The rank of every score, 1 for the highest; tied scores share the average (or the smallest) of their ranks.
+
+    >>> ranks([0.2, 0.9, 0.2]).tolist()
+    [2.5, 1.0, 2.5]
+    >>> ranks([0.2, 0.9, 0.2], ties="min").tolist()
+    [2.0, 1.0, 2.0]
+    """
+    from scipy.stats import rankdata
+
+    values = -np.asarray(scores, dtype=np.float64)
+    result: FloatArray = np.asarray(rankdata(values, method=ties, axis=-1), dtype=np.float64)
+    return result
+
+
+def top_k(official: ArrayLike, k: int) -> NDArray[np.intp]:
+    """The indices of the runs whose official rank is at most k; runs tied at rank k are all kept.
+
+    Args:
+        official: scores, higher is better.
+        k: the number of ranks, at least 1.
+
+    >>> top_k([0.9, 0.5, 0.5, 0.1], 2).tolist()
+    [0, 1, 2]
+    """
+    chosen: NDArray[np.intp] = np.flatnonzero(ranks(official, ties="min") <= k)
+    return chosen
+
+
+def pair_signs(scores: FloatArray) -> NDArray[np.int8]:
+    """The sign of score_i − score_j for all pairs i < j, one row a sample: what Kendall's τ is made of."""
+    first, second = np.triu_indices(scores.shape[1], 1)
+    left, right = scores[:, first], scores[:, second]
+    return (left > right).view(np.int8) - (left < right).view(np.int8)
+
+
+def kendall_from_signs(x_signs: NDArray[np.int8], y_signs: NDArray[np.int8]) -> FloatArray:
+    """Kendall's τ-b of rows of pair signs; see `kendall_batch`."""
+    # Sums of up to 2^24 units are exact in float32, which is several times faster than integers here.
+    exact = "f4" if x_signs.shape[1] <= 1 << 24 else "f8"
+    x: FloatArray = x_signs.astype(exact)
+    y: FloatArray = y_signs.astype(exact)
+    both = np.einsum("bp,bp->b", x, y).astype(np.float64)
+    untied_x = np.einsum("bp,bp->b", x, x).astype(np.float64)
+    untied_y = np.einsum("bp,bp->b", y, y).astype(np.float64)
+    return ratio(both, np.sqrt(untied_x * untied_y))
+
+
+def kendall_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Kendall's τ-b of every row of `x` with the same row of `y`.
+
+    τ_b = (C − D) / sqrt((P − T_x)(P − T_y)), with P pairs, C concordant, D discordant, T_x and T_y tied in x and in y.
+    In [−1, 1]; NaN where all runs of a side are tied or there are fewer than two.
+
+    Source: Kendall, Rank Correlation Methods (1945 form for ties).
+
+    >>> kendall_batch(np.array([[4.0, 3.0, 2.0, 1.0]]), np.array([[4.0, 2.0, 3.0, 1.0]])).round(4).tolist()
+    [0.6667]
+    """
+    runs = x.shape[1]
+    result = np.empty(len(x))
+    for piece in pieces(len(x), runs * runs // 2):
+        result[piece] = kendall_from_signs(pair_signs(x[piece]), pair_signs(y[piece]))
+    return result
+
+
+def pearson_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Pearson's r of every row of `x` with the same row of `y`; in [−1, 1], NaN where a side is constant."""
+    left = x - x.mean(axis=1, keepdims=True)
+    right = y - y.mean(axis=1, keepdims=True)
+    # A constant row leaves rounding noise after centring: constancy is decided on the values themselves.
+    varies = (np.ptp(x, axis=1) > 0) & (np.ptp(y, axis=1) > 0)
+    both = np.einsum("bp,bp->b", left, right)
+    norm = np.sqrt(np.einsum("bp,bp->b", left, left) * np.einsum("bp,bp->b", right, right))
+    return np.where(varies, np.clip(ratio(both, norm), -1.0, 1.0), np.nan)
+
+
+def spearman_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Spearman's ρ: Pearson's r of average-tie ranks; in [−1, 1], NaN where all runs of a side are tied."""
+    return pearson_batch(ranks(x), ranks(y))
+
+
+def rank_drop_batch(x: FloatArray, y: FloatArray) -> FloatArray:
+    """The maximum rank drop: the most ranks that a run loses from `x` to `y`, average-tie ranks; 0 is best."""
+    drop: FloatArray = (ranks(y) - ranks(x)).max(axis=1)
+    return drop
+
+
+COEFFICIENTS: dict[str, Batch] = {
+    "kendall": kendall_batch,
+    "spearman": spearman_batch,
+    "pearson": pearson_batch,
+    "tau_ap": tau_ap_batch,
+    "tau_ap_b": tau_ap_b_batch,
+    "tau_gap": tau_gap_batch,
+    "rbo": rbo_batch,
+    "max_rank_drop": rank_drop_batch,
+}
+
+
+def parse_coefficient(text: str) -> tuple[str, int | None]:
+    """The coefficient and the k of `kendall`, `kendall@15`, ….
+
+    Raises:
+        UnknownNameError: no such coefficient.
+        InputError: what follows `@` is no positive whole number.
+
+    >>> parse_coefficient("tau_ap@10")
+    ('tau_ap', 10)
+    """
+    base, at, tail = text.partition("@")
+    if base not in COEFFICIENTS:
+        raise UnknownNameError("coefficient", base, COEFFICIENTS)
+    if at and not re.fullmatch(r"[1-9][0-9]*", tail):
+        raise InputError(f"coefficient {text!r}: after '@' comes a positive whole number")
+    return base, int(tail) if at else None
+
+
+def _two_arrays(official: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if not ((np.abs(x) <= LARGEST_SCORE).all() and (np.abs(y) <= LARGEST_SCORE).all()):
+        raise InputError("a correlation needs finite scores (at most 1e100); leave out runs without a score")
+    return x, y
+
+
+def undefined_reason(base: str, x: FloatArray, y: FloatArray) -> str:
+    """Why a coefficient of these two lists is undefined; empty when the formula does not say."""
+    if len(x) < 2:
+        return f"{len(x)} run{'' if len(x) == 1 else 's'} in common; a correlation needs two"
+    if np.ptp(x) == 0:
+        return "all runs are tied in the first leaderboard"
+    if base == "tau_ap" and len(np.unique(x)) < len(x):
+        return "the first leaderboard has ties; use tau_ap_b"
+    if np.ptp(y) == 0:
+        return "all runs are tied in the second leaderboard"
+    return ""
+
+
+def correlate(
+    official: Sequence[float] | FloatArray,
+    scores: Sequence[float] | FloatArray,
+    name: str,
+    *,
+    test: bool = True,
+) -> Coefficient:
+    """One coefficient of two leaderboards over the same runs, with the p-value where scipy gives one.
+
+    Args:
+        official: the reference's score of each run, higher is better (negate ranks).
+        scores: the other leaderboard's, same order.
+        name: a name of `COEFFICIENTS`, with `@k` for the runs of official rank ≤ k only.
+        test: also compute the p-value, which takes most of the time.
+
+    Returns:
+        the coefficient; `value` is None with a reason where it is undefined (all runs tied on a side, fewer than two
+        runs, ties in the official ranking for τ_AP).
+
+    Raises:
+        UnknownNameError: no such coefficient.
+        InputError: a score is not finite.
+
+    >>> correlate([3, 2, 1], [0.9, 0.4, 0.5], "kendall").value.__round__(4)
+    0.3333
+    >>> correlate([3, 2, 1], [1, 1, 1], "kendall").reason
+    'all runs are tied in the second leaderboard'
+    """
+    base, k = parse_coefficient(name)
+    x, y = _two_arrays(official, scores)
+    if k is not None and len(x):
+        chosen = top_k(x, k)
+        x, y = x[chosen], y[chosen]
+    reason = undefined_reason(base, x, y)
+    if reason:
+        return Coefficient(name, None, len(x), reason=reason)
+    value = float(COEFFICIENTS[base](x[None, :], y[None, :])[0])
+    return Coefficient(name, value, len(x), _p_value(base, x, y) if test else None)
+
+
+def _p_value(base: str, x: FloatArray, y: FloatArray) -> float | None:
+    from scipy import stats
+
+    tests = {"kendall": stats.kendalltau, "spearman": stats.spearmanr, "pearson": stats.pearsonr}
+    # With two runs r is always ±1, and there is nothing to test.
+    if base not in tests or len(x) < 3:
+        return None
+    with warnings.catch_warnings():
+        # scipy warns of nearly constant input; the p-value is what its formula gives, rounding included.
+        warnings.simplefilter("ignore")
+        p = float(tests[base](x, y).pvalue)
+    return p if np.isfinite(p) else None
+
+
+# So many draws of the true means; τ of each is known to about 0.005.
+_MOST_DRAWS = 2000
+# Where fewer of the covariances that are drawn leave runs a variance of their own, nothing can be said.
+_LEAST_KEPT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFreeTau:
+    """Kendall's τ of the true means of two measures.
+
+    Attributes:
+        observed: τ-b of the means over these queries; None where a side is all tied.
+        expected: the expected τ of the true means, given the scores; None with a reason.
+        low: lower end of its interval; None likewise.
+        high: upper end.
+        level: the nominal coverage.
+        runs: how many runs.
+        queries: how many queries.
+        reason: why there is none; empty where it was not asked for.
+    """
+
+    observed: float | None
+    expected: float | None
+    low: float | None
+    high: float | None
+    level: float
+    runs: int
+    queries: int
+    reason: str = ""
+
+
+def noise_free_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_DRAWS) -> NoiseFreeTau:
+    """The τ that two measures would have over ever more queries of the same kind.
+
+    The noise of queries moves runs past each other, on both sides, and so lowers τ; where the noise of both sides goes
+    together, because the queries are the same, it raises τ. The model: a run's pair of true means is normal among runs
+    with covariance T, and the pair of scores of a query is that, what the query does to all runs, and noise with
+    covariance E. So the means of runs have the covariance B = T + E/n. E and B are drawn from their inverse Wishart
+    posteriors (of the residuals of a two-way analysis of variance, and of the means), and kept where B − E/n is a
+    covariance; the true means are then drawn as normal with mean T B⁻¹ (means) and covariance T − T B⁻¹ T. `expected`
+    is the mean of τ of what is drawn, the interval its quantiles. How right it is, and where it is not, stands in
+    benchmarks/README.md.
+
+    Args:
+        official: (queries, runs), complete.
+        scores: (queries, runs), the same queries and runs.
+        draws: seed, level and rounds (at most 2,000 are drawn; 0 gives the observed value alone).
+
+    Source: the random-effects model of generalizability theory for two measures (Brennan, Generalizability Theory 2001,
+    chapter 9), drawn as in Gelman et al., Bayesian Data Analysis (2013), chapter 5; for one measure the question is
+    that of Urbano and Marrero (SIGIR 2016).
+    """
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    queries, runs = x.shape
+    means = np.stack([x.mean(axis=0), y.mean(axis=0)], axis=1)
+    rounded = np.round(means, 12)
+    found = float(kendall_batch(rounded[None, :, 0], rounded[None, :, 1])[0])
+    observed = None if np.isnan(found) else found
+
+    def nothing(reason: str) -> NoiseFreeTau:
+        return NoiseFreeTau(observed, None, None, None, draws.level, runs, queries, reason)
+
+    if queries < 2 or runs < 4:
+        return nothing("needs two queries and four runs")
+    if draws.rounds == 0:
+        return nothing("")
+    centred = np.stack([table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+                        for table in (x, y)], axis=-1).reshape(-1, 2)  # fmt: skip
+    among = means - means.mean(axis=0)
+    within, between = centred.T @ centred, among.T @ among
+    if min(np.linalg.eigvalsh(between)[0] / max(np.trace(between), 1e-300), np.trace(between)) < 1e-12:
+        return nothing("the means of a side are all equal, or both sides are the same")
+    generator = seeded(draws.seed)
+    size = min(draws.rounds, _MOST_DRAWS)
+    noise = _inverse_wishart(within, (queries - 1) * (runs - 1), 4 * size, generator) / queries
+    whole = _inverse_wishart(between, runs - 1, 4 * size, generator)
+    real = whole - noise
+    kept = np.flatnonzero((real[:, 0, 0] > 0) & (real[:, 1, 1] > 0) & (np.linalg.det(real) > 0))
+    if len(kept) < _LEAST_KEPT * len(real):
+        return nothing("the runs do not differ beyond the noise of the queries")
+    kept = kept[:size]
+    weight = real[kept] @ np.linalg.inv(whole[kept])
+    spread = np.linalg.cholesky(_positive(real[kept] - weight @ real[kept]))
+    drawn = np.einsum("sab,rb->sra", weight, among)
+    drawn += np.einsum("sab,srb->sra", spread, generator.standard_normal((len(kept), runs, 2)))
+    taus = kendall_batch(drawn[:, :, 0], drawn[:, :, 1])
+    low, high = np.quantile(taus, [(1.0 - draws.level) / 2.0, (1.0 + draws.level) / 2.0])
+    return NoiseFreeTau(observed, float(taus.mean()), float(low), float(high), draws.level, runs, queries)
+
+
+def _positive(covariances: FloatArray) -> FloatArray:
+    """Covariances that rounding may have left without a Cholesky factor."""
+    symmetric = (covariances + covariances.transpose(0, 2, 1)) / 2.0
+    floor = 1e-12 * np.trace(symmetric, axis1=1, axis2=2) + 1e-30
+    values, vectors = np.linalg.eigh(symmetric)
+    values = np.maximum(values, floor[:, None])
+    result: FloatArray = np.einsum("sab,sb,scb->sac", vectors, values, vectors)
+    return result
+
+
+def _inverse_wishart(sums: FloatArray, freedom: int, size: int, generator: np.random.Generator) -> FloatArray:
+    """Draws of a 2 × 2 covariance whose sums of squares these are, with so many degrees of freedom: (size, 2, 2)."""
+    # Bartlett's factor of a Wishart matrix A Aᵀ with identity scale.
+    factor = np.zeros((size, 2, 2))
+    factor[:, 0, 0] = np.sqrt(generator.chisquare(freedom, size))
+    factor[:, 1, 1] = np.sqrt(generator.chisquare(max(freedom - 1, 1), size))
+    factor[:, 1, 0] = generator.standard_normal(size)
+    # Σ = L (A Aᵀ)⁻¹ Lᵀ with L Lᵀ the sums.
+    floor = 1e-12 * float(np.trace(sums)) + 1e-300
+    root = np.linalg.cholesky(sums + floor * np.eye(2))
+    half = root @ np.linalg.inv(factor).transpose(0, 2, 1)
+    result: FloatArray = half @ half.transpose(0, 2, 1)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class CoefficientInterval:
+    """A coefficient with its bootstrap interval.
+
+    Attributes:
+        coefficient: the point estimate, with p-value or reason.
+        interval: None when no interval was asked for.
+        unit: what was resampled: `query` or `run`.
+    """
+
+    coefficient: Coefficient
+    interval: Interval | None
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTau:
+    """Kendall's τ-b at query level.
+
+    Attributes:
+        interval: the value with its interval over queries.
+        queries: queries that count.
+        undefined: queries left out because all runs are tied there on a side (or a side has no scores).
+    """
+
+    interval: Interval
+    queries: int
+    undefined: int
+
+
+def _bounds(base: str, runs: int) -> tuple[float, float]:
+    if base == "max_rank_drop":
+        return (0.0, max(runs - 1.0, 0.0))
+    return (0.0, 1.0) if base == "rbo" else (-1.0, 1.0)
+
+
+def _kendall_in_pieces(x: FloatArray, table: FloatArray, counts: FloatArray, official: FloatArray | None) -> FloatArray:
+    """τ-b of every measure in every round: (rounds, measures). `x` are official scores of runs, or per-query ones."""
+    runs, measures = table.shape[1], table.shape[2]
+    rounds = len(counts)
+    result = np.empty((rounds, measures))
+    step = max(1, PIECE // max(1, runs * runs // 2))
+    flat = table.reshape(table.shape[0], runs * measures)
+    for start in range(0, rounds, step):
+        piece = slice(start, min(start + step, rounds))
+        means = weighted_means(counts[piece], flat).reshape(-1, runs, measures)
+        reference = (
+            np.broadcast_to(official, (len(means), runs)) if official is not None else weighted_means(counts[piece], x)
+        )
+        signs = pair_signs(reference)
+        for measure in range(measures):
+            taus = kendall_from_signs(signs, pair_signs(means[:, :, measure]))
+            result[piece, measure] = np.where(_lacks_a_run(reference, means[:, :, measure]), np.nan, taus)
+    return result
+
+
+def _lacks_a_run(x: FloatArray, y: FloatArray) -> NDArray[np.bool_]:
+    """The rounds in which a run has no score, because none of its queries was drawn; they do not count."""
+    lacking: NDArray[np.bool_] = np.isnan(np.concatenate([x, y], axis=1)).any(axis=1)
+    return lacking
+
+
+def _replicates(
+    base: str, x: FloatArray, table: FloatArray, counts: FloatArray, official: FloatArray | None
+) -> FloatArray:
+    runs, measures = table.shape[1], table.shape[2]
+    if base == "kendall":
+        return _kendall_in_pieces(x, table, counts, official)
+    result = np.empty((len(counts), measures))
+    reference = np.broadcast_to(official, (len(counts), runs)) if official is not None else weighted_means(counts, x)
+    for measure in range(measures):
+        means = weighted_means(counts, table[:, :, measure])
+        whole = ~_lacks_a_run(reference, means)
+        result[whole, measure] = COEFFICIENTS[base](reference[whole], means[whole])
+        result[~whole, measure] = np.nan
+    return result
+
+
+def correlate_over_queries(
+    official: ArrayLike,
+    scores: ArrayLike,
+    name: str = "kendall",
+    draws: Draws = USUAL_DRAWS,
+) -> list[CoefficientInterval]:
+    """One coefficient of the official leaderboard with many measures, with symmetric bootstrap intervals over queries.
+
+    The official side is either a score of each run (then only the measures are resampled), or a table of queries × runs
+    (then both are resampled with the same queries). A run's score is its mean over the drawn queries. The interval is a
+    `symmetric_interval`; its docstring says why it is not BCa. A top-k variant keeps the runs that are in the official
+    top k of the full data.
+
+    Args:
+        official: (runs,) or (queries, runs), higher is better; NaN in a table is a missing score.
+        scores: (queries, runs) or (queries, runs, measures).
+        name: the coefficient.
+        draws: rounds (0 for no interval), seed and level.
+
+    Returns:
+        one result a measure.
+
+    Raises:
+        InputError: a run has no score at all.
+    """
+    points, replicates = drawn_over_queries(official, scores, name, draws)
+    if draws.rounds == 0:
+        return [CoefficientInterval(point, None, "query") for point in points]
+    queries = len(np.asarray(scores))
+    result = []
+    for measure, point in enumerate(points):
+        if point.value is None:
+            interval = Interval(None, None, None, draws.level, queries, 0, point.reason)
+        elif queries < 2:
+            interval = Interval(
+                point.value, None, None, draws.level, queries, 0, "one query only; an interval needs two"
+            )
+        else:
+            bounds = _bounds(parse_coefficient(point.name)[0], point.runs)
+            interval = symmetric_interval(point.value, replicates[:, measure], draws.level, queries, bounds)
+        result.append(CoefficientInterval(point, interval, "query"))
+    return result
+
+
+def drawn_over_queries(
+    official: ArrayLike, scores: ArrayLike, name: str, draws: Draws
+) -> tuple[list[Coefficient], FloatArray]:
+    """The coefficient of each measure, and its value in every round; see `correlate_over_queries`.
+
+    Returns:
+        a coefficient a measure, and (rounds, measures), all of the same resampled queries; no round where there are
+        fewer than two queries.
+
+    Raises:
+        InputError: a run has no score at all.
+    """
+    base, k = parse_coefficient(name)
+    x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    table = table[:, :, None] if table.ndim == 2 else table
+    queries = table.shape[0]
+    ones = np.ones((1, queries))
+    x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
+    if k is not None and len(x_mean):
+        chosen = top_k(x_mean, k)
+        x, x_mean, table = x[..., chosen], x_mean[chosen], table[:, chosen]
+    means = weighted_means(ones, table.reshape(queries, -1))[0].reshape(table.shape[1:])
+    points = [replace(correlate(x_mean, means[:, measure], base), name=name) for measure in range(table.shape[2])]
+    fixed = x if x.ndim == 1 else None
+    if draws.rounds == 0 or queries < 2:
+        return points, np.empty((0, len(points)))
+    return points, _replicates(base, x, table, bootstrap_counts(queries, draws.rounds, draws.seed), fixed)
+
+
+def correlate_over_runs(
+    official: Sequence[float] | FloatArray,
+    scores: Sequence[float] | FloatArray,
+    name: str = "kendall",
+    draws: Draws = USUAL_DRAWS,
+) -> CoefficientInterval:
+    """One coefficient of two leaderboards that have no per-query scores, with a BCa interval over runs.
+
+    Pairs (official score, score) are drawn with replacement. Two copies of a run are tied on both sides. τ-b, τ_AP,b, ρ
+    and r can have ties. τ_AP has no such interval, because its official ranking must have none; nor has RBO, which
+    takes a tie for an unknown order: two equal leaderboards with copies are no longer at 1.
+
+    Args:
+        official: a score a run, higher is better; pass runs in order of their ids for an interval that does not
+            depend on the order.
+        scores: the other leaderboard's.
+        name: the coefficient.
+        draws: rounds (0 for no interval), seed and level.
+    """
+    base, k = parse_coefficient(name)
+    point = correlate(official, scores, name)
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if draws.rounds == 0:
+        return CoefficientInterval(point, None, "run")
+    if point.value is None:
+        return CoefficientInterval(point, Interval(None, None, None, draws.level, len(x), 0, point.reason), "run")
+    if k is not None:
+        chosen = top_k(x, k)
+        x, y = x[chosen], y[chosen]
+    runs = len(x)
+    reason = _NO_COPIES.get(base, f"{runs} runs only; an interval needs three" if runs < 3 else "")
+    if reason:
+        return CoefficientInterval(point, Interval(point.value, None, None, draws.level, runs, 0, reason), "run")
+    batch = COEFFICIENTS[base]
+    counts = bootstrap_counts(runs, draws.rounds, draws.seed).astype(np.intp)
+    drawn = np.repeat(np.tile(np.arange(runs), draws.rounds), counts.ravel()).reshape(-1, runs)
+    others = np.array([[j for j in range(runs) if j != i] for i in range(runs)])
+    interval = bca_interval(point.value, batch(x[drawn], y[drawn]), batch(x[others], y[others]), draws.level, runs)
+    return CoefficientInterval(point, interval, "run")
+
+
+# Coefficients whose value changes where a run is drawn twice.
+_NO_COPIES = {
+    "tau_ap": "runs drawn twice tie in the official ranking; use tau_ap_b",
+    "rbo": "runs drawn twice are ties, an order that it does not know; tau_ap_b has an interval",
+}
+
+
+def query_tau(
+    official: ArrayLike,
+    scores: ArrayLike,
+    draws: Draws = USUAL_DRAWS,
+) -> QueryTau:
+    """Kendall's τ-b of the runs per query, averaged over queries.
+
+    Runs without a score on either side (NaN) are left out of that query. Queries where τ is undefined take no part and
+    are counted.
+
+    Args:
+        official: (queries, runs), higher is better.
+        scores: (queries, runs).
+        draws: rounds (0 for no interval), seed and level.
+
+    Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), the τ "averaged over topics" of its score figures.
+    """
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    taus = np.full(len(x), np.nan)
+    for query in range(len(x)):
+        present = ~(np.isnan(x[query]) | np.isnan(y[query]))
+        taus[query] = kendall_batch(x[query][None, present], y[query][None, present])[0]
+    undefined = int(np.isnan(taus).sum())
+    queries = len(taus) - undefined
+    defined = taus[~np.isnan(taus)]
+    if not queries:
+        nothing = Interval(None, None, None, draws.level, 0, 0, "τ is undefined on every query")
+        return QueryTau(nothing, 0, undefined)
+    if draws.rounds == 0:
+        return QueryTau(Interval(float(defined.mean()), None, None, draws.level, queries), queries, undefined)
+    interval = bootstrap_statistic(
+        lambda counts: weighted_means(counts, defined[:, None])[:, 0],
+        queries,
+        draws,
+    )
+    return QueryTau(interval, queries, undefined)
+
+
+def pooled_tau(
+    official: ArrayLike,
+    scores: ArrayLike,
+    draws: Draws = USUAL_DRAWS,
+) -> QueryTau:
+    """Kendall's τ-b over all query/run pairs, with an interval over queries.
+
+    Every bootstrap round is a quadratic form: with C_ts the concordant minus discordant pairs between the runs of
+    queries t and s, and counts c, τ_b = cᵀCc / sqrt(cᵀX c · cᵀY c), X and Y the pairs that are untied on each side. So
+    the pairs are compared once, not once a round.
+
+    Args:
+        official: (queries, runs), higher is better; NaN is missing and the query/run pair left out.
+        scores: (queries, runs).
+        draws: rounds (0 for no interval), seed and level.
+
+    Source: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), the τ over all topic/run pairs.
+    """
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    queries = len(x)
+    missing = np.isnan(x) | np.isnan(y)
+    both, untied_x, untied_y = (np.zeros((queries, queries)) for _ in range(3))
+    for first in range(queries):
+        for second in range(first, queries):
+            valid = ~(missing[first][:, None] | missing[second][None, :])
+            x_signs = np.where(valid, np.sign(x[first][:, None] - x[second][None, :]), 0.0)
+            y_signs = np.where(valid, np.sign(y[first][:, None] - y[second][None, :]), 0.0)
+            for target, value in (
+                (both, (x_signs * y_signs).sum()),
+                (untied_x, np.abs(x_signs).sum()),
+                (untied_y, np.abs(y_signs).sum()),
+            ):
+                target[first, second] = target[second, first] = value
+
+    def statistic(counts: FloatArray) -> FloatArray:
+        top, left, right = (((counts @ matrix) * counts).sum(axis=1) for matrix in (both, untied_x, untied_y))
+        result = np.full(len(counts), np.nan)
+        norm = np.sqrt(left * right)
+        np.divide(top, norm, out=result, where=norm > 0)
+        return result
+
+    counted = int((~missing).any(axis=1).sum())
+    if draws.rounds == 0 and queries:
+        value = float(statistic(np.ones((1, queries)))[0])
+        reason = "all pairs are tied on a side" if np.isnan(value) else ""
+        return QueryTau(
+            Interval(None if reason else value, None, None, draws.level, counted, 0, reason), counted, queries - counted
+        )
+    interval = bootstrap_statistic(
+        statistic, queries, replace(draws, rounds=max(draws.rounds, 1)), method="symmetric", bounds=(-1.0, 1.0)
+    )
+    return QueryTau(interval, counted, queries - counted)

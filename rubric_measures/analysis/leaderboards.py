@@ -1,0 +1,925 @@
+"""Boards against an official one: joined on their runs, over every measure and grade set.
+
+Two leaderboards joined on their runs and correlated, with intervals over queries or over runs.
+
+Every measure × relevance level × prompt × model of a graded file against the official leaderboard, in one call.
+
+By how much the best of a grid flatters: picked on half of the queries, and looked at on the other half.
+
+Correlations of leaderboards, and grids of them, as a report.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from ir_measures.measures.base import Measure
+from numpy.typing import ArrayLike, NDArray
+
+from rubric_measures.analysis.correlation import (
+    COEFFICIENTS,
+    CoefficientInterval,
+    NoiseFreeTau,
+    QueryTau,
+    correlate_over_queries,
+    correlate_over_runs,
+    noise_free_tau,
+    parse_coefficient,
+    pooled_tau,
+    query_tau,
+    ranks,
+    top_k,
+    undefined_reason,
+)
+from rubric_measures.analysis.resampling import (
+    ROUNDING,
+    USUAL_DRAWS,
+    Draws,
+    FloatArray,
+    adjust,
+    exact_shift_p,
+    half_counts,
+    score_table,
+    weighted_means,
+)
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain, ranged
+from rubric_measures.boards.board import NO_RUNS, Leaderboard
+from rubric_measures.boards.programs import score_workbench, workbench_filter
+from rubric_measures.boards.scoring import score_records
+from rubric_measures.formats.leaderboards import LeaderboardTable
+from rubric_measures.measures.grade_sets import (
+    UNKNOWN_GRADER,
+    GradeFilter,
+    choices_of,
+    grade_sets,
+    grades_of_set,
+    prompt_cells,
+    scale_of_set,
+)
+from rubric_measures.measures.grades import OnFailed
+from rubric_measures.measures.loading import select_queries
+from rubric_measures.measures.scoring import Plan
+from rubric_measures.records.files import GradedFile, load_graded
+from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
+from rubric_measures.types.entities import TestBank
+from rubric_measures.types.scales import Scale
+
+__all__ = [
+    "DEFAULT_COEFFICIENTS",
+    "GridCell",
+    "LeaderboardCorrelation",
+    "PairAgreement",
+    "Pick",
+    "RunScores",
+    "best_cells",
+    "correlate_grid",
+    "correlate_leaderboards",
+    "correlation_report",
+    "expand_measures",
+    "pick_of_grid",
+    "query_table",
+    "scores_of_board",
+    "scores_of_table",
+    "scores_of_workbench",
+    "significant_pair_agreement",
+    "standard_errors",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """How two measures agree on which pairs of runs are different.
+
+    Attributes:
+        active_agreements: both significant, same direction.
+        active_disagreements: both significant, opposite directions.
+        mixed_agreements: one significant, same direction (or the other side tied).
+        mixed_disagreements: one significant, opposite directions.
+        passive_agreements: neither significant, same direction (or tied on a side).
+        passive_disagreements: neither significant, opposite directions.
+        reference_significant: pairs that are different under the reference.
+        recovered: how many of those the other measure finds too, in the same direction.
+    """
+
+    active_agreements: int
+    active_disagreements: int
+    mixed_agreements: int
+    mixed_disagreements: int
+    passive_agreements: int
+    passive_disagreements: int
+    reference_significant: int
+    recovered: int
+
+    @property
+    def active_share(self) -> float | None:
+        """2 AA / (2 AA + MA + MD + 2 AD): agreement on the pairs that either side calls different; None without any."""
+        total = (
+            2 * self.active_agreements
+            + self.mixed_agreements
+            + self.mixed_disagreements
+            + 2 * self.active_disagreements
+        )
+        return 2 * self.active_agreements / total if total else None
+
+
+def significant_pair_agreement(official: ArrayLike, scores: ArrayLike) -> PairAgreement:
+    """Agreement of two measures on the significantly different pairs of runs (paired t-tests over queries, at 0.05).
+
+    Each side tests its pairs and corrects them by itself. A pair that is identical is not significant; of one that
+    differs by the same on every query, the exact permutation test counts.
+
+    Args:
+        official: (queries, runs), complete.
+        scores: (queries, runs), complete, same runs; the queries may be others.
+
+    Source: Moffat, Scholer and Thomas (ADCS 2012) and Faggioli and Ferro (ECIR 2021) for the counts.
+    """
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    first, second = np.triu_indices(x.shape[1], 1)
+    (x_way, x_real), (y_way, y_real) = (_directions(table, first, second) for table in (x, y))
+    opposite = x_way * y_way < 0
+    both, one, none = x_real & y_real, x_real ^ y_real, ~(x_real | y_real)
+    return PairAgreement(
+        int((both & ~opposite).sum()),
+        int((both & opposite).sum()),
+        int((one & ~opposite).sum()),
+        int((one & opposite).sum()),
+        int((none & ~opposite).sum()),
+        int((none & opposite).sum()),
+        int(x_real.sum()),
+        int((both & ~opposite).sum()),
+    )
+
+
+def _directions(
+    table: FloatArray, first: NDArray[np.intp], second: NDArray[np.intp]
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    from scipy.special import stdtr
+
+    differences = table[:, first] - table[:, second]
+    queries = len(differences)
+    mean, deviation = differences.mean(axis=0), differences.std(axis=0, ddof=1)
+    varies = np.ptp(differences, axis=0) > ROUNDING * np.abs(differences).max(axis=0)
+    p_values = [exact_shift_p(queries) if way else None for way in mean]
+    t = np.abs(mean[varies]) / (deviation[varies] / np.sqrt(queries))
+    for column, p in zip(np.flatnonzero(varies), 2.0 * stdtr(queries - 1, -t), strict=True):
+        p_values[int(column)] = float(p)
+    adjusted = adjust(p_values, "holm")
+    real = np.array([value is not None and value < 0.05 for value in adjusted], dtype=np.bool_)
+    return np.sign(mean), real
+
+
+DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "max_rank_drop")
+
+# A file's means, printed with four decimals, may differ from the means of its per-query scores by rounding alone.
+_PRINTED = 2e-4
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """One column of a leaderboard.
+
+    Attributes:
+        name: the measure, or what else tells the column from others.
+        means: run -> score, higher is better (ranks are negated).
+        queries: run -> query -> score; empty where the leaderboard has no per-query scores.
+        ranks: whether the scores are negated ranks.
+    """
+
+    name: str
+    means: Mapping[str, float]
+    queries: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    ranks: bool = False
+
+
+@dataclass(frozen=True)
+class LeaderboardCorrelation:
+    """An official leaderboard against another one.
+
+    Attributes:
+        official: name of the official column.
+        name: name of the other column.
+        runs: the runs that both have, sorted.
+        missing: official runs that the other leaderboard lacks.
+        extra: runs that only the other leaderboard has.
+        coefficients: one result a coefficient, in the order asked for.
+        worst_run: the run with the maximum rank drop; None where that is undefined (fewer than two runs, or all tied).
+        worst_drop: the ranks it loses; None likewise.
+        query_kendall: τ per query averaged; None unless both sides have per-query scores of the same queries.
+        pooled_kendall: τ over all query/run pairs; None likewise.
+        pairs: agreement on the significantly different pairs; None unless both have complete per-query scores.
+        notes: how the numbers were computed, where that is not as usual.
+        noise_free: τ without the noise of the queries; None as `pairs`.
+    """
+
+    official: str
+    name: str
+    runs: tuple[str, ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+    coefficients: tuple[CoefficientInterval, ...]
+    worst_run: str | None
+    worst_drop: float | None
+    query_kendall: QueryTau | None = None
+    pooled_kendall: QueryTau | None = None
+    pairs: PairAgreement | None = None
+    notes: tuple[str, ...] = ()
+    noise_free: NoiseFreeTau | None = None
+
+    def value(self, name: str) -> float | None:
+        """The value of one coefficient by its name; None where it is undefined or was not asked for."""
+        return next((one.coefficient.value for one in self.coefficients if one.coefficient.name == name), None)
+
+
+def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None = None) -> RunScores:
+    """One column of a leaderboard that was read from a file.
+
+    Args:
+        table: the leaderboard.
+        measure: the column.
+        ranks: whether the numbers are ranks, 1 best; by default when the column is called `rank`.
+
+    Returns:
+        the file's aggregates, or the means over queries where it has none. The row of the best possible score
+        (`_overall_`) is no run and is left out.
+
+    Raises:
+        UnknownNameError: there is no such column.
+    """
+    is_rank = measure == "rank" if ranks is None else ranks
+    sign = -1.0 if is_rank else 1.0
+    queries = {
+        run: {query: sign * value for query, value in values.items()}
+        for run, values in table.per_query(measure).items()
+        if run not in NO_RUNS
+    }
+    means = {run: sign * value for run, value in table.column(measure).items() if run not in NO_RUNS}
+    for run, values in queries.items():
+        means.setdefault(run, sum(values.values()) / len(values))
+    return RunScores(measure, means, queries, is_rank)
+
+
+def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
+    """One column of a leaderboard of ours; runs without a mean (nothing could be scored) are left out."""
+    means = {run: row[measure].mean for run, row in board.cells.items() if run not in NO_RUNS}
+    return RunScores(
+        measure,
+        {run: mean for run, mean in means.items() if mean is not None},
+        {
+            run: {query: value for query, value in row[measure].items() if value is not None}
+            for run, row in board.values.items()
+            if means.get(run) is not None
+        },
+    )
+
+
+def scores_of_workbench(board: Leaderboard, measure: str) -> RunScores:
+    """One column as the Rubric workbench correlates it: its exact means, and no per-query scores.
+
+    The program does not round means: two runs with equal means may differ in the sixteenth digit, and are then no tie.
+    Everywhere else such runs are tied (12 decimals count).
+    """
+    return RunScores(
+        measure,
+        {
+            run: statistics.mean(values)
+            for run, row in board.values.items()
+            if run not in NO_RUNS and (values := [value for value in row[measure].values() if value is not None])
+        },
+    )
+
+
+def query_table(scores: RunScores, runs: Sequence[str]) -> tuple[FloatArray, list[str]] | None:
+    """(queries, runs) scores, NaN where missing; None where a run has none or the means are not those of queries."""
+    if not runs or not all(scores.queries.get(run) for run in runs):
+        return None
+    table, queries = score_table([scores.queries[run] for run in runs])
+    means = np.array([scores.means[run] for run in runs])
+    if np.abs(np.nanmean(table, axis=0) - means).max() > _PRINTED:
+        return None
+    return table, queries
+
+
+def standard_errors(scores: RunScores) -> dict[str, float]:
+    """Run -> standard error of its mean over queries, s / √n with n − 1 in s.
+
+    Runs with fewer than two queries, and those whose score is not the mean of their queries, are left out.
+    """
+    errors = {}
+    for run, values in scores.queries.items():
+        numbers = list(values.values())
+        if len(numbers) > 1 and run in scores.means and abs(statistics.fmean(numbers) - scores.means[run]) <= _PRINTED:
+            errors[run] = statistics.stdev(numbers) / math.sqrt(len(numbers))
+    return errors
+
+
+def _worst_drop(x: FloatArray, y: FloatArray, runs: Sequence[str]) -> tuple[float | None, str | None]:
+    if undefined_reason("max_rank_drop", x, y):
+        return None, None
+    drops = ranks(y) - ranks(x)
+    worst = int(np.argmax(drops))
+    return float(drops[worst]), runs[worst]
+
+
+def correlate_leaderboards(
+    official: RunScores,
+    other: RunScores,
+    coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
+    draws: Draws = USUAL_DRAWS,
+    *,
+    strict: bool = False,
+    details: bool = True,
+) -> LeaderboardCorrelation:
+    """Joins two leaderboards on their runs and correlates them.
+
+    Intervals are over queries where the other leaderboard has per-query scores whose means are its run scores, and over
+    runs otherwise. The official side is resampled too where it has the same queries; else its scores are fixed.
+
+    Args:
+        official: the reference.
+        other: the leaderboard to compare with it.
+        coefficients: names, `@k` for the official top k.
+        draws: rounds (0 for no intervals), seed and level.
+        strict: a run of the official leaderboard that the other lacks is an error (the Rubric workbench's rule).
+        details: also compute τ per query, τ over all pairs and the significantly different pairs.
+
+    Raises:
+        InputError: no run is in both, or `strict` and one is missing.
+        UnknownNameError: no such coefficient.
+    """
+    runs = sorted(official.means.keys() & other.means.keys())
+    missing = tuple(sorted(official.means.keys() - other.means.keys()))
+    extra = tuple(sorted(other.means.keys() - official.means.keys()))
+    if strict and missing:
+        raise InputError(
+            f"{other.name}: {len(missing)} runs of the official leaderboard are missing ({', '.join(missing[:5])}); "
+            "the Rubric workbench's rules need all of them",
+            settings=("compat",),
+        )
+    if not runs:
+        raise InputError(
+            f"no run of the official leaderboard is in {other.name}: it has {', '.join(sorted(other.means)[:3])}, …; "
+            f"the official one {', '.join(sorted(official.means)[:3])}, …"
+        )
+    for name in coefficients:
+        # A wrong name is found before anything is drawn.
+        parse_coefficient(name)
+    notes: list[str] = []
+    scored, reference = query_table(other, runs), query_table(official, runs)
+    if other.queries and scored is None:
+        notes.append("run scores are not the means of the per-query scores (or some are missing): intervals over runs")
+    both = scored is not None and reference is not None and scored[1] == reference[1]
+    if scored is not None and reference is not None and not both:
+        notes.append("the two leaderboards have different queries: the official scores are taken as given")
+    x = np.array([official.means[run] for run in runs])
+    y = np.array([other.means[run] for run in runs])
+    results: list[CoefficientInterval] = []
+    for name in coefficients:
+        if scored is not None:
+            given = reference[0] if both and reference is not None else x
+            results += correlate_over_queries(given, scored[0], name, draws)
+        else:
+            results.append(correlate_over_runs(x, y, name, draws))
+    drop, worst = _worst_drop(x, y, runs)
+    by_query = pooled = pairs = noise_free = None
+    if details and both and scored is not None and reference is not None:
+        by_query = query_tau(reference[0], scored[0], draws)
+        pooled = pooled_tau(reference[0], scored[0], draws)
+        complete = np.isfinite(reference[0]).all() and np.isfinite(scored[0]).all()
+        if complete and len(runs) > 1 and len(scored[1]) > 1:
+            pairs = significant_pair_agreement(reference[0], scored[0])
+            noise_free = noise_free_tau(reference[0], scored[0], draws)
+    return LeaderboardCorrelation(
+        official.name,
+        other.name,
+        tuple(runs),
+        missing,
+        extra,
+        tuple(results),
+        worst,
+        drop,
+        by_query,
+        pooled,
+        pairs,
+        tuple(notes),
+        noise_free,
+    )
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """One cell of a grid of leaderboards against the official one.
+
+    Attributes:
+        llm: the model whose grades were used.
+        prompt_class: its prompt; with the beginning of the hash where grade sets of other settings are called alike.
+        kind: `question`, `nugget` or `direct`.
+        measure: the measure, parameters included.
+        result: the correlation; None where the measure cannot be computed from these grades.
+        reason: why there is no result.
+        scores: what was correlated; None where there is no result.
+    """
+
+    llm: str
+    prompt_class: str
+    kind: str
+    measure: str
+    result: LeaderboardCorrelation | None
+    reason: str = ""
+    scores: RunScores | None = field(default=None, repr=False)
+
+
+def best_cells(cells: Sequence[GridCell], coefficient: str) -> frozenset[int]:
+    """The indices of the cells with the best value of a coefficient; none where it is undefined in all.
+
+    The highest value is best, but for `max_rank_drop`, where it is the lowest.
+    """
+    values = [cell.result.value(coefficient) if cell.result is not None else None for cell in cells]
+    known = [value for value in values if value is not None]
+    if not known:
+        return frozenset()
+    best = min(known) if coefficient.startswith("max_rank_drop") else max(known)
+    return frozenset(index for index, value in enumerate(values) if value == best)
+
+
+_LOG = logging.getLogger("rubric_measures")
+Kind = Literal["question", "nugget", "direct"]
+
+
+def expand_measures(measures: Iterable[Measure], rels: Sequence[int]) -> list[Measure]:
+    """Every measure at every relevance level; a measure that names its `rel`, or has none, stands for itself.
+
+    >>> from rubric_measures import RubricCover
+    >>> [str(measure) for measure in expand_measures([RubricCover @ 20, RubricCover(rel=4) @ 10], (1, 5))]
+    ['RubricCover(rel=1)@20', 'RubricCover(rel=5)@20', 'RubricCover(rel=4)@10']
+    """
+    expanded: dict[str, Measure] = {}
+    for measure in measures:
+        free = "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params
+        for one in [measure(rel=rel) for rel in rels] if free else [measure]:
+            expanded.setdefault(str(one), one)
+    return list(expanded.values())
+
+
+@dataclass
+class _Levels:
+    """The levels of one grade set: those of its scale, or the grades that occur where it is not known."""
+
+    scale: Scale | None = None
+    grades: set[float] = field(default_factory=set)
+
+    def look_at(self, entry: ItemGradeSet | DirectGrade) -> None:
+        self.scale = self.scale or scale_of_set(entry)
+        if self.scale is None:
+            self.grades.update(grades_of_set(entry)[0].values())
+
+    def all(self) -> list[int]:
+        """All levels but the lowest grade, which everything has that is graded."""
+        if self.scale is not None:
+            return list(range(self.scale.lowest + 1, self.scale.highest + 1))
+        return sorted({math.ceil(grade) for grade in self.grades if grade > 0}) or [1]
+
+
+def _sets_of(
+    groups: GradedFile, wanted: GradeFilter, bank: TestBank | None
+) -> tuple[list[GradeSetKey], Mapping[GradeSetKey, _Levels]]:
+    """The grade sets to score: those that pass the filter and, with a bank, grade an item of it (or no item at all)."""
+    name = groups.name
+    levels: defaultdict[GradeSetKey, _Levels] = defaultdict(lambda: _Levels(wanted.scale))
+    found = grade_sets(groups, wanted, bank, lambda key, entry: levels[key].look_at(entry))
+    every = found or grade_sets(groups)
+    keys = [key for key, count in found.items() if count]
+    outside = [key for key, count in found.items() if not count]
+    if not found:
+        raise InputError(f"{name}: no grade set passes the filter; it has: {choices_of(every)}")
+    if not keys:
+        raise InputError(f"{name}: no grade set has grades of items in the bank: {choices_of(outside)}")
+    if outside:
+        _LOG.warning(
+            "%s: %d grade sets have no grade of an item in the bank and were left out: %s",
+            *(name, len(outside), choices_of(outside)),
+        )
+    return keys, levels
+
+
+def _refuse_above_all(measures: Sequence[Measure], levels: Iterable[_Levels]) -> None:
+    """Refuses a measure whose level no grade of any grade set reaches; one of a few sets has a reason in its cell."""
+    scales = [one.scale for one in levels]
+    if None not in scales:
+        highest = max((scale for scale in scales if scale is not None), key=lambda scale: scale.highest)
+        Plan(measures).refuse_above(highest)
+
+
+def correlate_grid(
+    path: str | os.PathLike[str],
+    official: RunScores,
+    measures: Sequence[Measure],
+    *,
+    rels: Sequence[int] | None = None,
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
+    on_failed: OnFailed | None = None,
+    draws: Draws = USUAL_DRAWS,
+    compat: Literal["workbench"] | None = None,
+) -> list[GridCell]:
+    """Scores the rankings inside graded records with every measure and grade set, and correlates each leaderboard.
+
+    Args:
+        path: graded records.
+        official: the official leaderboard.
+        measures: this package's measures.
+        rels: the levels of those that name none, see `expand_measures`; None takes all levels of a grade set's scale,
+            and the grades that occur where that is not known.
+        bank: the test bank; without it the denominators are the items that occur in the records. Grade sets without an
+            item of the bank are left out, and counted; labels of whole passages are scored without the bank.
+        wanted: restricts the grade sets.
+        coefficients: see `correlate_leaderboards`.
+        on_failed: see `Grades`.
+        draws: rounds (0 for no intervals), seed and level.
+        compat: `workbench` scores and joins as that program does.
+
+    Returns:
+        one cell a grade set and measure, grade sets in order of model, prompt and kind. A grade set that a measure
+        cannot be computed from has a cell without result and the reason.
+
+    Raises:
+        InputError: no grade set passes the filter, no run is in both, or a level is above the scales of all.
+
+    Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), Table 3.
+    """
+    if os.fspath(path) == "-":
+        raise InputError("a grid reads its records several times; give a file, not standard input")
+    restriction = wanted or GradeFilter()
+    cells: list[GridCell] = []
+    groups = load_graded(path)
+    keys, levels = _sets_of(groups, restriction, bank)
+    _refuse_above_all(expand_measures(measures, rels or [1]), [levels[key] for key in keys])
+    prompts = prompt_cells(keys)
+    for key in keys:
+        kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
+        exact = (key.llm, key.prompt_class, kind, restriction.question_set, key.grader or UNKNOWN_GRADER)
+        chosen = GradeFilter(*exact, assessors=restriction.assessors)
+        if compat == "workbench":
+            chosen = workbench_filter(chosen)
+        # Labels of whole passages grade no item, so the bank has nothing to say about them.
+        items = None if key.kind == "direct" else bank
+        if rels is None and levels[key].scale is None:
+            _LOG.warning(
+                "%s: the scale of the grades by %s is not known: the levels are the grades that occur (%s)",
+                *(os.fspath(path), key, " ".join(map(str, levels[key].all()))),
+                extra={"settings": ("scale", "rel")},
+            )
+        every = expand_measures(measures, levels[key].all() if rels is None else rels)
+        for measure, board, reason in _grid_boards(groups, items, chosen, every, on_failed, compat):
+            result = scores = None
+            if board is not None:
+                column = scores_of_workbench if compat == "workbench" else scores_of_board
+                scores = column(board, str(measure))
+                result = correlate_leaderboards(
+                    official,
+                    scores,
+                    coefficients,
+                    draws,
+                    strict=compat is not None,
+                    details=False,
+                )
+            cells.append(GridCell(key.llm, prompts[key], key.kind, str(measure), result, reason, scores))
+    return cells
+
+
+def _grid_boards(
+    groups: GradedFile,
+    bank: TestBank | None,
+    chosen: GradeFilter,
+    measures: Sequence[Measure],
+    on_failed: OnFailed | None,
+    compat: str | None,
+) -> list[tuple[Measure, Leaderboard | None, str]]:
+    """A leaderboard for each measure; all in one pass, or one by one where some measure cannot be computed."""
+
+    def board_of(some: Sequence[Measure]) -> Leaderboard:
+        queries = select_queries(groups, groups.name, bank, chosen, keep_ranks=compat is not None)
+        if compat == "workbench":
+            return score_workbench(queries, some)
+        return score_records(queries, some, on_failed=on_failed, overall=False)
+
+    try:
+        board = board_of(measures)
+    except MeasureError:
+        boards: list[tuple[Measure, Leaderboard | None, str]] = []
+        for measure in measures:
+            try:
+                boards.append((measure, board_of([measure]), ""))
+            except MeasureError as error:
+                boards.append((measure, None, str(error)))
+        return boards
+    return [(measure, board, "") for measure in measures]
+
+
+_SPLITS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The best cell of a grid, when it is picked on one half of the queries and looked at on the other.
+
+    Attributes:
+        coefficient: what the best is best by.
+        cells: how many cells are picked from.
+        queries: how many queries a half has.
+        splits: how often the queries were split; splits in which no cell has a value are left out.
+        chosen: the mean value of the cell that is picked, on the queries that it was picked on; None with a reason.
+        held_out: its mean value on the other queries; None likewise.
+        same: the share of splits in which the cell is picked that is best on all queries; None likewise.
+        reason: why there is none.
+    """
+
+    coefficient: str
+    cells: int
+    queries: int
+    splits: int
+    chosen: float | None
+    held_out: float | None
+    same: float | None
+    reason: str = ""
+
+    @property
+    def flattery(self) -> float | None:
+        """By how much the pick looks better than it is: chosen − held_out; of `max_rank_drop` a flattered one is below.
+
+        It is that of half the queries; with all of them it is smaller.
+        """
+        return None if self.chosen is None or self.held_out is None else self.chosen - self.held_out
+
+
+def pick_of_grid(official: RunScores, cells: Sequence[GridCell], coefficient: str, *, seed: int = 42) -> Pick:
+    """How a cell does that is the best of a grid, on queries that it was not picked on.
+
+    All cells are compared over the runs that they and the official leaderboard have, and over the queries that all
+    cells have. Where the official leaderboard has scores of these queries, both sides are means over the half; else its
+    scores are taken as given.
+
+    Args:
+        official: the official leaderboard.
+        cells: the grid; cells without a result take no part.
+        coefficient: what the best is best by.
+        seed: of the splits.
+
+    Source: the split-sample estimate of the optimism of a selection, Efron and Tibshirani, An Introduction to the
+    Bootstrap (1993), chapter 17.
+    """
+    base, k = parse_coefficient(coefficient)
+    known = [
+        (cell.result.value(coefficient), cell.scores)
+        for cell in cells
+        if cell.result is not None and cell.scores is not None and cell.result.value(coefficient) is not None
+    ]
+
+    def nothing(reason: str) -> Pick:
+        return Pick(coefficient, len(known), 0, 0, None, None, None, reason)
+
+    if len(known) < 2:
+        return nothing("fewer than two cells to pick from")
+    boards = [scores for _, scores in known]
+    runs = sorted(official.means.keys() & set.intersection(*(set(one.means) for one in boards)))
+    tables = [query_table(one, runs) for one in boards]
+    if not runs or any(table is None for table in tables):
+        return nothing("a cell has no scores by query")
+    queries = sorted(set.intersection(*(set(table[1]) for table in tables if table is not None)))
+    if len(queries) < 4:
+        return nothing("fewer than four queries that all cells have")
+    reference = query_table(official, runs)
+    x = np.array([official.means[run] for run in runs])
+    if k is not None:
+        runs = [runs[place] for place in top_k(x, k)]
+        x = np.array([official.means[run] for run in runs])
+    halves = half_counts(len(queries), _SPLITS, seed)
+    by_query = reference is not None and set(queries) <= set(reference[1])
+
+    def means(scores: RunScores, counts: FloatArray) -> FloatArray:
+        table, _ = score_table([{query: scores.queries[run].get(query) for query in queries} for run in runs])
+        return weighted_means(counts, table)
+
+    sign = -1.0 if base == "max_rank_drop" else 1.0
+    found = np.empty((2, _SPLITS, len(boards)))
+    for side, counts in enumerate(halves):
+        truth = means(official, counts) if by_query else np.broadcast_to(x, (_SPLITS, len(runs)))
+        for place, board in enumerate(boards):
+            found[side, :, place] = sign * COEFFICIENTS[base](truth, means(board, counts))
+    defined = ~np.isnan(found).any(axis=(0, 2))
+    if not defined.any():
+        return nothing("undefined in every split")
+    first, second = found[0, defined], found[1, defined]
+    best = np.argmax(first, axis=1)
+    rows = np.arange(len(best))
+    values = np.array([sign * float(value or 0.0) for value, _ in known])
+    is_best = values[best] == values.max()
+    return Pick(
+        coefficient,
+        len(boards),
+        len(queries) // 2,
+        int(defined.sum()),
+        sign * float(first[rows, best].mean()),
+        sign * float(second[rows, best].mean()),
+        float(is_best.mean()),
+    )
+
+
+_PAIRS = ("official", "found", "opposite", "agreement of both")
+_QUERY = ("query_kendall", "pooled_kendall")
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How many columns a coefficient has: one for reading, one a number for programs."""
+
+    coefficients: Sequence[str]
+    places: int
+    is_data: bool
+
+    def heads(self, names: Sequence[str], parts: Sequence[str]) -> list[str]:
+        """The columns of these coefficients; `parts` are those of programs."""
+        return [f"{prefix}{name}" for name in names for prefix in (parts if self.is_data else ("",))]
+
+    def coefficient(self, one: CoefficientInterval, is_best: bool) -> list[Cell]:
+        """The cells of a coefficient: for programs value, low, high and p."""
+        value, interval = one.coefficient.value, one.interval
+        low, high = (None, None) if interval is None else (interval.low, interval.high)
+        if self.is_data:
+            return [value, low, high, one.coefficient.p_value]
+        shown = ranged(value, low, high, self.places)
+        if value is not None and interval is not None and (low is None or high is None):
+            shown += " [no interval]"
+        return [Marked(shown) if is_best else shown]
+
+    def tau(self, tau: QueryTau | NoiseFreeTau | None) -> list[Cell]:
+        """The cells of a τ at query level, or without noise: for programs value, low and high."""
+        value = low = high = None
+        if isinstance(tau, QueryTau):
+            value, low, high = tau.interval.estimate, tau.interval.low, tau.interval.high
+        elif tau is not None:
+            value, low, high = tau.expected, tau.low, tau.high
+        return [value, low, high] if self.is_data else [ranged(value, low, high, self.places)]
+
+    def table(self, left: Sequence[str], right: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
+        heads = [Column(name, self.places, is_left=index == 0) for index, name in enumerate((*left, *right))]
+        return Table(heads, rows)
+
+
+def correlation_report(
+    official: RunScores,
+    path: str,
+    results: Sequence[tuple[str, LeaderboardCorrelation]],
+    grid: Sequence[GridCell],
+    coefficients: Sequence[str],
+    best_by: str | None,
+    places: int,
+    bootstrap: Mapping[str, object],
+    pick: Pick | None = None,
+    together: Sequence[Sequence[int]] | None = None,
+) -> Report:
+    """Leaderboards first, then the grid.
+
+    Args:
+        official: the official column.
+        path: its file.
+        results: each leaderboard's file and what was found.
+        grid: the cells of a grid.
+        coefficients: the coefficients that were computed.
+        best_by: the one whose best cells are marked; the first by default.
+        places: decimal places; -1 prints all digits.
+        bootstrap: rounds, seed and level, for the JSON.
+        pick: by how much the best of the grid flatters; None where nobody asked.
+        together: places of results that the first coefficient cannot tell apart; None where nobody knows.
+
+    Raises:
+        UnknownNameError: `best_by` was not computed.
+    """
+    name = best_by or coefficients[0]
+    if name not in coefficients:
+        raise UnknownNameError("coefficient", name, coefficients, settings=("best_by",))
+    best = best_cells(grid, name)
+    own: list[str] = []
+    if together is not None:
+        own = [letters(at for at, group in enumerate(together) if place in group) for place in range(len(results))]
+
+    def tables(is_data: bool) -> Iterator[Table]:
+        shape = _Shape(coefficients, places, is_data)
+        pairs = [(result.name, result.pairs) for _, result in results if result.pairs is not None]
+        if results:
+            yield _boards(results, shape, own, coefficients[0])
+        if pairs and not is_data:
+            rows = [[measure, *_pair_cells(one)] for measure, one in pairs]
+            yield shape.table(["significantly different pairs"], _PAIRS, rows)
+        if grid:
+            yield _grid(grid, shape, best, name, pick)
+
+    content = {
+        "format": "rubric_measures correlate 1",
+        "official": {"path": path, "measure": official.name, "ranks": official.ranks},
+        "leaderboards": [
+            {"path": path, **_json(result), "group": own[place] if own else None}
+            for place, (path, result) in enumerate(results)
+        ],
+        "grid": [_grid_json(cell, index in best) for index, cell in enumerate(grid)],
+        "bootstrap": bootstrap,
+        "best_by": name,
+        "pick": None if pick is None else {**plain(pick), "flattery": pick.flattery},
+    }
+    return Report(tables(False), tables(True), lambda: plain(content))
+
+
+def _boards(
+    results: Sequence[tuple[str, LeaderboardCorrelation]], shape: _Shape, own: Sequence[str], first: str
+) -> Table:
+    several = len({path for path, _ in results}) > 1
+    paired = len({result.official for _, result in results}) > 1
+    has_queries = any(result.query_kendall is not None for _, result in results)
+    has_free = any(result.noise_free is not None for _, result in results)
+    has_pairs = shape.is_data and any(result.pairs is not None for _, result in results)
+    heads = shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
+    heads += shape.heads(_QUERY, ("", "low:", "high:")) if has_queries else []
+    heads += shape.heads(["kendall_noise_free"], ("", "low:", "high:")) if has_free else []
+    heads += [f"pairs:{name}" for name in _PAIRS] if has_pairs else []
+    rows = []
+    for place, (path, result) in enumerate(results):
+        row: list[Cell] = [*([path] if several else []), *([result.official] if paired else [])]
+        row += [result.name, len(result.runs), *([own[place]] if own else [])]
+        for one in result.coefficients:
+            row += shape.coefficient(one, False)
+        if has_queries:
+            row += [*shape.tau(result.query_kendall), *shape.tau(result.pooled_kendall)]
+        if has_free:
+            row += shape.tau(result.noise_free)
+        if has_pairs:
+            row += [None] * len(_PAIRS) if result.pairs is None else _pair_cells(result.pairs)
+        rows.append(row)
+    left = [
+        *(["leaderboard"] if several else []),
+        *(["official"] if paired else []),
+        "measure",
+        "runs",
+        *(["group"] if own else []),
+    ]
+    table = shape.table(left, heads, rows)
+    if not own:
+        return table
+    note = f"group: what shares a letter cannot be told apart by {first}; all see the same resampled queries"
+    return replace(table, notes=[note])
+
+
+def _grid(grid: Sequence[GridCell], shape: _Shape, best: frozenset[int], best_by: str, pick: Pick | None) -> Table:
+    heads = shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
+    rows = []
+    for index, cell in enumerate(grid):
+        row: list[Cell] = [cell.measure, cell.llm, cell.prompt_class, cell.kind]
+        if cell.result is None:
+            row += [0, *[None] * len(heads)]
+        else:
+            row.append(len(cell.result.runs))
+            for one in cell.result.coefficients:
+                row += shape.coefficient(one, index in best and one.coefficient.name == best_by)
+        rows.append([*row, *(["*" if index in best else ""] if shape.is_data else [])])
+    left = ["measure", "llm", "prompt_class", "kind", "runs"]
+    table = shape.table(left, [*heads, *(["best"] if shape.is_data else [])], rows)
+    return replace(table, notes=[_flattery(pick, shape)]) if pick is not None else table
+
+
+def _flattery(pick: Pick, shape: _Shape) -> str:
+    """What the best of a grid is worth."""
+    if pick.flattery is None or pick.same is None:
+        return f"by how much the best flatters is not known: {pick.reason}"
+    return (
+        f"picked as the best of {pick.cells} on {pick.queries} queries, {pick.coefficient} is "
+        f"{number(pick.chosen, shape.places)} there and {number(pick.held_out, shape.places)} on {pick.queries} others "
+        f"(mean of {pick.splits} splits; {100 * pick.same:.0f} % pick what is best on all): the pick flatters by "
+        f"{number(abs(pick.flattery), shape.places)}"
+    )
+
+
+def _pair_cells(one: PairAgreement) -> list[Cell]:
+    return [one.reference_significant, one.recovered, one.active_disagreements, one.active_share]
+
+
+def _json(result: LeaderboardCorrelation) -> dict[str, object]:
+    named = {"name": "measure", "pairs": "significant_pairs"}
+    coefficients = [
+        {**plain(one.coefficient), "interval": one.interval, "resampled": one.unit} for one in result.coefficients
+    ]
+    return {named.get(name, name): value for name, value in vars(result).items()} | {"coefficients": coefficients}
+
+
+def _grid_json(cell: GridCell, best: bool) -> dict[str, object]:
+    result = None if cell.result is None else _json(cell.result)
+    start = {"llm": cell.llm, "prompt_class": cell.prompt_class, "kind": cell.kind, "measure": cell.measure}
+    return {**start, "best": best, "reason": cell.reason, "result": result}
