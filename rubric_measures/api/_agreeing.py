@@ -59,8 +59,8 @@ class LabelAgreement(SourceAgreement):
             InputError: another ending, or the file cannot be written.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.plots.files import save_figures
-        from rubric_measures.plots.labels import plot_bland_altman, plot_confusion
+        from rubric_measures.pages.plots import plot_bland_altman, plot_confusion
+        from rubric_measures.pages.style import save_figures
 
         names = (self.names[0], self.names[1])
         if kind == "confusion":

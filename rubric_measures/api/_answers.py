@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.scoring import Measures
     from rubric_measures.models.settings import CallOptions, Progress
+    from rubric_measures.pages.board_page import QueryEvidence
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.reports.evidence import QueryEvidence
     from rubric_measures.types.scales import Scale
 
 _LOG = logging.getLogger("rubric_measures")

@@ -119,8 +119,8 @@ class Comparisons(Mapping[str, "Comparison"]):
             InputError: another ending, or the file cannot be written.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.plots.comparisons import plot_critical_difference, plot_differences
-        from rubric_measures.plots.files import save_figures
+        from rubric_measures.pages.plots import plot_critical_difference, plot_differences
+        from rubric_measures.pages.style import save_figures
 
         save_figures(
             (

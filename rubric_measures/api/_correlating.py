@@ -158,8 +158,8 @@ class Correlations:
             InputError: there is no leaderboard file to draw, or too many columns.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.plots.files import save_figures
-        from rubric_measures.plots.scores import plot_ranks, plot_scatter
+        from rubric_measures.pages.plots import plot_ranks, plot_scatter
+        from rubric_measures.pages.style import save_figures
 
         official = self.official
         if len({result.official for _, result in self.results}) > 1:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.comparison import Comparison, Test
     from rubric_measures.analysis.resampling import Correction, Draws, Interval
     from rubric_measures.measures.grades import QueryGrades
-    from rubric_measures.plots.dots import DotPanel
+    from rubric_measures.pages.plots import DotPanel
     from rubric_measures.types.entities import RubricItem
     from rubric_measures.types.scales import Scale
 
@@ -51,7 +51,7 @@ def plot_board(
     runs: Runs | None = None,
 ) -> None:
     """Writes a picture of a board, see `Board.plot`."""
-    from rubric_measures.plots.files import check_figure_path, save_figures
+    from rubric_measures.pages.style import check_figure_path, save_figures
 
     check_figure_path(path)
     if kind not in _KINDS:
@@ -75,7 +75,7 @@ def _runs_of(board: Leaderboard) -> list[str]:
 def _dots(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
     """A panel a measure; a page holds as many as can be read."""
     from rubric_measures.analysis.board_reports import mean_intervals
-    from rubric_measures.plots.dots import plot_dots
+    from rubric_measures.pages.plots import plot_dots
 
     runs = _runs_of(board)
     intervals = mean_intervals(board, settings.draws)
@@ -114,7 +114,7 @@ def _panel(
     settings: PlotSettings,
     intervals: Mapping[str, Mapping[str, Interval]],
 ) -> DotPanel:
-    from rubric_measures.plots.dots import DotPanel
+    from rubric_measures.pages.plots import DotPanel
 
     means = {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None}
     best = board.cells[OVERALL][name].mean if OVERALL in board.cells else None
@@ -147,7 +147,7 @@ def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: s
 
 def _differences(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
     """A page a measure, of those that have values by query."""
-    from rubric_measures.plots.comparisons import plot_differences
+    from rubric_measures.pages.plots import plot_differences
 
     runs = _runs_of(board)
     for name in [name for name in board.measures if any(board.values[run].get(name) for run in runs)]:
@@ -166,7 +166,7 @@ def _each_query(board: Leaderboard, name: str, baseline: str) -> dict[str, list[
 
 def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Iterator[Figure]:
     """Queries by runs by the first measure, then items by runs, a page a query."""
-    from rubric_measures.plots.cells import plot_items, plot_queries
+    from rubric_measures.pages.plots import plot_items, plot_queries
 
     order, name = _runs_of(board), board.measures[0]
     queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))

@@ -11,7 +11,7 @@ from rubric_measures.api._scoring import Board
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.measures.scoring import parse_measures
-from rubric_measures.reports.evidence import QueryEvidence, evidence_of
+from rubric_measures.pages.board_page import QueryEvidence, evidence_of
 
 
 def write_report(
@@ -48,7 +48,7 @@ def write_report(
             written.
         UnknownNameError: there is no such baseline.
     """
-    from rubric_measures.reports.board_page import board_page
+    from rubric_measures.pages.board_page import board_page
 
     shown = evidence(board, grades, runs)
     parts = board_page(board, shown, title=title, baseline=baseline, level=level, notes=notes, review=review)

@@ -24,7 +24,7 @@ from rubric_measures.types.scales import parse_scale
 if TYPE_CHECKING:
     from rubric_measures.api import Board, Gates
     from rubric_measures.measures.grade_sets import GradeFilter
-    from rubric_measures.verification.page_parts import ReviewAddress
+    from rubric_measures.pages.frame import ReviewAddress
 
 T = TypeVar("T")
 
@@ -271,7 +271,7 @@ def review_over(options: argparse.Namespace, files: Sequence[str]) -> ReviewAddr
     """
     import shlex
 
-    from rubric_measures.verification.page_parts import ReviewAddress
+    from rubric_measures.pages.frame import ReviewAddress
 
     address = str(options.review_address).rstrip("/")
     if not address.startswith(("http://", "https://")) or "?" in address:

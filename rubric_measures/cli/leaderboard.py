@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rubric_measures.base.tables import Report
     from rubric_measures.boards.board import Leaderboard
     from rubric_measures.measures.grades import Grades
-    from rubric_measures.verification.page_parts import ReviewAddress
+    from rubric_measures.pages.frame import ReviewAddress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -178,8 +178,8 @@ class Tournament:
             InputError: another ending, or a folder that does not exist.
             MissingExtraError: matplotlib is not installed.
         """
-        from rubric_measures.plots.files import save_figures
-        from rubric_measures.plots.tournaments import plot_tournament
+        from rubric_measures.pages.plots import plot_tournament
+        from rubric_measures.pages.style import save_figures
 
         said = [f"{len(self.ratings)} agents, {self.games} games about {self.queries} queries: Bradley–Terry rating"]
         known = {one.agent: (one.low, one.high) for one in self.ratings if one.standard_error is not None}

@@ -6,8 +6,7 @@ import heapq
 from collections.abc import Sequence
 
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, bad_items, level_of, uncovered_passages
-from rubric_measures.verification._query_pages import QueryPlaces
-from rubric_measures.verification.page_parts import (
+from rubric_measures.pages.frame import (
     ReviewAddress,
     item_names,
     page_text,
@@ -16,6 +15,7 @@ from rubric_measures.verification.page_parts import (
     snippet,
     table,
 )
+from rubric_measures.verification._query_pages import QueryPlaces
 from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import Section
 

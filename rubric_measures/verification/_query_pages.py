@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from rubric_measures.base.pages import words
 from rubric_measures.measures.checked import (
     CheckedGrade,
     CheckedPassage,
@@ -15,7 +14,7 @@ from rubric_measures.measures.checked import (
     level_of,
     uncovered_passages,
 )
-from rubric_measures.verification.page_parts import (
+from rubric_measures.pages.frame import (
     Link,
     ReviewAddress,
     item_names,
@@ -25,6 +24,7 @@ from rubric_measures.verification.page_parts import (
     shade,
     snippet,
     table,
+    words,
 )
 from rubric_measures.verification.reports import ReportSettings
 

@@ -12,22 +12,23 @@ from pathlib import Path
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.pages import page, readable
 from rubric_measures.base.tables import Cell, Marked, Undefined, number
 from rubric_measures.measures.checked import CheckedQuery
-from rubric_measures.verification._look_at import LookAt
-from rubric_measures.verification._query_pages import query_blocks
-from rubric_measures.verification.page_parts import (
+from rubric_measures.pages.frame import (
     PAGE,
     SCRIPT,
     SEARCH,
-    STYLE,
     Link,
     ReviewAddress,
+    page,
     page_text,
+    readable,
     rows_in_blocks,
     table,
 )
+from rubric_measures.pages.frame import REPORT_STYLE as STYLE
+from rubric_measures.verification._look_at import LookAt
+from rubric_measures.verification._query_pages import query_blocks
 from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import Section
 

@@ -293,8 +293,8 @@ def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Sec
     points = bank_stability(report.coverage, seed=settings.seed)
     yield stability_section(report.coverage, points)
     if settings.plot:
-        from rubric_measures.plots.files import save_figures
-        from rubric_measures.plots.scores import plot_stability
+        from rubric_measures.pages.plots import plot_stability
+        from rubric_measures.pages.style import save_figures
 
         drawn = {
             one.size: (one.mean, one.low, one.high)

@@ -11,7 +11,7 @@ from ir_measures import Qrel
 
 from rubric_measures import load, score
 from rubric_measures.base.errors import InputError
-from rubric_measures.plots import cells
+from rubric_measures.pages import plots as cells
 
 pytest.importorskip("matplotlib")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rubric_measures.analysis.comparison import Comparison, compare_runs
-from rubric_measures.plots.comparisons import plot_critical_difference, plot_differences
+from rubric_measures.pages.plots import plot_critical_difference, plot_differences
 
 pytest.importorskip("matplotlib")
 

@@ -9,8 +9,12 @@ import pytest
 
 from rubric_measures.analysis.comparison import compare_runs
 from rubric_measures.base.errors import InputError
-from rubric_measures.plots import cells, comparisons, dots, labels, scores
-from rubric_measures.plots.files import save_figures
+from rubric_measures.pages import plots as cells
+from rubric_measures.pages import plots as comparisons
+from rubric_measures.pages import plots as dots
+from rubric_measures.pages import plots as labels
+from rubric_measures.pages import plots as scores
+from rubric_measures.pages.style import save_figures
 
 pytest.importorskip("matplotlib")
 
@@ -58,7 +62,7 @@ def test_further_pages_are_files_beside_the_first(
     with pytest.raises(InputError, match="is a folder"):
         save_figures(pages, path)
     assert [one.name for one in tmp_path.iterdir()] == [f"all-3.{suffix}"]
-    monkeypatch.setattr("rubric_measures.plots.files._MOST_FILES", 2)
+    monkeypatch.setattr("rubric_measures.pages.style._MOST_FILES", 2)
     with pytest.raises(InputError, match=r"more than 2 pages, and as many files; give \.pdf"):
         save_figures(iter(pages), tmp_path / f"more.{suffix}")
 

@@ -9,7 +9,7 @@ from ir_measures import Qrel
 
 import rubric_measures
 from rubric_measures.analysis.agreement import agreement
-from rubric_measures.plots import labels
+from rubric_measures.pages import plots as labels
 
 pytest.importorskip("matplotlib")
 

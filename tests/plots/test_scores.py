@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.plots import scores
+from rubric_measures.pages import plots as scores
 
 pytest.importorskip("matplotlib")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures import Preference, tournament
-from rubric_measures.plots.tournaments import plot_tournament
+from rubric_measures.pages.plots import plot_tournament
 
 pytest.importorskip("matplotlib")
 

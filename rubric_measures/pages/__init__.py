@@ -1,0 +1,1 @@
+"""Pictures and pages for people: plain numbers in, figures and HTML out."""

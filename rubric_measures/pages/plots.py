@@ -1,0 +1,728 @@
+"""Pictures: boards as dots, differences, cells, labels, scores, tournaments.
+
+Tables of cells that are the darker the more they hold: items by runs, queries by runs, labels against labels.
+
+Dot plots: a row a run with its score, interval and queries, a panel a measure; and the parts they are made of.
+
+Pictures of runs that were compared: differences to a baseline, and groups that cannot be told apart.
+
+Labels of graders against each other: confusion, Bland–Altman.
+
+Scores of runs against other scores of the same runs: ranks, points by run and query, smaller banks.
+
+Pictures of a tournament: ratings with intervals, and who beat whom.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+from rubric_measures.analysis.agreement import Agreement, bland_altman
+from rubric_measures.analysis.comparison import Comparison
+from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau
+from rubric_measures.analysis.resampling import Draws
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.plugins import require
+from rubric_measures.pages.style import (
+    BLUE,
+    COLOURS,
+    GREY,
+    ORANGE,
+    figure_of,
+    legend_below,
+    name_axes,
+    name_points,
+    shown_number,
+    signed,
+    titled,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "DotPanel",
+    "cells_figure",
+    "draw_cells",
+    "draw_groups",
+    "draw_means",
+    "draw_queries",
+    "group_columns",
+    "lines_of",
+    "plot_bland_altman",
+    "plot_confusion",
+    "plot_critical_difference",
+    "plot_differences",
+    "plot_dots",
+    "plot_items",
+    "plot_queries",
+    "plot_ranks",
+    "plot_scatter",
+    "plot_stability",
+    "plot_tournament",
+    "rows_figure",
+]
+
+
+FloatArray = NDArray[np.float64]
+# Cells beyond this number have no text, which nobody could read.
+_MANY_CELLS = 6_000
+
+
+def draw_cells(
+    axes: Any,
+    values: FloatArray,
+    texts: Sequence[Sequence[str]],
+    span: tuple[float, float],
+    unit: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    bold: NDArray[np.bool_] | None = None,
+) -> None:
+    """Cells with their texts, white where they are light; a cell without a value is grey and has no text.
+
+    Args:
+        axes: where.
+        values: (rows, columns); NaN is missing.
+        texts: of the cells.
+        span: the values of the lightest and the darkest colour.
+        unit: what the values are, beside the bar of colours.
+        rows: the names of the rows, top down.
+        columns: the names of the columns.
+        bold: which texts are bold.
+    """
+    low, high = span if span[1] > span[0] else (span[0], span[0] + 1)
+    # Cells, not an image: they stay sharp in print.
+    mesh = axes.pcolormesh(
+        np.ma.masked_invalid(values), cmap="Blues", vmin=low, vmax=high, edgecolors="white", linewidth=0.6
+    )
+    mesh.set_gid("cells")
+    axes.set_facecolor("0.9")
+    if values.size <= _MANY_CELLS:
+        for row, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
+            dark = (values[row, column] - low) / (high - low) > 0.55
+            axes.text(
+                column + 0.5, row + 0.5, texts[row][column], ha="center", va="center", fontsize=7,
+                color="white" if dark else "black",
+                weight="bold" if bold is not None and bold[row, column] else "normal",
+            )  # fmt: skip
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=8)
+    axes.set_ylim(len(rows), 0)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, fontsize=8, rotation=40, ha="right", rotation_mode="anchor")
+    axes.tick_params(length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    bar = axes.figure.colorbar(mesh, ax=axes, label=unit, fraction=0.05, aspect=30, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8)
+
+
+def cells_figure(rows: Sequence[str], columns: Sequence[str], wide: float, tall: float = 0.24) -> tuple[Figure, Any]:
+    """A figure in which every cell of so many inches, and the names beside them, have room."""
+    names = 0.065 * max(map(len, rows), default=0)
+    below = 0.05 * max(map(len, columns), default=0)
+    figure, (axes,) = figure_of(max(4.5, 1.2 + names + wide * len(columns)), max(1.6, 0.5 + below + tall * len(rows)))
+    return figure, axes
+
+
+def plot_items(
+    items: Sequence[str],
+    best: Mapping[str, Sequence[float | None]],
+    title: str,
+    scale: tuple[float, float] | None = None,
+    covers: float | None = None,
+) -> Figure:
+    """Items by runs for one query: the best grade of each item among a run's passages; grades that cover it are bold.
+
+    Items are in order of their mean grade over the runs, the best covered first.
+
+    Args:
+        items: the texts of the items.
+        best: run -> the best grade of each item, None where there is none; runs from left to right.
+        title: which query, and how many passages of a run.
+        scale: the lowest and highest grade; of the grades there are, if None.
+        covers: the least grade that covers.
+
+    Raises:
+        InputError: there is no item or no run.
+    """
+    values = np.array([best[run] for run in best], dtype=np.float64).T
+    if not values.size:
+        raise InputError("there is no item or no run to plot")
+    graded = ~np.isnan(values)
+    sums, counts = np.where(graded, values, 0).sum(axis=1), graded.sum(axis=1)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf)
+    order = np.argsort(-means, kind="stable")
+    values = values[order]
+    names = [textwrap.shorten(items[index], 64, placeholder=" …") for index in order]
+    found = values[~np.isnan(values)]
+    span = scale or ((float(found.min()), float(found.max())) if found.size else (0.0, 1.0))
+    figure, axes = cells_figure(names, list(best), 0.42)
+    texts = [["" if np.isnan(value) else f"{value:g}" for value in row] for row in values]
+    draw_cells(axes, values, texts, span, "grade", names, list(best), None if covers is None else values >= covers)
+    titled(figure, title)
+    return figure
+
+
+def plot_queries(queries: Sequence[str], runs: Sequence[str], values: ArrayLike, measure: str, title: str) -> Figure:
+    """Queries by runs: every query's score by one measure, in its own unit; the easiest query first.
+
+    Args:
+        queries: the queries.
+        runs: from left to right.
+        values: (queries, runs); NaN where a query could not be scored.
+        measure: for the bar of colours.
+        title: what is shown.
+
+    Raises:
+        InputError: there is no query or no run.
+    """
+    table = np.asarray(values, dtype=np.float64).reshape(len(queries), len(runs))
+    known = table[~np.isnan(table)]
+    if not known.size:
+        raise InputError("there is no score to plot")
+    scored = ~np.isnan(table)
+    means = np.where(scored, table, 0).sum(axis=1) / np.maximum(scored.sum(axis=1), 1)
+    order = np.argsort(-means, kind="stable")
+    table = table[order]
+    names = [queries[index] for index in order]
+    figure, axes = cells_figure(names, runs, 0.5)
+    places = 2 if abs(known).max() < 10 else 0
+    texts = [["" if np.isnan(value) else f"{value:.{places}f}" for value in row] for row in table]
+    draw_cells(axes, table, texts, (min(0.0, float(known.min())), float(known.max())), measure, names, runs)
+    titled(figure, title)
+    return figure
+
+
+# More points than this are drawn as one image inside of the picture: each would be an element of an SVG.
+_MANY_POINTS = 20_000
+BEST = "all passages together, or the best ranking"
+
+
+@dataclass(frozen=True)
+class DotPanel:
+    """The scores of runs by one measure.
+
+    Attributes:
+        measure: the measure, for the axis.
+        means: run -> score, in the measure's own unit; a run without one has an empty row.
+        intervals: run -> (low, high); of some runs or none.
+        queries: run -> the scores of its queries; of some runs or none.
+        groups: runs that cannot be told apart, a group a sequence; empty where nobody asked.
+        best: the score of all passages together, or of the best ranking, where it is known.
+    """
+
+    measure: str
+    means: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    queries: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    groups: Sequence[Sequence[str]] = ()
+    best: float | None = None
+
+
+def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str) -> Figure:
+    """A panel a measure, a row a run: the mean with its interval in the measure's own unit, single queries in grey.
+
+    The numbers stand to the right. Behind them, a column of squares joins the runs of each group that cannot be told
+    apart.
+
+    Args:
+        runs: from top to bottom, the same in all panels.
+        panels: one or more.
+        title: what is shown, and over how many queries.
+
+    Raises:
+        InputError: there is no run, or no panel.
+    """
+    if not runs or not panels:
+        raise InputError("there is no run to plot")
+    columns = [group_columns(runs, panel.groups) for panel in panels]
+    most = [max(found, default=-1) + 1 for found in columns]
+    figure, every = rows_figure(runs, [panel.measure for panel in panels], most)
+    place = {run: row for row, run in enumerate(runs)}
+    for number, (axes, panel, found) in enumerate(zip(every, panels, columns, strict=True), 1):
+        draw_queries(axes, place, panel)
+        draw_means(axes, place, panel)
+        draw_groups(axes, place, panel.groups, found)
+        if panel.best is not None:
+            axes.axvline(panel.best, color="0.35", linewidth=0.9, linestyle=":", label=BEST, gid="best")
+        for artist in axes.findobj(lambda one: one.get_gid() is not None):
+            # Names in the SVG, for those who style it or read it back.
+            artist.set_gid(f"{artist.get_gid()}-{number}")
+    titled(figure, title)
+    legend_below(figure)
+    return figure
+
+
+def rows_figure(runs: Sequence[str], measures: Sequence[str], columns: Sequence[int] = ()) -> tuple[Figure, list[Any]]:
+    """A panel a measure with a row a run, with room for the names, the numbers and columns of groups."""
+    texts = [lines_of(measure) for measure in measures]
+    width = 0.07 * max(map(len, runs)) + 3.4 * len(measures) + 0.09 * sum(columns)
+    height = 0.4 + 0.24 * len(runs) + 0.16 * max(text.count("\n") + 1 for text in texts)
+    figure, every = figure_of(max(5.0, width), height, len(measures), sharey=True)
+    for axes, text in zip(every, texts, strict=True):
+        axes.set_xlabel(text, fontsize=9)
+        axes.grid(axis="x", color="0.92", linewidth=0.6)
+        axes.tick_params(axis="y", length=0)
+    every[0].set_yticks(range(len(runs)), runs, fontsize=8)
+    every[0].set_ylim(len(runs) - 0.4, -0.6)
+    return figure, every
+
+
+def lines_of(name: str) -> str:
+    """A measure's name in lines, broken behind commas and brackets; no letter is lost."""
+    lines = [""]
+    for part in name.replace(",", ",\0").replace("(", "(\0").split("\0"):
+        if lines[-1] and len(lines[-1]) + len(part) > 44:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def draw_means(axes: Any, place: Mapping[str, int], panel: DotPanel, name: str = "mean") -> None:
+    """A point a run with its interval, and its number to the right."""
+    spans = [(run, *panel.intervals[run]) for run in place if run in panel.intervals]
+    if spans:
+        axes.hlines(
+            [place[run] for run, _, _ in spans], [low for _, low, _ in spans], [high for _, _, high in spans],
+            color=BLUE, linewidth=2.2, label="interval", gid="intervals",
+        )  # fmt: skip
+    scored = [run for run in place if run in panel.means]
+    axes.plot(
+        [panel.means[run] for run in scored], [place[run] for run in scored],
+        "o", color=BLUE, markersize=5.5, label=name, gid="means",
+    )  # fmt: skip
+    beside = axes.get_yaxis_transform()
+    for run in scored:
+        axes.annotate(
+            shown_number(panel.means[run]), (1.0, place[run]), xycoords=beside, xytext=(5, 0),
+            textcoords="offset points", va="center", fontsize=8, annotation_clip=False,
+        )  # fmt: skip
+
+
+def draw_queries(axes: Any, place: Mapping[str, int], panel: DotPanel) -> None:
+    """Points of equal scores stand above each other in their row, as far as it has room."""
+    values = {run: panel.queries[run] for run in place if run in panel.queries}
+    every = [value for found in values.values() for value in found]
+    if not every:
+        return
+    step = (max(every) - min(every)) / 120 or 1.0
+    x: list[float] = []
+    y: list[float] = []
+    for run, found in values.items():
+        seen = Counter[int]()
+        stacks = Counter(int(value // step) for value in found)
+        for value in found:
+            stack = int(value // step)
+            gap = min(0.13, 0.62 / max(stacks[stack] - 1, 1))
+            x.append(value)
+            y.append(place[run] + gap * (seen[stack] - (stacks[stack] - 1) / 2))
+            seen[stack] += 1
+    axes.scatter(
+        x, y, s=9, color=GREY, linewidths=0, label="single query", gid="queries", rasterized=len(x) > _MANY_POINTS
+    )
+
+
+def group_columns(runs: Sequence[str], groups: Sequence[Sequence[str]]) -> list[int]:
+    """In which column each group stands: the first one where no other group's rows are in its way."""
+    place = {run: row for row, run in enumerate(runs)}
+    taken: list[list[tuple[int, int]]] = []
+    columns = []
+    for group in groups:
+        rows = [place[run] for run in group if run in place]
+        span = (min(rows, default=0), max(rows, default=0))
+        free = (
+            number for number, spans in enumerate(taken) if all(span[1] < low or high < span[0] for low, high in spans)
+        )
+        column = next(free, len(taken))
+        if column == len(taken):
+            taken.append([])
+        taken[column].append(span)
+        columns.append(column)
+    return columns
+
+
+def draw_groups(axes: Any, place: Mapping[str, int], groups: Sequence[Sequence[str]], columns: Sequence[int]) -> None:
+    """Beside the numbers: a square a member, on a line from the first to the last."""
+    moved = require("matplotlib.transforms", "plot").offset_copy
+    for number, (group, column) in enumerate(zip(groups, columns, strict=True)):
+        rows = sorted(place[run] for run in group if run in place)
+        if len(rows) < 2:
+            continue
+        beside = moved(axes.get_yaxis_transform(), axes.figure, x=44 + 6.5 * column, units="points")
+        axes.plot(
+            [1.0] * len(rows), rows, "-s", color=ORANGE, linewidth=1.4, markersize=4, transform=beside, clip_on=False,
+            label="" if number else "cannot be told apart", gid=f"group-{number + 1}",
+        )  # fmt: skip
+
+
+def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[float]] | None = None) -> Figure:
+    """Every run minus the baseline, best first: the mean difference with its interval, single queries in grey.
+
+    Runs that differ from the baseline after correction have a filled point, the others a hollow one.
+
+    Args:
+        comparison: with a baseline.
+        differences: run -> run minus baseline on each query; empty where it is not known.
+    """
+    pairs = sorted(comparison.pairs, key=lambda pair: -pair.test.mean_difference)
+    runs = [pair.first for pair in pairs]
+    figure, (axes,) = rows_figure(runs, [comparison.measure])
+    place = {run: row for row, run in enumerate(runs)}
+    panel = DotPanel(
+        comparison.measure,
+        {pair.first: pair.test.mean_difference for pair in pairs},
+        {
+            pair.first: (pair.test.low, pair.test.high)
+            for pair in pairs
+            if pair.test.low is not None and pair.test.high is not None
+        },
+        differences or {},
+    )
+    axes.axvline(0, color="0.35", linewidth=0.9, linestyle=":", label=f"as {comparison.baseline}", gid="baseline")
+    draw_queries(axes, place, panel)
+    draw_means(axes, place, panel, "mean difference")
+    alike = [pair for pair in pairs if not pair.significant]
+    axes.plot(
+        [pair.test.mean_difference for pair in alike], [place[pair.first] for pair in alike], "o", color=BLUE,
+        markerfacecolor="white", markersize=5.5, label="no significant difference", gid="alike",
+    )  # fmt: skip
+    axes.set_xlabel(f"{lines_of(comparison.measure)}\nminus that of {comparison.baseline}", fontsize=9)
+    over = f"over {len(comparison.queries)} queries"
+    titled(figure, f"Differences to {comparison.baseline} {over}: {_tested(comparison)}")
+    legend_below(figure)
+    return figure
+
+
+def _tested(comparison: Comparison) -> str:
+    each = "all intervals at once" if comparison.intervals == "simultaneous" else "each interval by itself"
+    level = f"{100 * (1 - comparison.alpha):.4g} %"
+    return f"mean and {level} interval ({each}; {comparison.test} test, {comparison.procedure})"
+
+
+def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
+    """Runs on one axis of scores, their names at both sides; a bar joins the runs of a group that cannot be told apart.
+
+    Args:
+        comparison: of all pairs.
+        shown: at most so many runs, best first.
+
+    Source: after Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets (JMLR 2006), with mean scores
+    in the place of mean ranks.
+    """
+    order = list(comparison.means)[:shown]
+    means = [comparison.means[run] for run in order]
+    rank = {run: index for index, run in enumerate(order)}
+    kept = [[rank[run] for run in group if run in rank] for group in comparison.groups]
+    groups = [group for group in kept if len(group) > 1]
+    columns = group_columns(order, [[order[index] for index in group] for group in groups])
+    bars = max(columns, default=-1) + 1
+    half = (len(order) + 1) // 2
+    names = 0.07 * max(map(len, order)) + 0.5
+    figure, (axes,) = figure_of(4.2 + 2 * names, 0.6 + 0.13 * bars + 0.22 * half)
+    width = (means[0] - means[-1]) or 1.0
+    left, right = means[-1] - 0.06 * width, means[0] + 0.06 * width
+    first = 0.6 * bars + 1
+    for index, (run, mean) in enumerate(zip(order, means, strict=True)):
+        # The better half is named at the right, the best one on top; the other half mirrors it.
+        is_right = index < half
+        depth = first + (index if is_right else len(order) - 1 - index)
+        edge = right if is_right else left
+        axes.plot([mean, mean, edge], [0, depth, depth], color="0.5", linewidth=0.8, gid=f"line-{index + 1}")
+        text = f"{shown_number(mean)}  {run}" if is_right else f"{run}  {shown_number(mean)}"
+        axes.annotate(
+            text, (edge, depth), xytext=(4 if is_right else -4, 0), textcoords="offset points", va="center",
+            ha="left" if is_right else "right", fontsize=8, annotation_clip=False,
+        )  # fmt: skip
+    axes.plot(means, [0] * len(means), "o", color=BLUE, markersize=4.5, gid="means", clip_on=False)
+    for number, (group, column) in enumerate(zip(groups, columns, strict=True), 1):
+        axes.plot(
+            [means[group[0]], means[group[-1]]], [0.6 * (column + 1)] * 2, "-s", color=ORANGE, linewidth=2.6,
+            markersize=4, label="" if number > 1 else "cannot be told apart", gid=f"group-{number}",
+        )  # fmt: skip
+    axes.set_ylim(first + half - 0.4, 0)
+    axes.set_xlim(left, right)
+    axes.set_yticks([])
+    axes.xaxis.tick_top()
+    for side, seen in (("left", False), ("bottom", False), ("top", True)):
+        axes.spines[side].set_visible(seen)
+    axes.set_title(lines_of(comparison.measure), fontsize=9)
+    best = "" if len(order) == len(comparison.means) else f"best {len(order)} of "
+    test = f"{comparison.test} test, {comparison.procedure}, α = {comparison.alpha:g}"
+    titled(figure, f"{best}{len(comparison.means)} runs over {len(comparison.queries)} queries: mean ({test})")
+    legend_below(figure)
+    return figure
+
+
+def plot_confusion(found: Agreement, names: tuple[str, str] = ("first", "second")) -> Figure:
+    """How many documents have which two labels; the diagonal, where both agree, is bold, and κ stands above.
+
+    Colours are shares of a row, so that rare labels are seen, too; the numbers are counts.
+
+    Args:
+        found: the agreement of two sources.
+        names: of the sources: rows and columns.
+    """
+    counts = np.array(found.confusion, dtype=np.float64)
+    labels = [str(label) for label in found.labels]
+    sums = counts.sum(axis=1, keepdims=True)
+    shares = np.divide(counts, sums, out=np.zeros_like(counts), where=sums > 0)
+    figure, axes = cells_figure(labels, labels, 0.7, 0.45)
+    texts = [[f"{count:.0f}" for count in row] for row in counts]
+    bold = np.eye(len(labels), dtype=np.bool_)
+    draw_cells(axes, shares, texts, (0.0, 1.0), "share of the row", labels, labels, bold)
+    axes.tick_params(axis="x", rotation=0)
+    name_axes(axes, f"label by {names[1]}", f"label by {names[0]}")
+    kappa = "undefined" if found.kappa is None else shown_number(found.kappa)
+    titled(figure, f"Labels of {found.pairs} documents: {100 * found.exact_match:.1f} % equal, κ = {kappa}")
+    return figure
+
+
+def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("first", "second")) -> Figure:
+    """Bland–Altman: difference against mean, with bias and limits of agreement; area shows how many points coincide.
+
+    Args:
+        a: labels or scores of the first source.
+        b: of the second.
+        names: of the sources.
+
+    Raises:
+        InputError: nothing to compare.
+
+    Source: Bland and Altman (Lancet 1986).
+    """
+    result = bland_altman(a, b)
+    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    points, counts = np.unique(np.stack([(left + right) / 2, left - right], axis=1), axis=0, return_counts=True)
+    figure, (axes,) = figure_of(5.4, 3.4)
+    most = int(counts.max())
+    sizes = 12 + 260 * counts / most if most > 1 else np.full(len(counts), 14.0)
+    axes.scatter(points[:, 0], points[:, 1], s=sizes, color=BLUE, alpha=0.55, linewidths=0, gid="pairs")
+    # What the sizes mean: drawn nowhere, for the legend alone.
+    for count in sorted({1, most}):
+        size = 12 + 260 * count / most if most > 1 else 14.0
+        what = "1 document" if count == 1 else f"{count} documents"
+        axes.scatter([], [], s=size, color=BLUE, alpha=0.55, linewidths=0, label=what)
+    axes.axhline(result.bias, color=ORANGE, linewidth=1.2, label=f"bias {signed(result.bias)}", gid="bias")
+    if result.low is not None and result.high is not None:
+        limits = f"limits of agreement (bias ± 1.96 SD): {signed(result.low)} and {signed(result.high)}"
+        for value, label, name in ((result.high, limits, "high"), (result.low, "", "low")):
+            axes.axhline(value, color=ORANGE, linestyle="--", linewidth=1.0, label=label, gid=name)
+    axes.axhline(0, color="0.7", linewidth=0.7, zorder=0)
+    name_axes(axes, f"mean of {names[0]} and {names[1]}", f"{names[0]} − {names[1]}")
+    axes.margins(0.1)
+    titled(figure, f"Differences of the labels of {result.pairs} documents against their means")
+    legend_below(figure)
+    return figure
+
+
+# Beyond this many runs, names of all would cover the points.
+_MANY_NAMES = 30
+
+
+def _shown(value: float | None) -> str:
+    return "undefined" if value is None else shown_number(value)
+
+
+def plot_ranks(
+    official: Mapping[str, float], others: Mapping[str, Mapping[str, float]], name: str, queries: int = 0
+) -> Figure:
+    """Ranks against official ranks, a panel a leaderboard, with τ; the runs that move most are named.
+
+    Equal scores share the mean of their ranks; rank 1 is the best, at the upper left. On the line both leaderboards
+    agree. Named are up to eight runs that move by two ranks or more.
+
+    Args:
+        official: run -> official score, higher is better.
+        others: name of a leaderboard -> run -> score.
+        name: of the official scores.
+        queries: how many queries these are over; 0 where nobody knows.
+    """
+    across = min(3, len(others))
+    rows = -(-len(others) // across)
+    figure, every = figure_of(max(4.2, 3.4 * across), 3.4 * rows, len(others), across)
+    for number, (axes, (other, scores)) in enumerate(zip(every, others.items(), strict=True), 1):
+        runs = sorted(official.keys() & scores.keys())
+        x_scores, y_scores = [official[run] for run in runs], [scores[run] for run in runs]
+        x, y = (np.asarray(rankdata([-score for score in side])) for side in (x_scores, y_scores))
+        axes.plot([1, len(runs)], [1, len(runs)], color="0.45", linewidth=1.0, linestyle=":", label="the same rank")
+        axes.set_xlim(0.4, len(runs) + 0.6)
+        axes.set_ylim(len(runs) + 0.6, 0.4)
+        moved = sorted(range(len(runs)), key=lambda place: (-abs(x[place] - y[place]), place))
+        named = [place for place in moved if abs(x[place] - y[place]) >= 2][:8]
+        rest = [place for place in range(len(runs)) if place not in named]
+        axes.plot(x[rest], y[rest], "o", color=BLUE, markersize=4.5, label="run", gid=f"runs-{number}")
+        if named:
+            axes.plot(
+                x[named], y[named], "D", color=ORANGE, markersize=5.5, label="moves most", gid=f"outliers-{number}"
+            )
+            name_points(axes, list(x[named]), list(y[named]), [runs[place] for place in named])
+        tau = _shown(correlate(x_scores, y_scores, "kendall", test=False).value)
+        axes.set_title(f"{lines_of(other)}\nτ = {tau}, {len(runs)} runs", fontsize=9)
+        axes.set_xlabel(f"rank by {lines_of(name)}", fontsize=9)
+        axes.set_ylabel("rank", fontsize=9)
+        axes.locator_params(integer=True, nbins=8)
+        axes.set_aspect("equal")
+    over = f" over {queries} queries" if queries else ""
+    titled(figure, f"Ranks of {len(official)} runs against those by {name}{over}")
+    legend_below(figure)
+    return figure
+
+
+def plot_scatter(
+    runs: Sequence[str],
+    official: ArrayLike,
+    scores: ArrayLike,
+    names: tuple[str, str] = ("official", "scores"),
+    errors: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {}),
+) -> Figure:
+    """Scores against official scores, a named point a run; with scores by query also a small point a query and run.
+
+    Both axes are in their own units; where both are shares, they have one scale, and a line on which both are equal.
+    The τ of the runs stands above; with scores by query also their τ by query, averaged, and over all pairs.
+
+    Args:
+        runs: the runs.
+        official: a score a run, or (queries, runs), whose means over the queries that both sides have are the runs'
+            scores; NaN is missing.
+        scores: likewise, of the same shape.
+        names: the labels of the axes.
+        errors: run -> standard error of its score, on both sides; runs may be left out.
+
+    Raises:
+        InputError: the sides differ in shape, or no run has a score on both.
+
+    Source: after Pradeep et al., AutoNuggetizer (TREC 2024 RAG), Figure 6.
+    """
+    x, y = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    missing = np.isnan(x) | np.isnan(y)
+    if missing.all():
+        raise InputError("the two sides have no query and run in common")
+    x, y = np.where(missing, np.nan, np.atleast_2d(x)), np.where(missing, np.nan, np.atleast_2d(y))
+    scored = ~np.isnan(x).all(axis=0)
+    x, y, known = x[:, scored], y[:, scored], [runs[int(place)] for place in np.flatnonzero(scored)]
+    by_query = len(x) > 1
+    # Equal means stay equal: later decimals hold only the order of summation.
+    x_runs: FloatArray = np.round(np.asarray(np.nanmean(x, axis=0)), 12)
+    y_runs: FloatArray = np.round(np.asarray(np.nanmean(y, axis=0)), 12)
+    figure, (axes,) = figure_of(5.2, 4.4)
+    if by_query:
+        axes.plot(
+            x.ravel(), y.ravel(), "o", markersize=2.6, color=COLOURS[4], alpha=0.5, markeredgewidth=0,
+            label="query and run", gid="queries",
+        )  # fmt: skip
+    if any(errors):
+        spans = [[side.get(run, 0.0) for run in known] for side in errors]
+        axes.errorbar(x_runs, y_runs, spans[1], spans[0], "none", ecolor="0.35", elinewidth=0.8, label="standard error")
+    axes.plot(
+        x_runs, y_runs, "D", markersize=5.5, color=ORANGE, markeredgecolor="black", markeredgewidth=0.5, label="run",
+        gid="runs",
+    )  # fmt: skip
+    if min(np.nanmin(x), np.nanmin(y)) >= 0 and max(np.nanmax(x), np.nanmax(y)) <= 1:
+        ends = [min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])]
+        axes.plot(ends, ends, color="0.45", linewidth=0.9, linestyle=":", zorder=0, label="equal scores")
+        axes.set_xlim(*ends)
+        axes.set_ylim(*ends)
+        axes.set_aspect("equal")
+    place = _worth_naming(x_runs, y_runs)
+    name_points(axes, list(x_runs[place]), list(y_runs[place]), [known[index] for index in place])
+    taus = [f"τ of runs {_shown(correlate(x_runs, y_runs, 'kendall').value)}"]
+    if by_query:
+        taus.append(f"per query, averaged, {_shown(query_tau(x, y, Draws(0)).interval.estimate)}")
+        taus.append(f"of all pairs {_shown(pooled_tau(x, y, Draws(0)).interval.estimate)}")
+    over = f" over {len(x)} queries" if by_query else ""
+    titled(figure, f"{len(known)} runs{over}: {', '.join(taus)}")
+    name_axes(axes, *names)
+    legend_below(figure)
+    return figure
+
+
+def _worth_naming(x: FloatArray, y: FloatArray) -> list[int]:
+    """All runs, or of many those whose ranks on the two sides differ most."""
+    if len(x) <= _MANY_NAMES:
+        return list(range(len(x)))
+    moved = np.abs(rankdata(x) - rankdata(y))
+    return [int(place) for place in np.argsort(-moved, kind="stable")[:10]]
+
+
+def plot_stability(sizes: Sequence[int], taus: Sequence[tuple[float, float, float]], of: str = "") -> Figure:
+    """τ to the full bank over the bank's size: the mean as a line, the range of the samples as a band.
+
+    Args:
+        sizes: items a query.
+        taus: mean, least and greatest τ of the samples, of each size.
+        of: what is ranked over what: "7 runs over 9 queries".
+
+    Raises:
+        InputError: there is no size.
+    """
+    if not sizes:
+        raise InputError("there is nothing to plot: τ is undefined at every size (fewer than two runs, or all tied)")
+    mean, low, high = np.array(taus, dtype=np.float64).T
+    figure, (axes,) = figure_of(5.2, 3.2)
+    axes.fill_between(sizes, low, high, color=COLOURS[4], alpha=0.35, linewidth=0, label="range of the samples")
+    axes.plot(sizes, mean, color=BLUE, marker="o", markersize=4, label="mean", gid="means")
+    axes.locator_params(axis="x", integer=True)
+    name_axes(axes, "items a query", "τ to the leaderboard of the full bank")
+    axes.grid(color="0.92", linewidth=0.6)
+    titled(figure, f"How few items keep the leaderboard{f' of {of}' if of else ''}: τ of random parts of the bank")
+    legend_below(figure)
+    return figure
+
+
+def plot_tournament(
+    ratings: Mapping[str, float],
+    intervals: Mapping[str, tuple[float | None, float | None]],
+    groups: Sequence[Sequence[str]],
+    rates: Sequence[Sequence[float | None]],
+    title: str,
+) -> Figure:
+    """Ratings with their intervals, best first, beside the win matrix: the share of games that the row won.
+
+    An interval without an end goes on to the edge, with a triangle there. Grey cells are of agents that never met.
+
+    Args:
+        ratings: agent -> rating, best first.
+        intervals: agent -> low and high; None where nothing bounds it. Agents may be left out.
+        groups: agents that cannot be told apart.
+        rates: (agents, agents) in the order of the ratings: row beats column, 0 to 1; None where they never met.
+        title: what is shown.
+    """
+    agents = list(ratings)
+    ends = [end for pair in intervals.values() for end in pair if end is not None] + list(ratings.values())
+    spare = 0.08 * (max(ends) - min(ends) or 1.0)
+    low, high = min(ends) - spare, max(ends) + spare
+    spans = {
+        agent: (low if left is None else left, high if right is None else right)
+        for agent, (left, right) in intervals.items()
+    }
+    place = {agent: row for row, agent in enumerate(agents)}
+    names = 0.07 * max(map(len, agents))
+    columns = group_columns(agents, groups)
+    below = 0.045 * max(map(len, agents))
+    figure, (left_axes, right_axes) = figure_of(
+        5.0 + names * 2 + 0.45 * len(agents), 0.9 + below + 0.28 * len(agents), 2
+    )
+    draw_means(left_axes, place, DotPanel("rating", ratings, spans), "rating")
+    for side, marker, edge in ((0, "<", low), (1, ">", high)):
+        open_ended = [place[agent] for agent, pair in intervals.items() if pair[side] is None]
+        if open_ended:
+            left_axes.plot([edge] * len(open_ended), open_ended, marker, color=BLUE, markersize=5, gid=f"open-{side}")
+    draw_groups(left_axes, place, groups, columns)
+    left_axes.set_yticks(range(len(agents)), agents, fontsize=8)
+    left_axes.set_ylim(len(agents) - 0.4, -0.6)
+    left_axes.set_xlabel("rating (400 points: odds of ten to one)", fontsize=9)
+    left_axes.grid(axis="x", color="0.92", linewidth=0.6)
+    table = np.array(rates, dtype=np.float64).reshape(len(agents), len(agents))
+    texts = [["" if np.isnan(rate) else f"{rate:.2f}" for rate in row] for row in table]
+    draw_cells(right_axes, table, texts, (0.0, 1.0), "games that the row won", agents, agents)
+    titled(figure, title)
+    legend_below(figure)
+    return figure

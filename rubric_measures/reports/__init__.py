@@ -1,1 +1,0 @@
-"""Pages for people: one offline HTML file each, of a board with its evidence."""
