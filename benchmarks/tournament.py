@@ -11,10 +11,8 @@ from unittest import mock
 
 import numpy as np
 
-from rubric_measures.pairwise import EloSettings, TournamentSettings, rate_games
-from rubric_measures.pairwise._bradley_terry import fit_strengths, resampled_points
-from rubric_measures.pairwise._elo import elo_replays
-from rubric_measures.pairwise._games import gather_games
+from rubric_measures.games.ratings import EloSettings, elo_replays, fit_strengths, gather_games, resampled_points
+from rubric_measures.games.tournaments import TournamentSettings, rate_games
 from rubric_measures.types.entities import Preference
 
 AGENTS = {"a": 0.8, "b": 0.5, "c": 0.1, "d": -0.1, "e": -0.5, "f": -0.8}

@@ -15,9 +15,9 @@ from rubric_measures.types.entities import Preference
 
 if TYPE_CHECKING:
     from rubric_measures.formats.reports import Answer
+    from rubric_measures.games.tournaments import Tournament
     from rubric_measures.grading.pairwise import Reference
     from rubric_measures.models.settings import CallOptions, Progress
-    from rubric_measures.pairwise import Tournament
 
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
@@ -112,7 +112,8 @@ def tournament(
         UnknownNameError: an agent, model or prompt is not known.
         GradingError: the model cannot be used; finished calls are in the cache.
     """
-    from rubric_measures.pairwise import EloSettings, TournamentSettings, rate_games
+    from rubric_measures.games.ratings import EloSettings
+    from rubric_measures.games.tournaments import TournamentSettings, rate_games
 
     games, assessor_games, answers = _parts(games), _parts(assessor_games), _parts(answers)
     of_elo = {"k": k, "start": start, "replays": replays, "seed": seed}

@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 when games have no verdict, or agents never met."""
     from rubric_measures.api import tournament
-    from rubric_measures.pairwise import render
+    from rubric_measures.games.tournaments import render
 
     # What was paid for is kept: the ratings alone go to standard output.
     missing = [name for name in ("answers", "queries", "save") if options.model and not getattr(options, name)]

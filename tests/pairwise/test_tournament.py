@@ -15,10 +15,18 @@ from hypothesis import strategies as st
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.pairwise import EloSettings, TournamentSettings, rate_games, render
-from rubric_measures.pairwise._bradley_terry import components, fit_strengths, resampled_points
-from rubric_measures.pairwise._elo import elo_ratings, elo_replays
-from rubric_measures.pairwise._games import gather_games, position_bias, win_table
+from rubric_measures.games.ratings import (
+    EloSettings,
+    components,
+    elo_ratings,
+    elo_replays,
+    fit_strengths,
+    gather_games,
+    position_bias,
+    resampled_points,
+    win_table,
+)
+from rubric_measures.games.tournaments import TournamentSettings, rate_games, render
 from rubric_measures.types.entities import Preference
 
 
@@ -353,8 +361,8 @@ def test_large_tournaments_go_in_blocks_with_the_same_result(unit: str, monkeypa
     games = simulated({"a": 0.5, "b": 0.0, "c": -0.5}, 10, seed=2)
     settings = TournamentSettings(unit=unit, rounds=50, elo=EloSettings(replays=20))
     whole = render(rate_games(games, settings), "text", 9)
-    monkeypatch.setattr("rubric_measures.pairwise._bradley_terry._CELLS", 70)
-    monkeypatch.setattr("rubric_measures.pairwise._elo._CELLS", 200)
+    monkeypatch.setattr("rubric_measures.games.ratings._STRENGTH_CELLS", 70)
+    monkeypatch.setattr("rubric_measures.games.ratings._CELLS", 200)
     assert render(rate_games(games, settings), "text", 9) == whole
 
 
