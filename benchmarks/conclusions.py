@@ -16,9 +16,14 @@ from rubric_measures.analysis.comparison import Comparison, compare_runs
 from rubric_measures.analysis.correlation import kendall_batch, noise_free_tau
 from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
 from rubric_measures.analysis.resampling import Draws
-from rubric_measures.verification.bank_checks import items_against
-from rubric_measures.verification.bank_stability import RunCoverage, mean_scores
-from rubric_measures.verification.item_statistics import Discrimination, ItemStatistics, influence_of
+from rubric_measures.verification.banks import (
+    Discrimination,
+    ItemStatistics,
+    RunCoverage,
+    influence_of,
+    items_against,
+    mean_scores,
+)
 
 FloatArray = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.models import QueryPassages
-from rubric_measures.verification.grader_statistics import GraderCounter, GraderReport
+from rubric_measures.verification.graders import GraderCounter, GraderReport
 
 Grades = dict[str, int]
 

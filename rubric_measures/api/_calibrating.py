@@ -79,7 +79,7 @@ def calibrate(
     """
     from rubric_measures.analysis.calibration import bias_rows, calibrated_runs, grade_values
     from rubric_measures.analysis.resampling import Draws
-    from rubric_measures.verification.anchored import read_anchored
+    from rubric_measures.verification.graders import read_anchored
 
     if rounds < 0:
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))

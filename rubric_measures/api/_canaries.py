@@ -73,7 +73,7 @@ def run_canaries(
     from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
     from rubric_measures.models.settings import CallSettings, note_limit
     from rubric_measures.prompts import load_prompt
-    from rubric_measures.verification.canaries import build_canaries, canary_report
+    from rubric_measures.verification.graders import build_canaries, canary_report
     from rubric_measures.verification.sections import canary_sections
 
     if of_pairs := next((name for name in prompt if load_prompt(name).target == "support"), None):

@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
     from rubric_measures.api import load_bank, run_canaries
     from rubric_measures.records.files import load_graded
-    from rubric_measures.verification.html_report import write_html
+    from rubric_measures.verification.html import write_html
     from rubric_measures.verification.reports import check_reports, chosen_queries, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
 

@@ -11,7 +11,7 @@ from rubric_measures.base.errors import counted
 from rubric_measures.review._events import ADJUDICATE, CellKey, Snapshot
 from rubric_measures.review.queues import waits_for
 from rubric_measures.review.review_data import Material
-from rubric_measures.verification.calibration import wilson_interval
+from rubric_measures.verification.sections import wilson_interval
 
 # Below so many pairs κ and α say little, whatever they are.
 FEW = 20

@@ -37,7 +37,7 @@ from rubric_measures.review._events import CellKey
 from rubric_measures.review._stale_items import stale_items
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import HELD, SELF_RATING, Scale, known_scale
-from rubric_measures.verification.anchored import by_machines
+from rubric_measures.verification.graders import by_machines
 
 __all__ = ["Material", "QueryMaterial", "grader_name", "load_material", "read_entries"]
 

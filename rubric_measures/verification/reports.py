@@ -17,13 +17,12 @@ from rubric_measures.records.files import GradedFile
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import covering_level
-from rubric_measures.verification.bank_sections import bank_sections
-from rubric_measures.verification.bank_stability import bank_stability, ranked_by_files
-from rubric_measures.verification.grader_statistics import GraderCounter
-from rubric_measures.verification.item_statistics import ItemReport, item_report
+from rubric_measures.verification.banks import ItemReport, bank_stability, item_report, ranked_by_files
+from rubric_measures.verification.graders import GraderCounter
 from rubric_measures.verification.sections import (
     Section,
     bad_item_section,
+    bank_sections,
     grader_sections,
     grading_sections,
     grid_section,
@@ -216,7 +215,7 @@ def _of_query(query: CheckedQuery, settings: ReportSettings) -> Iterator[Section
 
 
 def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Section:
-    from rubric_measures.verification.calibration import calibration_bins, calibration_section, checked_pairs
+    from rubric_measures.verification.sections import calibration_bins, calibration_section, checked_pairs
 
     # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
     selector = GradeSetSelector(replace(settings.wanted, assessors=None), source.name)

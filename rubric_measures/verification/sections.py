@@ -1,26 +1,60 @@
-"""Report sections: what each report shows, as tables; the size of the bank with its drawing in SVG."""
+"""The sections of a report, as text and tables.
+
+Report sections: what each report shows, as tables; the size of the bank with its drawing in SVG.
+
+The bank report as sections: items, pairs, stability, reusability; and what to do about them.
+
+Calibration: how often assessors agree with grades of which the grader is so and so certain; a table and a figure.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
 from rubric_measures.measures.checked import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
-from rubric_measures.measures.grade_sets import options_of, prompt_cells
-from rubric_measures.verification.bank_stability import RunCoverage, StabilityPoint
-from rubric_measures.verification.canaries import CanaryReport
-from rubric_measures.verification.grader_statistics import GraderReport
-from rubric_measures.verification.item_statistics import ItemReport
+from rubric_measures.measures.grade_sets import (
+    GradeSetSelector,
+    grade_of_assessors,
+    grades_by_assessors,
+    options_of,
+    prompt_cells,
+)
+from rubric_measures.measures.grades import DIRECT_ITEM
+from rubric_measures.measures.loading import RecordQuery
+from rubric_measures.records.details import confidence_of, distributions_of, grade_by
+from rubric_measures.records.models import DirectGrade, QueryPassages, kind_of_set
+from rubric_measures.types.entities import TestBank
+from rubric_measures.verification.banks import (
+    Against,
+    ItemReport,
+    ItemStatistics,
+    RedundantPair,
+    Reusability,
+    RunCoverage,
+    StabilityPoint,
+    bank_halves,
+    items_against,
+    redundant_pairs,
+    reusability,
+)
+from rubric_measures.verification.graders import CanaryReport, GraderReport, machine_graded
 
 __all__ = [
+    "CalibrationBin",
     "PlotPoint",
     "Section",
     "bad_item_section",
+    "bank_sections",
+    "calibration_bins",
+    "calibration_section",
     "canary_sections",
+    "checked_pairs",
     "grader_sections",
     "grading_sections",
     "grid_section",
@@ -29,6 +63,7 @@ __all__ = [
     "sections_report",
     "stability_section",
     "uncovered_section",
+    "wilson_interval",
 ]
 
 
@@ -371,3 +406,294 @@ def _levels(report: CanaryReport) -> str:
     if len(prompts) < 2:
         return str(next(iter(prompts), "?"))
     return ", ".join(f"{level} ({', '.join(sorted(names))})" for level, names in sorted(prompts.items()))
+
+
+_FEW_RUNS = "fewer than two runs, or all of them tied"
+
+
+def bank_sections(
+    report: ItemReport,
+    queries: Sequence[RecordQuery],
+    *,
+    min_rating: int | None = None,
+    seed: int = 0,
+    suggest: bool = False,
+) -> Iterator[Section]:
+    """The sections of the bank report.
+
+    Args:
+        report: the item statistics.
+        queries: the grades that they are of.
+        min_rating: the least grade that covers an item; None takes the scale's.
+        seed: of what is drawn.
+        suggest: also list what to split, merge, reword and retire.
+    """
+    runs = len(report.coverage.runs)
+    ends = _at_ends(report)
+    against = items_against(report.statistics, runs)
+    pairs = [pair for query in queries for pair in redundant_pairs(query, min_rating)]
+    pairs.sort(key=lambda one: (-one.kappa, one.query_id, one.first))
+    yield _overview(report, ends, against, pairs, seed)
+    text = {(row.query_id, row.item_id): row.item_text for row in report.statistics}
+    yield Section(
+        "bank-ends",
+        "Items that separate no runs: none covers them (floor), or all do (ceiling)",
+        ["query_id", "end", "graded", "covering", "item_id", "item"],
+        [[row.query_id, end, row.graded, row.covering, row.item_id, row.item_text] for row, end in ends],
+    )
+    yield Section(
+        "bank-against",
+        "Items that worse runs cover and better ones do not (r below 0 beyond chance, corrected for all items)",
+        ["query_id", "r_leaderboard", "p", "item_id", "item"],
+        [[one.row.query_id, one.row.by_run.value, one.p, one.row.item_id, one.row.item_text] for one in against],
+    )
+    yield Section(
+        "bank-pairs",
+        "Items that the same passages cover",
+        ["query_id", "kappa", "passages", "both", "either", "first", "second", "first_item_id", "second_item_id"],
+        [
+            [one.query_id, one.kappa, one.passages, one.both, one.either,
+             text.get((one.query_id, one.first), ""), text.get((one.query_id, one.second), ""), one.first, one.second]
+            for one in pairs
+        ],
+    )  # fmt: skip
+    if (found := reusability(queries, min_rating)) is not None:
+        yield _reusability(found)
+    if suggest:
+        yield _suggestions(report, ends, against, pairs, text)
+
+
+def _at_ends(report: ItemReport) -> list[tuple[ItemStatistics, str]]:
+    """Items that no run covers, or all of those of which it is known."""
+    places = {
+        (query_id, item_id): column
+        for query_id, items in report.coverage.items.items()
+        for column, item_id in enumerate(items)
+    }
+    found = []
+    for row in report.statistics:
+        column = places.get((row.query_id, row.item_id))
+        if column is None:
+            continue
+        known = report.coverage.known(row.query_id)[:, column]
+        hits = report.coverage.covered[row.query_id][known, column]
+        if len(hits) and (hits.all() or not hits.any()):
+            found.append((row, "ceiling" if hits.all() else "floor"))
+    return found
+
+
+def _overview(
+    report: ItemReport,
+    ends: Sequence[tuple[ItemStatistics, str]],
+    against: Sequence[Against],
+    pairs: Sequence[RedundantPair],
+    seed: int,
+) -> Section:
+    coverage = report.coverage
+    rows: list[list[Cell]] = [
+        ["queries", len(coverage.items)],
+        ["runs", len(coverage.runs)],
+        ["items of queries that runs rank", sum(map(len, coverage.items.values()))],
+        ["items at the floor", sum(end == "floor" for _, end in ends)],
+        ["items at the ceiling", sum(end == "ceiling" for _, end in ends)],
+        ["items against the rest", len(against)],
+        ["pairs that the same passages cover", len(pairs)],
+        ["pairs that say nearly the same", len(report.duplicates)],
+    ]
+    if coverage.items:
+        found = bank_halves(coverage, seed=seed)
+        for name, value in (
+            ("tau of two half banks", found.half_tau),
+            ("reliability of the full bank (Spearman and Brown)", found.reliability),
+            ("tau under new queries and items (bootstrap over both)", found.tau),
+            ("the same, least of the middle 95 %", found.tau_low),
+            ("share of these in which the best run stays best", found.first),
+        ):
+            rows.append([name, Undefined(_FEW_RUNS) if value is None else value])
+    return Section("bank", "Does the bank hold", ["what", "value"], rows)
+
+
+def _reusability(found: Reusability) -> Section:
+    slope = "not known" if found.slope is None else f"{found.slope / 10:.4f}"
+    return Section(
+        "reusability-run",
+        f"{found.sentence()} Each 10 % of passages without grades cost {slope}.",
+        ["run", "unjudged", "score", "without_items", "without_grades", "without_both", "rank",
+         "rank_without_items", "rank_without_grades", "rank_without_both"],
+        [
+            [row.run_id, row.unjudged, row.score, row.without_items, row.without_grades,
+             row.without_both, row.rank, row.rank_without_items, row.rank_without_grades, row.rank_without_both]
+            for row in found.rows
+        ],
+    )  # fmt: skip
+
+
+def _suggestions(
+    report: ItemReport,
+    ends: Sequence[tuple[ItemStatistics, str]],
+    against: Sequence[Against],
+    pairs: Sequence[RedundantPair],
+    text: Mapping[tuple[str, str], str],
+) -> Section:
+    """What to do, in the order of what is surest."""
+    rows: list[list[Cell]] = []
+    merged = set()
+    for pair in report.duplicates:
+        if pair.same_text:
+            merged.add((pair.first.query_id, pair.first.item_id, pair.second.item_id))
+            rows.append(_advice("merge", pair.first.query_id, pair.first.item_id, pair.second.item_id,
+                                "they have one text", text))  # fmt: skip
+    for one in pairs:
+        if (one.query_id, one.first, one.second) not in merged:
+            why = f"the same passages cover both (kappa {one.kappa:.2f})"
+            rows.append(_advice("merge", one.query_id, one.first, one.second, why, text))
+    for bad in against:
+        why = f"worse runs cover it, better ones do not (r {bad.row.by_run.value:.2f})"
+        rows.append(_advice("reword or retire", bad.row.query_id, bad.row.item_id, "", why, text))
+    for row, end in ends:
+        if end == "ceiling":
+            rows.append(_advice("split", row.query_id, row.item_id, "", "all runs cover it: ask for more", text))
+        elif row.graded and not row.covering:
+            why = "no passage covers it: retire it, unless a passage could"
+            rows.append(_advice("check", row.query_id, row.item_id, "", why, text))
+    return Section(
+        "bank-suggestions",
+        "What to split, merge, reword and retire",
+        ["query_id", "action", "why", "item", "with", "item_id", "with_item_id"],
+        rows,
+    )
+
+
+def _advice(
+    action: str, query_id: str, item_id: str, other: str, why: str, text: Mapping[tuple[str, str], str]
+) -> list[Cell]:
+    own, second = text.get((query_id, item_id), ""), text.get((query_id, other), "")
+    return [query_id, action, why, own, second or None, item_id, other or None]
+
+
+_BINS = 10
+_Z = 1.959963984540054  # of 95 %
+
+
+class CalibrationBin(NamedTuple):
+    """The grades whose confidence lies in one range.
+
+    Attributes:
+        low: the confidence is above this,
+        high: and at most this.
+        grades: how many there are, 1 or more.
+        confidence: their mean confidence.
+        agreement: the share of them that assessors give, too.
+        least: the lower end of its Wilson interval (95 %).
+        most: the upper end.
+    """
+
+    low: float
+    high: float
+    grades: int
+    confidence: float
+    agreement: float
+    least: float
+    most: float
+
+
+def checked_pairs(
+    groups: Iterable[QueryPassages], selector: GradeSetSelector, bank: TestBank | None = None
+) -> Iterator[tuple[float, bool]]:
+    """The confidence of each grade that assessors gave, too, and whether theirs is the grader's most probable one.
+
+    Of items these are the grades of assessors in the records (of several the median, of two the lower), of labels of
+    whole passages the judgments. Grades without a distribution are left out.
+
+    Args:
+        groups: graded records; consumed once.
+        selector: chooses the grader.
+        bank: only grades of its items.
+
+    Raises:
+        InputError: several graders pass, or assessors graded on another scale.
+    """
+    for group in groups:
+        items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
+        for passage in group.passages:
+            entry = selector.choose(machine_graded(passage), items)
+            sure = distributions_of(entry) if entry is not None else {}
+            if entry is None or not sure:
+                continue
+            if isinstance(entry, DirectGrade):
+                label = passage.judged(group.query_id)
+                theirs = {} if label is None else {DIRECT_ITEM: label}
+            else:
+                found = grades_by_assessors(passage, kind_of_set(entry), items)
+                selector.check_scales(found.sets)
+                theirs = {item_id: grade_of_assessors(given) for item_id, given in found.grades.items()}
+            for item_id in sure.keys() & theirs.keys():
+                yield confidence_of(sure[item_id]), grade_by(sure[item_id], "mode") == theirs[item_id]
+
+
+def calibration_bins(pairs: Iterable[tuple[float, bool]]) -> list[CalibrationBin]:
+    """Confidence against agreement, by ten ranges of confidence of one width; empty ranges are left out.
+
+    Args:
+        pairs: (confidence, whether assessors agree).
+
+    Source: Guo et al., ICML 2017; the interval is Wilson's (JASA 1927).
+    """
+    sums: dict[int, list[float]] = {}
+    for confidence, agrees in pairs:
+        of_bin = sums.setdefault(max(math.ceil(round(confidence * _BINS, 9)) - 1, 0), [0, 0.0, 0])
+        of_bin[0] += 1
+        of_bin[1] += confidence
+        of_bin[2] += agrees
+    found = []
+    for place, (count, total, hits) in sorted(sums.items()):
+        share = hits / count
+        least, most = wilson_interval(hits, count)
+        found.append(CalibrationBin(place / _BINS, (place + 1) / _BINS, int(count), total / count, share, least, most))
+    return found
+
+
+def wilson_interval(hits: float, count: float) -> tuple[float, float]:
+    """The 95 % interval of a share, in [0, 1].
+
+    Args:
+        hits: how many of them.
+        count: of how many, at least 1.
+
+    Source: Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927.
+    """
+    share = hits / count
+    middle = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
+    half = _Z / (1 + _Z**2 / count) * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def calibration_error(found: Sequence[CalibrationBin]) -> float:
+    """The expected calibration error: the mean of |agreement − confidence| over the ranges, by their grades."""
+    return math.fsum(one.grades * abs(one.agreement - one.confidence) for one in found) / sum(
+        one.grades for one in found
+    )
+
+
+def calibration_section(found: Sequence[CalibrationBin]) -> Section:
+    """The table with its drawing.
+
+    Raises:
+        InputError: there is no grade to compare.
+    """
+    if not found:
+        raise InputError(
+            "no grade has both a distribution and a grade by assessors: calibration needs grades with label "
+            "probabilities or replicates, and assessors' grades of the same items (or judgments of labelled passages)"
+        )
+    count = sum(one.grades for one in found)
+    agreement = math.fsum(one.agreement * one.grades for one in found) / count
+    points = [PlotPoint(one.confidence, one.agreement, one.least, one.most) for one in found]
+    return Section(
+        "calibration",
+        f"Calibration: {count} grades with assessors', agreement {agreement:.3f}, expected calibration error "
+        f"{calibration_error(found):.3f}",
+        ["above", "up_to", "grades", "confidence", "agreement", "low", "high"],
+        [list(one) for one in found],
+        line_plot(points, "Confidence and agreement with assessors", "confidence", "agreement"),
+    )

@@ -10,10 +10,15 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.measures.loading import RecordQuery, read_records
-from rubric_measures.verification.bank_checks import bank_halves, items_against, redundant_pairs
-from rubric_measures.verification.bank_stability import RunCoverage
-from rubric_measures.verification.item_statistics import Discrimination, ItemStatistics
-from rubric_measures.verification.reusability import reusability
+from rubric_measures.verification.banks import (
+    Discrimination,
+    ItemStatistics,
+    RunCoverage,
+    bank_halves,
+    items_against,
+    redundant_pairs,
+    reusability,
+)
 from tests.example_records import grade_set, passage, write_lines
 
 

@@ -11,7 +11,7 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.records.details import distributions_of
 from rubric_measures.records.files import load_graded
-from rubric_measures.verification.calibration import calibration_bins
+from rubric_measures.verification.sections import calibration_bins
 from tests.example_records import grade_set, passage, write_lines
 
 # doc -> the distribution of item q1/a, and the grade by an assessor (None: nobody checked it).

@@ -13,7 +13,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, CheckedQuery
 from rubric_measures.pages.frame import ReviewAddress
-from rubric_measures.verification.html_report import LARGEST_PAGE, write_html
+from rubric_measures.verification.html import LARGEST_PAGE, write_html
 from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import Section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines

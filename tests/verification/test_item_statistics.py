@@ -19,9 +19,16 @@ from rubric_measures.measures.grades import build_query
 from rubric_measures.measures.loading import RecordQuery, read_records
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.scales import SELF_RATING
-from rubric_measures.verification.bank_stability import bank_stability, joined_coverage, mean_scores, query_coverage
-from rubric_measures.verification.html_report import write_html
-from rubric_measures.verification.item_statistics import Discrimination, duplicate_items, item_report
+from rubric_measures.verification.banks import (
+    Discrimination,
+    bank_stability,
+    duplicate_items,
+    item_report,
+    joined_coverage,
+    mean_scores,
+    query_coverage,
+)
+from rubric_measures.verification.html import write_html
 from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines

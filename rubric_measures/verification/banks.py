@@ -1,0 +1,905 @@
+"""What grades say of a bank: items, its stability, its use for new runs, checks.
+
+Leaderboards over parts of a bank, without one item or with fewer items, against that of the full bank.
+
+What the grades say about the items: coverage, discrimination, duplicates, and how the leaderboard hangs on each.
+
+Would a new run be judged fairly: each run left out of pool and bank, and scored again.
+
+Does the bank hold: items that say the same, or work against the rest; new queries and items.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import random
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rubric_measures.analysis.correlation import correlate, ranks
+from rubric_measures.analysis.resampling import adjust, seeded
+from rubric_measures.base.errors import InputError
+from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
+from rubric_measures.measures.grades import QueryGrades, note_queries
+from rubric_measures.measures.loading import RecordQuery
+from rubric_measures.types.entities import RubricItem
+
+__all__ = [
+    "Against",
+    "BankStability",
+    "Discrimination",
+    "DuplicateItems",
+    "ItemReport",
+    "ItemStatistics",
+    "LeftOut",
+    "QueryCoverage",
+    "RedundantPair",
+    "Reusability",
+    "RunCoverage",
+    "StabilityPoint",
+    "bank_halves",
+    "bank_stability",
+    "duplicate_items",
+    "influence_of",
+    "item_report",
+    "items_against",
+    "joined_coverage",
+    "mean_scores",
+    "query_coverage",
+    "ranked_by_files",
+    "redundant_pairs",
+    "reusability",
+]
+
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+CountArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class RunCoverage:
+    """Which items each run covers among its first passages: enough to score any part of the bank.
+
+    Attributes:
+        runs: the runs, sorted.
+        items: query_id -> item ids, sorted; queries that no run ranks, or without items, are left out.
+        covered: query_id -> (runs, items): the run covers the item.
+        counts: query_id -> (3, runs, items): how many of a run's first passages cover the item, how many have a valid
+            grade of it, and of how many it failed; only of queries where a grade of such a passage failed, and 0 for
+            runs without.
+    """
+
+    runs: tuple[str, ...]
+    items: Mapping[str, tuple[str, ...]]
+    covered: Mapping[str, BoolArray]
+    counts: Mapping[str, CountArray]
+
+    def known(self, query_id: str) -> BoolArray:
+        """(runs, items): False where a run does not cover the item, and a grade of it failed."""
+        covered = self.covered[query_id]
+        return covered | (self.counts[query_id][2] == 0) if query_id in self.counts else np.ones_like(covered)
+
+    def query_scores(self, query_id: str, kept: BoolArray | NDArray[np.int_] | None = None) -> FloatArray:
+        """Rubric-Cover of every run for one query over the kept items; NaN where no item is kept, or nothing is known.
+
+        Places of items may repeat, as in a bootstrap.
+
+        Failed grades count as they are expected (README says the formula), read off the kept items alone.
+        """
+        covered = self.covered[query_id]
+        covered = covered if kept is None else covered[:, kept]
+        size = covered.shape[1]
+        if not size:
+            return np.full(len(self.runs), np.nan)
+        earned = covered.sum(axis=1)
+        if query_id not in self.counts:
+            return np.asarray(earned / size)
+        counts = self.counts[query_id]
+        covering, valid, failed = counts if kept is None else counts[:, :, kept]
+        once, misses = (covering == 1).sum(axis=1), np.where(covered, 0, valid).sum(axis=1)
+        is_left = once + misses > 0
+        covers = np.where(is_left, once, covering.sum(axis=1))
+        asked = np.where(is_left, once + misses, valid.sum(axis=1))
+        share = np.where(asked > 0, covers / np.maximum(asked, 1), np.nan)[:, None]
+        gain = np.where(covered | (failed == 0), 0.0, 1 - (1 - share) ** failed)
+        return np.asarray((earned + gain.sum(axis=1)) / size)
+
+    def table(self) -> FloatArray:
+        """(queries, runs): Rubric-Cover over the full bank."""
+        return np.array([self.query_scores(query_id) for query_id in self.items]).reshape(
+            len(self.items), len(self.runs)
+        )
+
+
+def mean_scores(table: FloatArray) -> FloatArray:
+    """The mean of every column over its defined scores; NaN where a run has none. Equal means stay equal."""
+    defined = ~np.isnan(table)
+    counts = defined.sum(axis=0)
+    sums = np.where(defined, table, 0.0).sum(axis=0)
+    return np.where(counts > 0, np.round(sums / np.maximum(counts, 1), 12), np.nan)
+
+
+class QueryCoverage(NamedTuple):
+    """Which items of one query each run covers among its first passages; item ids in the order of their bits.
+
+    Attributes:
+        query_id: the query.
+        item_ids: its items.
+        runs: run -> the mask of the items it covers.
+        counts: run -> (3, items), see `RunCoverage.counts`; only of runs where a grade of such a passage failed.
+    """
+
+    query_id: str
+    item_ids: tuple[str, ...]
+    runs: Mapping[str, int]
+    counts: Mapping[str, CountArray]
+
+
+def query_coverage(query: RecordQuery, min_rating: int | None = None, cutoff: int = 20) -> QueryCoverage:
+    """What each run covers of one query with its first passages, as Rubric-Cover counts it.
+
+    Args:
+        query: the selected grades.
+        min_rating: the least grade that covers an item; None takes the scale's.
+        cutoff: how many passages of a ranking count.
+    """
+    grades = query.grades
+    covering = grades.at_least(grades.level(min_rating))
+    runs: dict[str, int] = {}
+    counts: dict[str, CountArray] = {}
+    for run_id, ranking in query.rankings.items():
+        seen = failed = 0
+        for doc_id in ranking[:cutoff]:
+            seen |= covering.get(doc_id, 0)
+            failed |= grades.failed.get(doc_id, 0)
+        runs[run_id] = seen
+        if failed:
+            counts[run_id] = _counts(grades, covering, ranking[:cutoff])
+    return QueryCoverage(query.query_id, tuple(item.item_id for item in grades.items), runs, counts)
+
+
+def _counts(grades: QueryGrades, covering: Mapping[str, int], doc_ids: Sequence[str]) -> CountArray:
+    """(3, items): how many of the passages cover each item, have a valid grade of it, a failed one."""
+    covers = [covering.get(doc_id, 0) for doc_id in doc_ids]
+    failed = [grades.failed.get(doc_id, 0) for doc_id in doc_ids]
+    # A facet may have a grade beside a failed one: below the level nobody knows whether it is covered.
+    valid = [
+        covered | (sum(grades.levels.get(doc_id, {}).values()) & ~lost)
+        for doc_id, covered, lost in zip(doc_ids, covers, failed, strict=True)
+    ]
+    return np.array([_bits(masks, len(grades.items)).sum(axis=0) for masks in (covers, valid, failed)], dtype=np.int32)
+
+
+def joined_coverage(queries: Iterable[QueryCoverage]) -> RunCoverage:
+    """The coverage of all queries together.
+
+    A run that does not rank a query covers none of its items.
+    """
+    ranked = sorted((query for query in queries if query.runs and query.item_ids), key=lambda one: one.query_id)
+    runs = tuple(sorted({run_id for query in ranked for run_id in query.runs}))
+    items: dict[str, tuple[str, ...]] = {}
+    covered: dict[str, BoolArray] = {}
+    counts: dict[str, CountArray] = {}
+    for query in ranked:
+        ids, size = query.item_ids, len(query.item_ids)
+        order = np.array(sorted(range(size), key=lambda bit: ids[bit]))
+        items[query.query_id] = tuple(ids[bit] for bit in order.tolist())
+        covered[query.query_id] = _bits([query.runs.get(run_id, 0) for run_id in runs], size)[:, order]
+        if query.counts:
+            counts[query.query_id] = np.zeros((3, len(runs), size), dtype=np.int32)
+            for place, run_id in enumerate(runs):
+                if run_id in query.counts:
+                    counts[query.query_id][:, place] = query.counts[run_id][:, order]
+    return RunCoverage(runs, items, covered, counts)
+
+
+def _bits(masks: Sequence[int], size: int) -> BoolArray:
+    """(masks, bits): the first `size` bits of each mask, the lowest first."""
+    width = -(-size // 8)
+    data = np.frombuffer(b"".join(mask.to_bytes(width, "little") for mask in masks), dtype=np.uint8)
+    return np.unpackbits(data.reshape(len(masks), width), axis=1, count=size, bitorder="little").astype(np.bool_)
+
+
+def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> list[RecordQuery]:
+    """The same grades with the first 20 places of TREC run files in the place of the rankings inside the records.
+
+    Passages that the records do not grade cover nothing. Counted in notes, at the end: queries of the runs that the
+    records lack, runs that rank none of the records' queries, and how many of the passages have no grades.
+
+    Args:
+        queries: the selected grades.
+        paths: the run files; runs that share a tag are called after their files.
+
+    Raises:
+        InputError: two runs have one name, or no run ranks any of the queries.
+        FormatError: a file is no run.
+    """
+    tags: list[str] = []
+    places: list[dict[str, Sequence[str]]] = []
+    for path in paths:
+        run = read_run(path)
+        tags.append(run.run_id)
+        places.append({query_id: ranking.doc_ids[:20] for query_id, ranking in run.rankings.items()})
+    names = distinct_run_names(tags, paths)
+    known: set[str] = set()
+    shown = ungraded = 0
+    found: list[RecordQuery] = []
+    for query in queries:
+        known.add(written_id(query.query_id))
+        query_id = written_id(query.query_id)
+        rankings = {
+            name: as_known(of_run[query_id], query.grades.levels)
+            for name, of_run in zip(names, places, strict=True)
+            if query_id in of_run
+        }
+        for doc_ids in rankings.values():
+            shown += len(doc_ids)
+            ungraded += sum(
+                doc_id not in query.grades.levels and doc_id not in query.grades.failed for doc_id in doc_ids
+            )
+        found.append(replace(query, rankings=rankings))
+    idle = [name for name, of_run in zip(names, places, strict=True) if known.isdisjoint(of_run)]
+    if len(idle) == len(names):
+        raise InputError(f"none of the {len(names)} runs ranks a query of the records")
+    log = logging.getLogger("rubric_measures")
+    if idle:
+        log.warning("%d runs rank none of the queries and are left out: %s", len(idle), ", ".join(idle[:3]))
+    note_queries({name: of_run.keys() - known for name, of_run in zip(names, places, strict=True)}, {})
+    if ungraded:
+        log.warning("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
+    return found
+
+
+class StabilityPoint(NamedTuple):
+    """How far leaderboards of small banks agree with that of the full bank; one row a bank size.
+
+    Attributes:
+        size: items a query that are kept (all, where a query has fewer).
+        rounds: how many samples were drawn.
+        undefined: in how many of them τ is undefined (all runs tied).
+        mean: the mean of the defined τ; None where there is none.
+        low: the least of them.
+        high: the highest of them.
+    """
+
+    size: int
+    rounds: int
+    undefined: int
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+def bank_stability(coverage: RunCoverage, rounds: int = 50, seed: int = 0) -> list[StabilityPoint]:
+    """Kendall's τ-b between the leaderboard of the full bank and those of random parts of it, by size of the part.
+
+    A sample keeps n random items of every query; samples of one round are nested. The last point is the full bank. At
+    most twenty sizes, evenly spread. Same seed, same samples, whatever the order of queries and items.
+
+    Args:
+        coverage: what the runs cover.
+        rounds: samples a size, at least 1.
+        seed: of the samples.
+    """
+    full = mean_scores(coverage.table())
+    largest = max((len(items) for items in coverage.items.values()), default=0)
+    sizes = sorted({max(1, round(largest * step / 20)) for step in range(1, 21)}) if largest else []
+    orders = [
+        {query_id: _shuffled(len(items), f"{seed}/{number}/{query_id}") for query_id, items in coverage.items.items()}
+        for number in range(rounds)
+    ]
+    points = []
+    for size in sizes:
+        values = []
+        for order in orders:
+            rows = [coverage.query_scores(query_id, order[query_id] < size) for query_id in coverage.items]
+            scores = mean_scores(np.array(rows))
+            both = ~np.isnan(full) & ~np.isnan(scores)
+            values.append(correlate(full[both], scores[both], "kendall", test=False).value)
+        defined = [value for value in values if value is not None]
+        mean = sum(defined) / len(defined) if defined else None
+        points.append(
+            StabilityPoint(
+                size, rounds, rounds - len(defined), mean, min(defined, default=None), max(defined, default=None)
+            )
+        )
+    return points
+
+
+def _shuffled(size: int, seed: str) -> NDArray[np.int_]:
+    places = list(range(size))
+    random.Random(seed).shuffle(places)
+    return np.array(places, dtype=np.int_)
+
+
+class Discrimination(NamedTuple):
+    """A point-biserial correlation, or why there is none.
+
+    Attributes:
+        value: in [−1, 1]; None where it is undefined.
+        reason: why value is None; empty otherwise.
+    """
+
+    value: float | None
+    reason: str = ""
+
+
+class ItemStatistics(NamedTuple):
+    """How one item behaves; one row an item of the bank.
+
+    Attributes:
+        query_id: the query.
+        item_id: the item.
+        item_text: the question or nugget; empty where no bank was given.
+        graded: passages with a grade of the item.
+        failed: passages where grading the item failed.
+        covering: graded passages that cover it.
+        relevant: graded passages that assessors judged relevant.
+        relevant_covering: of these, those that cover it.
+        other: graded passages that assessors judged not relevant.
+        other_covering: of these, those that cover it.
+        by_judgment: correlation of covering the item with the judgment, over judged and graded passages.
+        by_run: correlation of a run covering the item with the run's score over all other items.
+        always: `never` or `always` covered, `not graded`, or empty.
+        flips: pairs of runs that change order when the item is left out; None where there is no leaderboard.
+    """
+
+    query_id: str
+    item_id: str
+    item_text: str
+    graded: int
+    failed: int
+    covering: int
+    relevant: int
+    relevant_covering: int
+    other: int
+    other_covering: int
+    by_judgment: Discrimination
+    by_run: Discrimination
+    always: str
+    flips: int | None
+
+    @property
+    def relevant_share(self) -> float | None:
+        """Coverage by relevant passages, 0 to 1; None where no relevant passage is graded."""
+        return self.relevant_covering / self.relevant if self.relevant else None
+
+    @property
+    def other_share(self) -> float | None:
+        """Coverage by passages judged not relevant, 0 to 1; None where none is graded."""
+        return self.other_covering / self.other if self.other else None
+
+
+class DuplicateItems(NamedTuple):
+    """Two items of one query that say nearly the same.
+
+    Attributes:
+        query_id: the query.
+        first: the item that comes first in the bank.
+        second: the other one.
+        overlap: Jaccard overlap of their tokens, 0 to 1.
+        same_text: their normalised texts are equal.
+    """
+
+    query_id: str
+    first: RubricItem
+    second: RubricItem
+    overlap: float
+    same_text: bool
+
+
+@dataclass(frozen=True)
+class ItemReport:
+    """All that is said about items.
+
+    Attributes:
+        statistics: one row an item, in bank order.
+        duplicates: pairs of items that say nearly the same.
+        coverage: what the runs cover.
+        queries: the queries that they are about, in their order.
+        without_items: those of them that have no items, and so no statistics.
+        min_rating: the least grade that covers an item; None where nothing is graded.
+    """
+
+    statistics: Sequence[ItemStatistics]
+    duplicates: Sequence[DuplicateItems]
+    coverage: RunCoverage
+    queries: Sequence[str]
+    without_items: Sequence[str] = ()
+    min_rating: int | None = None
+
+
+def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1, min_rating: int | None = None) -> ItemReport:
+    """Item statistics and near-duplicates of queries.
+
+    Args:
+        queries: the selected grades.
+        min_judgment: the least judgment that is relevant.
+        min_rating: the least grade that covers an item; None takes the scale's.
+    """
+    rows = [row for query in queries for row in _item_statistics_counts(query, min_judgment, min_rating)]
+    covered = [query_coverage(query, min_rating) for query in queries]
+    graded = [query for query in queries if query.grades.levels]
+    coverage = joined_coverage(covered)
+    table = coverage.table()
+    full = mean_scores(table)
+    influences = [influence_of(row.query_id, row.item_id, coverage, table, full) for row in rows]
+    return ItemReport(
+        [row._replace(by_run=r, flips=flips) for row, (r, flips) in zip(rows, influences, strict=True)],
+        duplicate_items([query.grades.items for query in queries]),
+        coverage,
+        [one.query_id for one in covered],
+        [one.query_id for one in covered if not one.item_ids],
+        graded[-1].grades.level(min_rating) if graded else min_rating,
+    )
+
+
+def _item_statistics_counts(query: RecordQuery, min_judgment: int, min_rating: int | None) -> Iterator[ItemStatistics]:
+    """The rows of one query, without `by_run` and `flips`, which need the whole leaderboard."""
+    level = query.grades.level(min_rating)
+    grades = _grades(query)
+    for bit, item in enumerate(query.grades.items):
+        failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())
+        covers = {doc_id: grade >= level for doc_id, grade in grades[item.item_id].items()}
+        judged = [(query.judgments[doc_id], hit) for doc_id, hit in sorted(covers.items()) if doc_id in query.judgments]
+        relevant = [hit for judgment, hit in judged if judgment >= min_judgment]
+        other = [hit for judgment, hit in judged if judgment < min_judgment]
+        covering = sum(covers.values())
+        always = "not graded" if not covers else {0: "never", len(covers): "always"}.get(covering, "")
+        hits, judgments = [hit for _, hit in judged], [judgment for judgment, _ in judged]
+        yield ItemStatistics(
+            query.query_id, item.item_id, item.text, len(covers), failed, covering, len(relevant), sum(relevant),
+            len(other), sum(other), point_biserial(hits, judgments, "judged passages"),
+            Discrimination(None, "no run ranks the query"), always, None,
+        )  # fmt: skip
+
+
+def _grades(query: RecordQuery) -> dict[str, dict[str, float]]:
+    """item_id -> doc_id -> grade."""
+    grades: dict[str, dict[str, float]] = {item.item_id: {} for item in query.grades.items}
+    for doc_id, levels in query.grades.levels.items():
+        for grade, mask in levels.items():
+            for bit, item in enumerate(query.grades.items):
+                if mask >> bit & 1:
+                    grades[item.item_id][doc_id] = grade
+    return grades
+
+
+def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, what: str) -> Discrimination:
+    """Pearson's r of a yes/no variable with a number: positive where those who hit have the higher values.
+
+    Undefined, with the reason, for fewer than two cases, and where a side does not vary.
+
+    Args:
+        hits: who covers the item.
+        values: judgments or scores, same order.
+        what: what the cases are, for the reason.
+
+    >>> point_biserial([True, True, False], [3, 1, 0], "passages").value.__round__(4)
+    0.7559
+    """
+    if len(hits) < 2:
+        return Discrimination(None, f"{len(hits)} {what}")
+    if all(hits) or not any(hits):
+        return Discrimination(None, f"{'all' if hits[0] else 'no'} {what} cover it")
+    value = correlate([float(hit) for hit in hits], [float(value) for value in values], "pearson", test=False).value
+    return Discrimination(value, "" if value is not None else f"all {what} have the same value")
+
+
+def influence_of(
+    query_id: str, item_id: str, coverage: RunCoverage, table: FloatArray, full: FloatArray
+) -> tuple[Discrimination, int | None]:
+    """Discrimination of one item against the leaderboard without it, and the pairs of runs that it flips.
+
+    Args:
+        query_id: the query.
+        item_id: the item.
+        coverage: what the runs cover.
+        table: `coverage.table()`.
+        full: its `mean_scores`.
+    """
+    if item_id not in coverage.items.get(query_id, ()):
+        return Discrimination(None, "no run ranks the query"), None
+    column = coverage.items[query_id].index(item_id)
+    kept = np.arange(len(coverage.items[query_id])) != column
+    changed = table.copy()
+    changed[list(coverage.items).index(query_id)] = coverage.query_scores(query_id, kept)
+    scores = mean_scores(changed)
+    both = ~np.isnan(full) & ~np.isnan(scores)
+    usable = ~np.isnan(scores) & coverage.known(query_id)[:, column]
+    hits = coverage.covered[query_id][usable, column].tolist()
+    flips = _flips(full[both], scores[both]) if both.sum() > 1 else None
+    return point_biserial(hits, scores[usable], "runs"), flips
+
+
+def _flips(before: FloatArray, after: FloatArray) -> int:
+    """Pairs that are in the opposite order after; a tie on a side is no flip."""
+    first, second = np.triu_indices(len(before), 1)
+    return int(((before[first] - before[second]) * (after[first] - after[second]) < 0).sum())
+
+
+_WORD = re.compile(r"\w+")
+_LEAST_OVERLAP = 0.7
+
+
+def duplicate_items(banks: Iterable[Sequence[RubricItem]]) -> list[DuplicateItems]:
+    """Pairs of items of one query that are the same after normalisation, or share most tokens; most alike first.
+
+    Normalised is NFKC, case-folded, words only. overlap = |A ∩ B| / |A ∪ B| over the sets of words, 0.7 or more. Items
+    without text (no bank was given) cannot be compared: they are left out, and counted in a note.
+
+    Args:
+        banks: the items of each query.
+    """
+    found: list[DuplicateItems] = []
+    silent = 0
+    for items in banks:
+        words = [(item, _WORD.findall(unicodedata.normalize("NFKC", item.text).casefold())) for item in items]
+        silent += sum(not of_item for _, of_item in words)
+        spoken = [(item, of_item, frozenset(of_item)) for item, of_item in words if of_item]
+        for place, (first, first_words, first_set) in enumerate(spoken):
+            for second, second_words, second_set in spoken[place + 1 :]:
+                overlap = len(first_set & second_set) / len(first_set | second_set)
+                if overlap >= _LEAST_OVERLAP:
+                    found.append(DuplicateItems(first.query_id, first, second, overlap, first_words == second_words))
+    if silent:
+        logging.getLogger("rubric_measures").warning(
+            "%d items have no text and were not compared for duplicates; give the test bank",
+            silent,
+            extra={"settings": ("bank",)},
+        )
+    return sorted(found, key=lambda row: (not row.same_text, -row.overlap, row.query_id, row.first.item_id))
+
+
+# How many passages of a ranking are pooled, and count.
+_CUTOFF = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One run, when it took no part in making pool and bank.
+
+    Attributes:
+        run_id: the run.
+        unjudged: the share of its first passages that nobody else has among the first.
+        score: Rubric-Cover with all items and grades.
+        without_items: the same when items that only these passages cover are not in the bank; they are graded, as a
+            model can grade them any time.
+        without_grades: the same when these passages have no grades, and the bank is whole.
+        without_both: the same when both are lacking.
+        rank: its rank, 1 best, ties averaged.
+        rank_without_items: its rank among all runs without these items.
+        rank_without_grades: without these grades.
+        rank_without_both: without both.
+    """
+
+    run_id: str
+    unjudged: float
+    score: float
+    without_items: float
+    without_grades: float
+    without_both: float
+    rank: float
+    rank_without_items: float
+    rank_without_grades: float
+    rank_without_both: float
+
+
+@dataclass(frozen=True)
+class Reusability:
+    """All runs left out, one after the other.
+
+    Attributes:
+        rows: best run first.
+    """
+
+    rows: tuple[LeftOut, ...]
+
+    @property
+    def slope(self) -> float | None:
+        """The score that is lost for an ungraded share of 1: Σ loss · u / Σ u² (through the origin); None of no u."""
+        shares = np.array([row.unjudged for row in self.rows])
+        loss = np.array([row.score - row.without_grades for row in self.rows])
+        return float((loss * shares).sum() / (shares**2).sum()) if shares.any() else None
+
+    def sentence(self) -> str:
+        """Would a new run be judged fairly, with numbers."""
+        unjudged = 100 * float(np.mean([row.unjudged for row in self.rows]))
+        return (
+            f"Would a new run be judged fairly? {unjudged:.1f} % of the passages of a run that is left out "
+            f"are of nobody else. Where a model grades them, and the bank lacks the items that only they cover, it "
+            f"{self._said('without_items')}; where they stay without grades, it {self._said('without_both')}."
+        )
+
+    def _said(self, kind: str) -> str:
+        losses = [row.score - getattr(row, kind) for row in self.rows]
+        drops = [getattr(row, f"rank_{kind}") - row.rank for row in self.rows]
+        worst = int(np.argmax(drops))
+        kept = sum(abs(drop) < 1e-9 for drop in drops)
+        most = f" (at most {drops[worst]:g}: {self.rows[worst].run_id})" if drops[worst] > 0 else ""
+        return (
+            f"scores {float(np.mean(losses)):.4f} less and drops {float(np.mean(drops)):.2f} ranks on average{most}, "
+            f"and {kept} of {len(self.rows)} keep their rank"
+        )
+
+
+@dataclass
+class _OfQuery:
+    """What one query counts.
+
+    Attributes:
+        size: its items.
+        full: run -> items that it covers.
+        items: run -> items that are left where it took no part.
+        own: run -> items that it covers: of those that are left, without its own passages, both.
+    """
+
+    size: int
+    full: dict[str, int]
+    items: dict[str, int]
+    own: dict[str, tuple[int, int, int]]
+
+
+def reusability(queries: Iterable[RecordQuery], min_rating: int | None = None) -> Reusability | None:
+    """What each run would score if it had not been pooled; None where there are fewer than two runs.
+
+    The pool of a query is the first 20 passages of all runs. A passage is brought by the runs that have it there;
+    graded passages that no run has are brought by somebody else. What failed covers nothing here.
+
+    Args:
+        queries: the selected grades.
+        min_rating: the least grade that covers an item; None takes the scale's.
+    """
+    ranked = [query for query in queries if query.rankings and query.grades.items]
+    runs = sorted({run_id for query in ranked for run_id in query.rankings})
+    if len(runs) < 2:
+        return None
+    shares = {run_id: [0, 0] for run_id in runs}
+    counted = [_of_query(query, min_rating, shares) for query in ranked]
+    full = {run: sum(one.full.get(run, 0) / one.size for one in counted) / len(counted) for run in runs}
+    before = _ranks(full)
+    rows = []
+    for left_out in runs:
+        scores = [dict.fromkeys(runs, 0.0) for _ in range(3)]
+        for one in counted:
+            # A query whose every item goes has no score without them; nobody covers anything there.
+            left = one.items.get(left_out, one.size) or one.size
+            for run, covered in one.full.items():
+                counts = one.own[run] if run == left_out else (covered, covered, covered)
+                for kind, size in enumerate((left, one.size, left)):
+                    scores[kind][run] += counts[kind] / size / len(counted)
+        after = [_ranks(one) for one in scores]
+        unjudged, seen = shares[left_out]
+        rows.append(
+            LeftOut(
+                left_out, unjudged / seen if seen else 0.0, full[left_out],
+                scores[0][left_out], scores[1][left_out], scores[2][left_out],
+                before[left_out], after[0][left_out], after[1][left_out], after[2][left_out],
+            )
+        )  # fmt: skip
+    return Reusability(tuple(sorted(rows, key=lambda row: (row.rank, row.run_id))))
+
+
+def _of_query(query: RecordQuery, min_rating: int | None, shares: Mapping[str, list[int]]) -> _OfQuery:
+    """What a query counts; adds to a run's shares how many of its first passages are its alone, of how many."""
+    covering = query.grades.at_least(query.grades.level(min_rating))
+    tops = {run_id: list(ranking[:_CUTOFF]) for run_id, ranking in query.rankings.items()}
+    brought: dict[str, set[str]] = {}
+    for run_id, top in tops.items():
+        for doc_id in top:
+            brought.setdefault(doc_id, set()).add(run_id)
+    full = {run_id: _union(covering, top) for run_id, top in tops.items()}
+    anything = _union(covering, covering)
+    size = len(query.grades.items)
+    found = _OfQuery(size, {run_id: mask.bit_count() for run_id, mask in full.items()}, {}, {})
+    for run_id, top in tops.items():
+        only = {doc_id for doc_id, of_doc in brought.items() if of_doc == {run_id}}
+        left = _union(covering, (doc_id for doc_id in covering if doc_id not in only))
+        # Items that nothing covers stay: no passage of the run was needed to think of them.
+        found.items[run_id] = size - (anything & ~left).bit_count()
+        others = _union(covering, (doc_id for doc_id in top if doc_id not in only))
+        masks = (full[run_id] & left, others, others & left)
+        found.own[run_id] = (masks[0].bit_count(), masks[1].bit_count(), masks[2].bit_count())
+        shares[run_id][0] += sum(doc_id in only for doc_id in top)
+        shares[run_id][1] += len(top)
+    return found
+
+
+def _union(covering: Mapping[str, int], doc_ids: Iterable[str]) -> int:
+    mask = 0
+    for doc_id in doc_ids:
+        mask |= covering.get(doc_id, 0)
+    return mask
+
+
+def _ranks(scores: Mapping[str, float]) -> dict[str, float]:
+    """Ranks of runs, 1 best, ties averaged; sums of one value in another order are ties."""
+    found = ranks([round(score, 12) for score in scores.values()])
+    return dict(zip(scores, map(float, found), strict=True))
+
+
+ALPHA = 0.05
+# Two items cover the same passages from this κ on, over so many passages of which both cover so many.
+REDUNDANT_KAPPA, _LEAST_PASSAGES, _LEAST_BOTH = 0.8, 5, 3
+
+
+class RedundantPair(NamedTuple):
+    """Two items of one query that the same passages cover.
+
+    Attributes:
+        query_id: the query.
+        first: item id.
+        second: item id.
+        passages: passages that have a grade of both.
+        both: of these, those that cover both.
+        either: those that cover one at least.
+        kappa: Cohen's κ of covering the one and the other.
+    """
+
+    query_id: str
+    first: str
+    second: str
+    passages: int
+    both: int
+    either: int
+    kappa: float
+
+
+def redundant_pairs(query: RecordQuery, min_rating: int | None = None) -> list[RedundantPair]:
+    """The pairs of items of a query whose covering agrees with κ of 0.8 or more, over five passages or more.
+
+    κ, because two items that nearly everything covers are covered together by chance. Three passages cover both at
+    least.
+    """
+    items = query.grades.items
+    graded, covers = _passage_tables(query, min_rating)
+    if len(items) < 2 or len(graded) < _LEAST_PASSAGES:
+        return []
+    both = covers.T @ covers
+    seen = graded.T @ graded
+    # Of what both are graded on: covered by the first alone, by the second alone, by none.
+    alone = covers.T @ graded - both
+    none = seen - both - alone - alone.T
+    found = []
+    for i in range(len(items)):
+        for j in range(i + 1, len(items)):
+            a, b, c, d, n = (int(x) for x in (both[i, j], alone[i, j], alone[j, i], none[i, j], seen[i, j]))
+            chance = (a + b) * (b + d) + (a + c) * (c + d)
+            if n < _LEAST_PASSAGES or a < _LEAST_BOTH or not chance:
+                continue
+            kappa = 2.0 * (a * d - b * c) / chance
+            if kappa >= REDUNDANT_KAPPA - 1e-12:
+                found.append(RedundantPair(query.query_id, items[i].item_id, items[j].item_id, n, a, a + b + c, kappa))
+    return found
+
+
+def _passage_tables(query: RecordQuery, min_rating: int | None) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """(passages, items): whether there is a grade; whether it covers."""
+    size = len(query.grades.items)
+    covering = query.grades.at_least(query.grades.level(min_rating))
+    rows = [(sum(levels.values()), covering.get(doc_id, 0)) for doc_id, levels in query.grades.levels.items() if levels]
+    tables = [[[mask >> bit & 1 for bit in range(size)] for mask in masks] for masks in zip(*rows, strict=True)]
+    graded, covers = (np.array(table, dtype=np.int_).reshape(len(rows), size) for table in (tables or [[], []]))
+    return graded, covers
+
+
+class Against(NamedTuple):
+    """An item that ranks runs against the rest of the bank.
+
+    Attributes:
+        row: its statistics; `by_run` is negative.
+        p: one-sided, corrected for the number of items (Benjamini and Hochberg).
+    """
+
+    row: ItemStatistics
+    p: float
+
+
+def items_against(rows: Sequence[ItemStatistics], runs: int) -> list[Against]:
+    """Items that the worse runs cover and the better ones do not, beyond chance.
+
+    r of covering the item with the score over all other items is tested by t = r √((n − 2) / (1 − r²)), one-sided.
+
+    Args:
+        rows: the statistics of all items.
+        runs: n, how many runs there are.
+    """
+    from scipy.special import stdtr
+
+    if runs < 3:
+        return []
+    known = [(row, row.by_run.value) for row in rows if row.by_run.value is not None]
+    raw = [float(stdtr(runs - 2, r * math.sqrt((runs - 2) / max(1.0 - r * r, 1e-12)))) for _, r in known]
+    return [
+        Against(row, p) for (row, _), p in zip(known, adjust(raw, "bh"), strict=True) if p is not None and p < ALPHA
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class BankStability:
+    """How far the leaderboard hangs on which items and queries there are.
+
+    Attributes:
+        rounds: how many halves, and how many banks, were drawn.
+        half_tau: the mean τ between the leaderboards of two halves of every query's items; None where undefined.
+        reliability: of the full bank: Pearson's r of the halves' scores, stepped up by Spearman and Brown; None
+            likewise.
+        tau: the mean τ between the leaderboard and one of as many queries and items, drawn with replacement.
+        tau_low: the least of the middle 95 % of these.
+        first: the share of these in which the best run stays best.
+    """
+
+    rounds: int
+    half_tau: float | None
+    reliability: float | None
+    tau: float | None
+    tau_low: float | None
+    first: float | None
+
+
+def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> BankStability:
+    """Half banks against each other, and the leaderboard against those of new queries × new items.
+
+    In each round the items of every query are cut in two random halves (a query of one item is in one of them). For the
+    other figures queries are drawn with replacement, and of each drawn query its items.
+
+    Args:
+        coverage: which items each run covers.
+        rounds: at least 1.
+        seed: of the draws.
+
+    Source: Spearman (1910) and Brown (1910); the bootstrap over both as in Owen and Eckles, Bootstrapping data arrays
+    of arbitrary order (2012), items nested in queries.
+    """
+    generator = seeded(seed)
+    full = mean_scores(coverage.table())
+    names = list(coverage.items)
+    sizes = {name: len(coverage.items[name]) for name in names}
+    halves: list[float] = []
+    alike: list[float] = []
+    taus: list[float] = []
+    stays: list[float] = []
+    for _ in range(rounds):
+        sides: list[list[FloatArray]] = [[], []]
+        for name in names:
+            order = generator.permutation(sizes[name])
+            middle = (sizes[name] + int(generator.integers(2))) // 2
+            for side, part in zip(sides, (order[:middle], order[middle:]), strict=True):
+                side.append(coverage.query_scores(name, part))
+        first, second = (mean_scores(np.array(side)) for side in sides)
+        _append(halves, first, second, "kendall")
+        _append(alike, first, second, "pearson")
+        drawn = [
+            coverage.query_scores(name, generator.integers(sizes[name], size=sizes[name]))
+            for name in (names[place] for place in generator.integers(len(names), size=len(names)))
+        ]
+        again = mean_scores(np.array(drawn))
+        _append(taus, full, again, "kendall")
+        if not np.isnan(again).all():
+            stays.append(float(np.nanargmax(full) in np.flatnonzero(again == np.nanmax(again))))
+    r = float(np.mean(alike)) if alike else None
+    return BankStability(
+        rounds,
+        float(np.mean(halves)) if halves else None,
+        None if r is None or r <= -1 else 2.0 * r / (1.0 + r),
+        float(np.mean(taus)) if taus else None,
+        float(np.quantile(taus, 0.025)) if taus else None,
+        float(np.mean(stays)) if stays and len(full) > 1 else None,
+    )
+
+
+def _append(values: list[float], x: FloatArray, y: FloatArray, name: str) -> None:
+    """Adds the correlation of two columns of scores, where it is defined."""
+    both = ~np.isnan(x) & ~np.isnan(y)
+    value = correlate(x[both], y[both], name, test=False).value
+    if value is not None:
+        values.append(value)
