@@ -62,9 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures.base.files import keep_for_good, paused_collector
-    from rubric_measures.review.opening import open_review
-    from rubric_measures.review.safety import check_bind
-    from rubric_measures.review.serving import serve
+    from rubric_measures.review.app import check_bind, open_review, serve
 
     if options.audit < 1:
         raise InputError(f"--audit {options.audit}: a sample has 1 grade or more")
@@ -92,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _export(review: Review, options: argparse.Namespace) -> None:
-    from rubric_measures.review.export import export_review
+    from rubric_measures.review.session import export_review
 
     made = export_review(review.store, review.material, options.bank, options.export)
     for path in made.paths:

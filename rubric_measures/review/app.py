@@ -1,23 +1,427 @@
-"""The web application of the review page: routes, forms, and the screens' data; every answer is made by a template."""
+"""The application: opened, served on this machine alone, its screens.
+
+What keeps the page safe: checked Host headers, tokens in forms, a token for other machines, strict headers.
+
+The other screens: progress, export, who works here; and the addresses of all screens.
+
+Opening a review: records, bank and the state file of what assessors did, checked to belong together.
+
+The web application of the review page: routes, forms, and the screens' data; every answer is made by a template.
+
+The server of a review: where it listens, and the address that assessors open.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import ipaddress
+import logging
+import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
+from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.plugins import require
-from rubric_measures.review._pages import ASSETS, read_asset, render
-from rubric_measures.review._screens import GETS, POSTS, Screen
-from rubric_measures.review.requests import Asked, ScreenAnswer, error_page
-from rubric_measures.review.safety import HEADERS, Access, host_name
-from rubric_measures.review.session import Review
-from rubric_measures.review.store import StateError
+from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.scoring import note_labels, parse_measures, rubric_measures_of
+from rubric_measures.review.bank_screens import bank, impact, post_bank, post_impact
+from rubric_measures.review.check_screens import check, post_decide, post_grade, post_note, post_undo, queue
+from rubric_measures.review.queues import load_material
+from rubric_measures.review.requests import (
+    ASSETS,
+    Asked,
+    ScreenAnswer,
+    about,
+    assessor_link,
+    checked_assessor,
+    error_page,
+    kind_of,
+    local_path,
+    page,
+    read_asset,
+    render,
+    render_markdown,
+)
+from rubric_measures.review.session import (
+    FEW,
+    AssessorRow,
+    Exported,
+    Review,
+    agreement_rows,
+    export_review,
+    inside,
+    progress_rows,
+)
+from rubric_measures.review.store import ReviewStore, Snapshot, StateError
+from rubric_measures.types.entities import bank_hash
 
-__all__ = ["make_app"]
+__all__ = [
+    "ANY_ADDRESS",
+    "DEFAULT_MEASURES",
+    "HEADERS",
+    "Access",
+    "check_bind",
+    "host_name",
+    "is_loopback",
+    "listen",
+    "make_app",
+    "open_review",
+    "parse_assignments",
+    "serve",
+]
+
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+ANY_ADDRESS = ("0.0.0.0", "::")
+LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach a server that listens at the address."""
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def check_bind(address: str, allow_remote: bool, names: Iterable[str] = ()) -> frozenset[str]:
+    """The names under which the server may be asked.
+
+    Args:
+        address: where the server listens.
+        allow_remote: whether the user said that other machines may connect.
+        names: further names of this machine.
+
+    Raises:
+        InputError: the address is not a loopback one and the user did not say so, or all addresses without any name.
+    """
+    given = {name.lower() for name in names}
+    if is_loopback(address):
+        return LOCAL_NAMES | {address.lower()} | given
+    if not allow_remote:
+        raise InputError(
+            f"{address}: other machines could connect; allow it if they shall (they then need the token)",
+            settings=("allow_remote",),
+        )
+    if address in ANY_ADDRESS and not given:
+        raise InputError(f"{address}: name the host by which others reach this machine", settings=("host_name",))
+    return LOCAL_NAMES | {address.lower()} | given
+
+
+def host_name(header: str) -> str:
+    """The name in a Host header, without the port and the brackets; empty where it cannot be one."""
+    name = header.strip().lower()
+    if name.startswith("["):
+        inside, bracket, rest = name[1:].partition("]")
+        return inside if bracket and (not rest or rest.startswith(":")) else ""
+    return name.rpartition(":")[0] if ":" in name else name
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may ask, and which forms are ours.
+
+    Attributes:
+        hosts: the names that a Host header may have.
+        secret: makes the tokens of forms.
+        token: what a browser must have shown once; None where only this machine can connect.
+    """
+
+    hosts: frozenset[str]
+    secret: str
+    token: str | None = None
+
+    def _sign(self, what: str) -> str:
+        return hmac.new(self.secret.encode(), what.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+    def form_token(self, session: str) -> str:
+        """The token that every form of a session carries."""
+        return self._sign(f"form {session}")
+
+    def is_form_token(self, session: str, given: str) -> bool:
+        """Whether a form is one of the session's own."""
+        return bool(session) and hmac.compare_digest(self.form_token(session).encode(), given.encode())
+
+    def pass_of(self) -> str:
+        """What the cookie of a browser holds that has shown the token; not the token itself."""
+        return self._sign(f"pass {self.token}")
+
+    def may_enter(self, shown: str, cookie: str) -> bool:
+        """Whether a browser may see pages: no token is needed, or it shows the token, or it has shown it before."""
+        if self.token is None:
+            return True
+        by_token = hmac.compare_digest(shown.encode(), self.token.encode())
+        return by_token or hmac.compare_digest(cookie.encode(), self.pass_of().encode())
+
+    def is_own_origin(self, origin: str | None) -> bool:
+        """Whether an Origin header (which not every browser sends) names this server."""
+        if origin is None or origin == "null":
+            return origin is None
+        return host_name(origin.partition("://")[2]) in self.hosts
+
+
+def progress(review: Review, asked: Asked) -> ScreenAnswer:
+    """What everybody did, and how well they agree."""
+    snapshot = review.store.snapshot()
+    events = list(reversed(review.store.events()[-30:]))
+    return page(
+        "progress.html",
+        review,
+        asked,
+        title="Progress",
+        assessors=[(row, _given(review, row.assessor)) for row in _rows(review, snapshot)],
+        agreements=agreement_rows(review.material, snapshot),
+        few=FEW,
+        adjudicator=review.adjudicator,
+        events=events,
+        kinds={event.event_id: kind_of(review, asked.assessor, event) for event in events},
+        about={event.event_id: about(review, event) for event in events},
+        undone=snapshot.undone,
+    )
+
+
+def _rows(review: Review, snapshot: Snapshot) -> list[AssessorRow]:
+    """What everybody did; who has a link of their own stands there from the beginning."""
+    rows = {name: AssessorRow(name, 0, 0, 0, 0, 0) for name in review.link_names}
+    rows |= {row.assessor: row for row in progress_rows(snapshot, review.material.graded_by)}
+    return [rows[name] for name in sorted(rows)]
+
+
+def _given(review: Review, assessor: str) -> dict[str, object]:
+    """How many grades an assessor was given, in which queries, and the link that they work under."""
+    queries = review.assignments.get(assessor, ())
+    ranges = review.material.ranges
+    total = sum(len(ranges[one]) for one in queries if one in ranges) if queries else len(review.material.cells)
+    link = assessor_link(assessor, review.token) if assessor in review.link_names else ""
+    return {"total": total, "queries": queries, "link": link}
+
+
+def work_as(review: Review, asked: Asked) -> ScreenAnswer:
+    """The link of an assessor who was given queries, or of the adjudicator: this browser is theirs from now on.
+
+    Raises:
+        UnknownNameError: nobody of that name has a link.
+    """
+    name = checked_assessor(asked.get("name"))
+    if name not in review.link_names:
+        raise UnknownNameError("assessor with a link of their own", name, review.link_names)
+    return ScreenAnswer(redirect="/", assessor=name)
+
+
+def export(review: Review, asked: Asked) -> ScreenAnswer:
+    """The form that writes files."""
+    return _export_page(review, asked, "review-export")
+
+
+def _export_page(
+    review: Review, asked: Asked, folder: str, made: Exported | None = None, problem: str = ""
+) -> ScreenAnswer:
+    return page(
+        "export.html",
+        review,
+        asked,
+        status=400 if problem else 200,
+        title="Export",
+        folder=folder,
+        made=made,
+        problem=problem,
+        command=_next_command(review, made) if made else "",
+    )
+
+
+def _next_command(review: Review, made: Exported) -> str:
+    """What to type next, where items wait for grades, or nothing is graded yet."""
+    if review.next_command is None or not (made.waiting or review.material.is_draft):
+        return ""
+    bank = next(path for path in made.paths if path.endswith("bank.jsonl"))
+    return review.next_command(review.material.path if review.material.is_draft else made.paths[0], bank)
+
+
+def post_export(review: Review, asked: Asked) -> ScreenAnswer:
+    """Writes the records with corrections, the bank and the audit trail into a folder of the project."""
+    name = asked.get("folder").strip()
+    try:
+        made = export_review(review.store, review.material, review.bank_path, inside(review.project, name))
+    except InputError as error:
+        return _export_page(review, asked, name, problem=str(error))
+    return _export_page(review, asked, name, made)
+
+
+def assessor(review: Review, asked: Asked) -> ScreenAnswer:
+    """The form that asks who works here."""
+    return page("assessor.html", review, asked, title="Who are you?", then=local_path(asked.get("then", "/")))
+
+
+def post_assessor(review: Review, asked: Asked) -> ScreenAnswer:
+    """Remembers who works here, in this browser."""
+    return ScreenAnswer(redirect=local_path(asked.get("then", "/")), assessor=checked_assessor(asked.get("person")))
+
+
+def guidelines(review: Review, asked: Asked) -> ScreenAnswer:
+    """The instructions for assessors, on a page of their own."""
+    return page("guidelines.html", review, asked, title="Guidelines", guidelines=review.guidelines)
+
+
+Screen = Callable[[Review, Asked], ScreenAnswer]
+GETS: dict[str, Screen] = {
+    "/": queue,
+    "/check": check,
+    "/guidelines": guidelines,
+    "/as": work_as,
+    "/bank": bank,
+    "/impact": impact,
+    "/progress": progress,
+    "/export": export,
+    "/person": assessor,
+}
+POSTS: dict[str, Screen] = {
+    "/grade": post_grade,
+    "/decide": post_decide,
+    "/note": post_note,
+    "/impact": post_impact,
+    "/bank": post_bank,
+    "/undo": post_undo,
+    "/export": post_export,
+    "/person": post_assessor,
+}
+
+DEFAULT_MEASURES = ("RubricCover@20", "RubricQrels(measure='nDCG@10')")
+# Of answers whose citations were judged.
+_OF_CITATIONS = ("SupportPrecision", "SupportRecall")
+
+
+def open_review(
+    graded: str,
+    bank: str | os.PathLike[str],
+    *,
+    state: str | None = None,
+    measures: Sequence[str] | None = None,
+    wanted: GradeFilter | None = None,
+    assessor: str = "",
+    blind: bool = True,
+    audit: int = 100,
+    guidelines: str | os.PathLike[str] | None = None,
+    assign: Sequence[str] = (),
+    adjudicator: str = "",
+) -> Review:
+    """Opens a review; its store is to be closed.
+
+    Args:
+        graded: the file of graded records.
+        bank: the file of the test bank.
+        state: the file of what assessors did; None takes one beside the records.
+        measures: of the impact screen; None takes `DEFAULT_MEASURES`, or measures of citations where these were judged.
+            Levels that are left out are the scale's.
+        wanted: the grades that are reviewed; the first grader of the file if None.
+        assessor: who works here when the browser does not say.
+        blind: the grader's grade is hidden until the assessor has given theirs.
+        audit: how many grades the random audit sample has.
+        guidelines: a file of instructions for assessors, in Markdown; None for none.
+        assign: `NAME=QUERIES` of each assessor who works on some queries only, see `parse_assignments`.
+        adjudicator: who decides what assessors differ on.
+
+    Raises:
+        InputError: a file cannot be read, or the state belongs to other records or another bank.
+    """
+    if graded == "-":
+        raise InputError("review reads a file, because its state lies beside it; give a file")
+    asked = parse_measures(measures or DEFAULT_MEASURES)
+    # An export reads the bank once more, for what no item holds.
+    check_readable_twice(os.fspath(bank))
+    material = load_material(graded, os.fspath(bank), wanted or GradeFilter())
+    if not measures and any(query.record.grades.answers for query in material.queries.values()):
+        asked = parse_measures(_OF_CITATIONS)
+    instructions = render_markdown(read_text(guidelines)) if guidelines is not None else ""
+    assignments = parse_assignments(assign, list(material.bank.items))
+    path = state or f"{graded}.review.sqlite"
+    name = checked_assessor(assessor) if assessor else ""
+    store = ReviewStore(path, material.bank, waiting=material.waiting, scale=material.scale)
+    try:
+        store.belong_to(bank=bank_hash(material.bank), grader=material.grader)
+        lost = sum(cell not in material.numbers for cell in store.snapshot().grades)
+        if lost:
+            raise InputError(
+                f"{path}: has grades of {lost} passages and items that {graded} lacks; "
+                "give the records that were reviewed, or another state file",
+                settings=("state",),
+            )
+    except BaseException:
+        store.close()
+        raise
+    note_labels(asked)
+    project = Path(graded).resolve().parent
+    return Review(
+        material,
+        store,
+        rubric_measures_of(asked),
+        os.fspath(bank),
+        project,
+        name,
+        blind,
+        audit,
+        instructions,
+        assignments,
+        checked_assessor(adjudicator) if adjudicator else "",
+    )
+
+
+def parse_assignments(texts: Sequence[str], queries: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """assessor -> the queries that they were given, in the order of the bank.
+
+    Args:
+        texts: `NAME=QUERIES` each; queries are ids, or `FIRST-LAST` in the order of the bank, with commas between. A
+            name may come again.
+        queries: the ids of the bank's queries, in its order.
+
+    Raises:
+        InputError: no name or no such query.
+
+    >>> parse_assignments(["ada=q1-q2", "bob=q2,q3"], ["q1", "q2", "q3"])
+    {'ada': ('q1', 'q2'), 'bob': ('q2', 'q3')}
+    """
+    given: dict[str, set[str]] = {}
+    for text in texts:
+        name, sign, ids = text.partition("=")
+        if not sign or not ids.strip():
+            raise InputError(f"{text!r} assigns nothing; expected NAME=QUERIES, as ada=q1-q10", settings=("assign",))
+        given.setdefault(checked_assessor(name), set()).update(
+            *(_span(part.strip(), queries) for part in ids.split(",") if part.strip())
+        )
+    return {name: tuple(one for one in queries if one in ids) for name, ids in given.items()}
+
+
+def _span(part: str, queries: Sequence[str]) -> Sequence[str]:
+    """The queries that a part of an assignment names: one, or those from a first to a last one."""
+    if part in queries:
+        return [part]
+    # Ids may have hyphens of their own.
+    for at in (place for place, char in enumerate(part) if char == "-"):
+        first, last = part[:at], part[at + 1 :]
+        if first in queries and last in queries:
+            start, end = queries.index(first), queries.index(last)
+            if start > end:
+                raise InputError(f"{part!r}: {last} stands before {first} in the bank", settings=("assign",))
+            return queries[start : end + 1]
+    raise InputError(f"the bank has no query {part!r}, nor queries from and to of that name", settings=("assign",))
+
 
 # Bytes of a form.
 _LIMIT = 1 << 20
@@ -195,3 +599,79 @@ def _finish(answer: ScreenAnswer, visit: _Visit, access: Access) -> Any:
             _ASSESSOR, quote(answer.assessor, safe=""), httponly=True, samesite="lax", path="/", max_age=31536000
         )
     return response
+
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+def serve(
+    review: Review,
+    hosts: Iterable[str],
+    *,
+    bind: str = "127.0.0.1",
+    port: int = 8642,
+    token: str | None = None,
+    host_name: Sequence[str] = (),
+) -> None:
+    """Serves a review until Ctrl-C.
+
+    Args:
+        review: what is reviewed.
+        hosts: the names under which the server may be asked (`check_bind` gives them).
+        bind: the address where it listens.
+        port: 0 takes a free one.
+        token: for other machines; None draws one where they can connect.
+        host_name: names of this machine; the first is shown where it listens at all addresses.
+
+    Raises:
+        InputError: it cannot listen there.
+        MissingExtraError: the server is not installed.
+    """
+
+    require("jinja2", "review")
+    uvicorn = require("uvicorn", "review")
+    token = review.token = token or (None if is_loopback(bind) else secrets.token_urlsafe(24))
+    app = make_app(review, Access(frozenset(hosts), review.store.secret(), token))
+    listener = listen(bind, port)
+    # All addresses of the machine have no name of their own that a browser elsewhere could open.
+    name = host_name[0] if bind in ANY_ADDRESS else bind
+    shown = f"[{name}]" if ":" in name else name
+    address = f"http://{shown}:{listener.getsockname()[1]}/"
+    start = address + (f"?token={quote(token)}" if token else "")
+    _LOG.info("review at %s (Ctrl-C stops; everything is kept in %s)", start, review.store.path)
+    for name in review.link_names:
+        works = "decides what assessors differ on" if name == review.adjudicator else "works"
+        _LOG.info("%s %s at %s", name, works, address + assessor_link(name, token).removeprefix("/"))
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        # Longer than clients keep an idle connection: a server that closes first may do so under a request in flight.
+        timeout_keep_alive=75,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        InputError: it cannot listen there.
+    """
+    if not 0 <= port <= 65535:
+        raise InputError(f"a port is 0 to 65535, not {port}", settings=("port",))
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    # asyncio sends small packets at once only where the protocol is named; else the end of an answer waits 40 ms for
+    # the browser's word that its beginning arrived.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address, port))
+        # Before the address is printed: whoever reads it may connect at once.
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise InputError(f"{address}:{port}: cannot listen there ({error.strerror or error})") from None
+    return listener

@@ -1,21 +1,116 @@
-"""What a screen is asked and what it answers, without anything of the web server in it."""
+"""What a request asks, and the pages and actions that answer it.
+
+Templates and assets of the page: everything is escaped; assets are served by their names only.
+
+What assessors did, in words, and what an undo took back.
+
+What a screen is asked and what it answers, without anything of the web server in it.
+"""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.plugins import require
 from rubric_measures.measures.grade_sets import HUMAN
-from rubric_measures.review._actions import taken_back
-from rubric_measures.review._pages import render
-from rubric_measures.review.queues import QueueChoice
+from rubric_measures.review.queues import QueueChoice, words_of
 from rubric_measures.review.session import Review
+from rubric_measures.review.store import AssessorGrade, Event, cell_of
 
 __all__ = ["Asked", "ScreenAnswer", "assessor_link", "checked_assessor", "error_page", "local_path", "page"]
+
+
+_SCRIPT = "text/javascript; charset=utf-8"
+ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": _SCRIPT, "bank.js": _SCRIPT}
+
+
+@lru_cache(maxsize=8)
+def read_asset(name: str) -> str:
+    """The text of one of the package's own style sheets or scripts."""
+    return resources.files("rubric_measures.review").joinpath("static", name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    jinja2 = require("jinja2", "review")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("rubric_measures.review"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["counted"] = counted
+    return environment
+
+
+def render(template: str, **values: Any) -> str:
+    """A template with values; whatever is in the values appears as text, never as markup."""
+    environment = _environment()
+    return str(environment.get_template(template).render(**values))
+
+
+def render_markdown(text: str) -> str:
+    """Markdown (CommonMark with tables) as HTML; markup in the text stays text.
+
+    Raises:
+        MissingExtraError: the extra `review` is not installed.
+    """
+    markdown = require("markdown_it", "review")
+    # Pictures would come from elsewhere, which the page loads nothing from.
+    parser = markdown.MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    return str(parser.render(text))
+
+
+def is_done(said: AssessorGrade | None) -> bool:
+    """Whether an assessor has given a grade, so that the grader's may be shown."""
+    return said is not None and (said.grade is not None or said.final is not None)
+
+
+def kind_of(review: Review, assessor: str, event: Event) -> str:
+    """What kind of action it was, for an assessor; that somebody decided tells that they differ from the grader."""
+    if event.kind == "look":
+        return "saw others' grades"
+    if event.kind not in ("grade", "decide", "note"):
+        return event.kind.replace("_", " ")
+    mine = review.store.snapshot().grades.get(cell_of(event.payload), {}).get(assessor)
+    return event.kind if not review.blind or event.assessor == assessor or is_done(mine) else "worked on a grade"
+
+
+def about(review: Review, event: Event) -> str:
+    """What an action was about; never a grade, which others may still have to give blindly."""
+    payload = event.payload
+    if event.kind == "undo":
+        return f"action {payload['event']}"
+    if event.kind == "look":
+        return f"{counted(len(payload['cells']), 'grade')} of others"
+    if event.kind in ("grade", "decide", "note"):
+        cell = cell_of(payload)
+        item = review.material.items.get((cell.query_id, cell.item_id))
+        words = words_of(review.store.snapshot(), cell, item.text if item else cell.item_id)
+        return f"{cell.doc_id}: {words}"
+    if "text" in payload:
+        return str(payload["text"])
+    states = review.store.snapshot().items
+    keys = payload.get("keys") or [payload.get("key")]
+    return "; ".join(states[key].item.text for key in keys if key in states)
+
+
+def taken_back(review: Review, assessor: str, number: str) -> tuple[str, str] | None:
+    """What an undo took back, as (kind, what it was about); None where there is no such undo of the assessor's."""
+    by_id = {str(event.event_id): event for event in review.store.events()}
+    undo = by_id.get(number)
+    if undo is None or undo.kind != "undo" or undo.assessor != assessor:
+        return None
+    event = by_id[str(undo.payload["event"])]
+    return kind_of(review, assessor, event), about(review, event)
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,451 @@
-"""One review in progress: the records, the state, and what is computed once and kept (queues)."""
+"""One review at work: agreement of assessors, what an edit does to the board, export.
+
+How far assessors are, and how well they agree with the grader and with each other.
+
+What the pending edits and corrections do to the leaderboard: scores and ranks before and after.
+
+One review in progress: the records, the state, and what is computed once and kept (queues).
+
+What leaves a review: corrections as grades, bank, audit trail.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
+import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.review._events import Snapshot
-from rubric_measures.review._impact import impact_of
-from rubric_measures.review._stale_items import left_items
+from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.tables import inert
+from rubric_measures.boards.scoring import score_runs
+from rubric_measures.formats.banks import write_bank
+from rubric_measures.measures.grade_sets import (
+    ADJUDICATION,
+    BLIND_REVIEW,
+    FINAL_REVIEW,
+    HUMAN,
+    is_adjudication,
+    is_blind_set,
+)
+from rubric_measures.measures.grades import Grades, QueryGrades, build_query
+from rubric_measures.measures.measure import RubricMeasure
+from rubric_measures.records.files import write_graded
+from rubric_measures.records.models import (
+    ITEM_CONTENTS,
+    GradedPassage,
+    ItemGradeSet,
+    PromptInfo,
+    QueryPassages,
+    contents_of,
+    grade_of_items,
+)
 from rubric_measures.review.queues import (
     ORDERS,
     CellQueue,
+    Material,
+    QueryMaterial,
     QueueChoice,
     QueueEntry,
     by_influence,
     kept_cells,
+    left_items,
+    left_note,
     make_queue,
+    read_entries,
+    waits_for,
 )
-from rubric_measures.review.review_data import Material
-from rubric_measures.review.store import ReviewStore
+from rubric_measures.review.store import ADJUDICATE, CellKey, Event, ItemState, ReviewStore, Snapshot, edited_entries
+from rubric_measures.types.entities import ItemKind, RubricItem, item_content
+from rubric_measures.verification.sections import wilson_interval
 
-__all__ = ["Review"]
+__all__ = ["Exported", "Review", "corrected_groups", "export_review", "inside"]
+
+
+# Below so many pairs κ and α say little, whatever they are.
+FEW = 20
+
+
+class AssessorRow(NamedTuple):
+    """What one assessor did.
+
+    Attributes:
+        assessor: who.
+        graded: grades given.
+        undecided: of these, those left undecided.
+        open: grades that differ from the grader's and wait for a decision.
+        overridden: of these, those where the assessor's grade stands.
+        accepted: those where the assessor took the grader's.
+        earlier: grades of the assessor that are in the records, from earlier reviews.
+        settled: those that the assessor decided for all, as the adjudicator.
+    """
+
+    assessor: str
+    graded: int
+    undecided: int
+    open: int
+    overridden: int
+    accepted: int
+    earlier: int = 0
+    settled: int = 0
+
+
+class AgreementRow(NamedTuple):
+    """Agreement of two sources on the grades that both gave blindly.
+
+    Attributes:
+        first: an assessor.
+        second: another assessor, or the grader.
+        pairs: how many grades both gave.
+        exact: share of equal ones, in [0, 1].
+        kappa: Cohen's κ; None where chance explains all, or where a grade has a fraction.
+        weighted: κ with quadratic weights.
+        alpha: Krippendorff's α, ordinal.
+        intervals: `kappa`, `weighted` and `alpha` -> the ends of the 95 % interval over queries, where there are any.
+    """
+
+    first: str
+    second: str
+    pairs: int
+    exact: float
+    kappa: float | None
+    weighted: float | None
+    alpha: float | None = None
+    intervals: Mapping[str, tuple[float, float]] = MappingProxyType({})
+
+
+def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]] | None = None) -> list[AssessorRow]:
+    """One row an assessor, by name.
+
+    Args:
+        snapshot: what assessors did.
+        earlier: assessor -> the grades that the records have of them.
+    """
+    before = {assessor: len(cells) for assessor, cells in (earlier or {}).items()}
+    said = [(assessor, one, all_of) for all_of in snapshot.grades.values() for assessor, one in all_of.items()]
+    rows = []
+    for assessor in sorted({assessor for assessor, *_ in said} | before.keys()):
+        mine = [one for name, one, _ in said if name == assessor]
+        undecided = sum(one.grade is None and one.final is None for one in mine)
+        rows.append(
+            AssessorRow(
+                assessor,
+                len(mine),
+                undecided,
+                sum(name == assessor and waits_for(all_of, name) for name, _, all_of in said),
+                sum(one.decision == "override" for one in mine),
+                sum(one.decision == "accept" for one in mine),
+                before.get(assessor, 0),
+                sum(one.decision == ADJUDICATE for one in mine),
+            )
+        )
+    return rows
+
+
+def open_note(snapshot: Snapshot) -> str:
+    """How many grades differ from the grader's and wait for a decision, by assessor; empty where none does."""
+    waiting = {row.assessor: row.open for row in progress_rows(snapshot) if row.open}
+    if not waiting:
+        return ""
+    assessors = ", ".join(f"{assessor}: {count}" for assessor, count in waiting.items())
+    return (
+        f"{counted(sum(waiting.values()), 'grade')} to decide ({assessors}): they differ from the grader's, and count "
+        "in no score until the assessor keeps theirs or accepts the grader's on the page (queue: to decide)"
+    )
+
+
+def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]:
+    """Assessors against the grader, then each other; only first, blind grades: later ones know of each other."""
+    first: dict[str, dict[CellKey, float]] = {}
+    for cell, assessors in snapshot.grades.items():
+        for assessor, one in assessors.items():
+            if one.blind and one.first is not None:
+                first.setdefault(assessor, {})[cell] = one.first
+    for assessor, known in material.blind.items():
+        # Whoever graded a cell in an earlier review first said that.
+        first[assessor] = {**first.get(assessor, {}), **known}
+    grader: dict[CellKey, float] = {}
+    for cell in {cell for said in first.values() for cell in said}:
+        grade = material.grade(cell).grade
+        if grade is not None:
+            grader[cell] = grade
+    names = sorted(first)
+    pairs = [(name, material.grader, first[name], grader) for name in names]
+    pairs += [(one, two, first[one], first[two]) for one, two in combinations(names, 2)]
+    return [_agreement(*pair) for pair in pairs if pair[2].keys() & pair[3].keys()]
+
+
+def _agreement(name: str, other: str, a: Mapping[CellKey, float], b: Mapping[CellKey, float]) -> AgreementRow:
+    """What the command `agreement` says of the same grades, with the same intervals."""
+    from rubric_measures.analysis.label_sources import LabelSource, compare_sources
+
+    both = sorted(a.keys() & b.keys())
+    if any(one[cell] % 1 for one in (a, b) for cell in both):
+        return AgreementRow(name, other, len(both), sum(a[cell] == b[cell] for cell in both) / len(both), None, None)
+    found = compare_sources([LabelSource(name, {cell: one[cell] for cell in both}) for one in (a, b)])
+    one = found.agreement
+    ends = {
+        short: (interval.low, interval.high)
+        for short, long in (("kappa", "kappa"), ("weighted", "quadratic_kappa"), ("alpha", "alpha_ordinal"))
+        if (interval := found.intervals[long]).low is not None and interval.high is not None
+    }
+    return AgreementRow(
+        name, other, one.pairs, one.exact_match, one.kappa, one.quadratic_kappa, one.alpha_ordinal, ends
+    )
+
+
+def sample_precision(size: int, population: int) -> str:
+    """How precise the estimate of a random sample will be: half the 95 % interval where a half agrees, its widest."""
+    if not size:
+        return ""
+    if size >= population:
+        return f"All {population} grades are in it: their agreement is counted, not estimated."
+    low, high = wilson_interval(size // 2, size)
+    return f"{size} of {population} grades: agreement will be known to ±{50 * (high - low):.0f} percentage points."
+
+
+def audit_estimate(material: Material, snapshot: Snapshot, cells: Sequence[CellKey], assessor: str) -> str:
+    """How often the grader gives the grade of an assessor who graded a whole random sample; empty while they have not.
+
+    Only first, blind grades count. What was left undecided, or failed, is no pair, and counted.
+    """
+    said = [snapshot.grades.get(cell, {}).get(assessor) for cell in cells]
+    if not cells or None in said:
+        return ""
+    pairs = [
+        (one.first, grade)
+        for cell, one in zip(cells, said, strict=True)
+        if one is not None and one.blind and None not in (one.first, grade := material.grade(cell).grade)
+    ]
+    if not pairs:
+        return ""
+    same = sum(mine == grade for mine, grade in pairs)
+    low, high = wilson_interval(same, len(pairs))
+    more = f"; {len(cells) - len(pairs)} were not blind, undecided or failed" if len(pairs) < len(cells) else ""
+    return (
+        f"The grader gave your grade to {same} of {len(pairs)} ({100 * same / len(pairs):.0f} %; of all grades "
+        f"{100 * low:.0f} to {100 * high:.0f} %, at 95 % confidence{more})."
+    )
+
+
+# (doc_id, item_id) -> the one grade of assessors.
+_Places = Mapping[tuple[str, str], float]
+
+
+class ImpactRow(NamedTuple):
+    """One run before and after; ranks count from 1, equal scores share the better rank, and no score has none."""
+
+    run_id: str
+    before: float | None
+    after: float | None
+    rank_before: int | None
+    rank_after: int | None
+
+    @property
+    def change(self) -> int:
+        """Places won (positive) or lost; 0 where the run has no score on a side."""
+        if self.rank_before is None or self.rank_after is None:
+            return 0
+        return self.rank_before - self.rank_after
+
+
+@dataclass(frozen=True)
+class Impact:
+    """The leaderboard of one measure before and after.
+
+    Attributes:
+        measure: the measure.
+        rows: the runs, best first as it would be after.
+        grades_changed: grades of which assessors say another thing than the grader, of items that count after.
+        changed_before: of these, those of which the records say so already: they count on both sides.
+        items_before: items in the bank's file.
+        items_after: items that the new leaderboard counts.
+        waiting: item ids that wait for grades, and are not counted until they have some.
+        without_items: queries of which no item counts after, so that they have no score.
+        tau: Kendall's τ-b between the leaderboards; None where a side has fewer than two runs, or all tied.
+    """
+
+    measure: str
+    rows: Sequence[ImpactRow]
+    grades_changed: int
+    items_before: int
+    items_after: int
+    waiting: Sequence[str] = field(default=())
+    tau: float | None = None
+    changed_before: int = 0
+    without_items: int = 0
+
+    @property
+    def moved(self) -> int:
+        """Runs whose rank changes."""
+        return sum(row.change != 0 for row in self.rows)
+
+
+def impact_of(material: Material, measures: Sequence[Measure], snapshot: Snapshot) -> list[Impact]:
+    """One comparison for each measure; empty where the records hold no rankings."""
+    run_ids = sorted({run for query in material.queries.values() for run in query.record.rankings})
+    if not run_ids:
+        return []
+    # Levels that are left out are said: the page shows what its numbers are of.
+    measures = [one.on(material.scale) if isinstance(one, RubricMeasure) else one for one in measures]
+    before = {query_id: query.record.grades for query_id, query in material.queries.items()}
+    for query_id, items in material.bank.items.items():
+        before.setdefault(query_id, QueryGrades(query_id, items, {}))
+    after = dict(before)
+    finals = _finals(material, snapshot)
+    live: dict[str, list[ItemState]] = {query_id: [] for query_id in sorted(before)}
+    edited = set()
+    for state in snapshot.items.values():
+        if state.version or state.regrade:
+            edited.add(state.item.query_id)
+        if not state.retired:
+            live[state.item.query_id].append(state)
+    changed = known = items_after = without = 0
+    for query_id, states in live.items():
+        query = material.queries.get(query_id)
+        counted = _counted(states)
+        earlier = query.earlier_grades if query is not None else {}
+        given = finals.get(query_id, earlier)
+        changed += _differing(query, given, counted)
+        known += _differing(query, earlier, counted)
+        items_after += len(counted)
+        without += not counted
+        if not counted:
+            del after[query_id]
+        elif query_id in finals or query_id in edited:
+            after[query_id] = _regraded(material, query_id, given, states)
+    old, new = (_means(material, run_ids, queries, measures) for queries in (before, after))
+    waiting = [state.item.item_id for states in live.values() for state in states if state.regrade]
+    boards = {name: _rows(old[name], new[name]) for name in map(str, measures)}
+    return [
+        Impact(name, rows, changed, len(material.bank), items_after, waiting, _tau(rows), known, without)
+        for name, rows in boards.items()
+    ]
+
+
+def _counted(states: Sequence[ItemState]) -> list[RubricItem]:
+    """The items that count: those that wait for grades do not."""
+    return [state.item for state in states if not state.regrade]
+
+
+def _finals(material: Material, snapshot: Snapshot) -> dict[str, dict[tuple[str, str], float]]:
+    """query_id -> assessors' grades, those of earlier reviews too, of the queries that were graded in this review."""
+    finals: dict[str, dict[tuple[str, str], float]] = {}
+    for cell in snapshot.grades:
+        final = snapshot.final(cell, material.earlier(cell), material.settled(cell))
+        if final is not None and snapshot.final(cell) is not None:
+            of_query = finals.setdefault(cell.query_id, dict(material.queries[cell.query_id].earlier_grades))
+            of_query[cell.doc_id, cell.item_id] = final
+    return finals
+
+
+def _differing(query: QueryMaterial | None, given: _Places, items: Collection[RubricItem]) -> int:
+    """How many of assessors' grades of some items are not the grader's."""
+    ids = {item.item_id for item in items}
+    rows = {} if query is None else {doc_id: passage.grades for doc_id, passage in query.passages.items()}
+    return sum(
+        (row := rows[doc_id].get(item_id)) is None or row.grade != grade
+        for (doc_id, item_id), grade in given.items()
+        if item_id in ids
+    )
+
+
+def _regraded(material: Material, query_id: str, given: _Places, states: Sequence[ItemState]) -> QueryGrades:
+    """The grades of one query with assessors' grades in the place of the grader's, over the bank as it is now."""
+    query = material.queries.get(query_id)
+    rows: dict[tuple[str, str], float] = {}
+    failed: set[tuple[str, str]] = set()
+    for doc_id, passage in query.passages.items() if query else ():
+        for item_id, row in passage.grades.items():
+            if row.grade is None:
+                failed.add((doc_id, item_id))
+            else:
+                rows[doc_id, item_id] = row.grade
+    # A passage without a grade or failure of an item of the bank is one that the grader did not grade: assessors'
+    # grades have no place there, and it is no judged passage.
+    ids = {state.item.item_id for state in states}
+    docs = {doc_id for doc_id, item_id in rows.keys() | failed if item_id in ids}
+    rows.update((place, final) for place, final in given.items() if place[0] in docs)
+    failed -= given.keys()
+    items = _counted(states)
+    ids = {item.item_id for item in items}
+    compiled, _ = build_query(
+        query_id,
+        [(doc_id, item_id, grade) for (doc_id, item_id), grade in rows.items() if item_id in ids],
+        items,
+        [place for place in failed if place[1] in ids],
+        {doc_id: {} for doc_id in docs},
+        material.scale,
+    )
+    return compiled if query is None else replace(compiled, answers=query.record.grades.answers)
+
+
+def _means(
+    material: Material, run_ids: Sequence[str], queries: Mapping[str, QueryGrades], measures: Sequence[Measure]
+) -> dict[str, dict[str, float | None]]:
+    """measure -> run -> its score; None where there is no query."""
+    if not queries:
+        return {str(measure): dict.fromkeys(run_ids) for measure in measures}
+    rankings = {query_id: query.record.rankings for query_id, query in material.queries.items() if query_id in queries}
+    runs = ((run, {query_id: of_query.get(run, ()) for query_id, of_query in rankings.items()}) for run in run_ids)
+    cells = score_runs(Grades(queries, "expected"), runs, measures, overall=False).cells
+    return {str(measure): {run: cells[run][str(measure)].mean for run in run_ids} for measure in measures}
+
+
+def _tau(rows: Sequence[ImpactRow]) -> float | None:
+    from rubric_measures.analysis.correlation import correlate
+
+    # Sums that differ in the last bit only are ties here too.
+    pairs = [
+        (round(row.before, 12), round(row.after, 12))
+        for row in rows
+        if row.before is not None and row.after is not None
+    ]
+    if len(pairs) < 2:
+        return None
+    return correlate([before for before, _ in pairs], [after for _, after in pairs], "kendall", test=False).value
+
+
+def _rows(before: Mapping[str, float | None], after: Mapping[str, float | None]) -> list[ImpactRow]:
+    ranks_before, ranks_after = _ranks(before), _ranks(after)
+    rows = [ImpactRow(run, before[run], after[run], ranks_before[run], ranks_after[run]) for run in before]
+    return sorted(rows, key=lambda row: (row.rank_after or len(rows) + 1, row.run_id))
+
+
+def _ranks(means: Mapping[str, float | None]) -> dict[str, int | None]:
+    # Sums that differ in the last bit only are ties, as in τ and in the statistics of items.
+    rounded = {run: round(value, 12) for run, value in means.items() if value is not None}
+    return {
+        run: 1 + sum(other > rounded[run] for other in rounded.values()) if run in rounded else None for run in means
+    }
+
+
+def changed_cells(material: Material, snapshot: Snapshot) -> list[tuple[CellKey, float | None, float]]:
+    """(cell, the grade before, assessors') wherever they differ; before is that of assessors in the records, if any.
+
+    Grades of items that left the bank, or wait, are not among them: they change nothing.
+    """
+    rows, left = [], left_items(snapshot)
+    for cell in snapshot.grades:
+        if snapshot.final(cell) is None or (cell.query_id, cell.item_id) in left:
+            continue
+        before = material.queries[cell.query_id].earlier_grades
+        grade = before.get((cell.doc_id, cell.item_id), material.grade(cell).grade)
+        final = snapshot.final(cell, material.earlier(cell), material.settled(cell))
+        if final is not None and final != grade:
+            rows.append((cell, grade, final))
+    return sorted(rows)
+
 
 # How many queues are kept.
 _KEPT = 24
@@ -106,3 +526,242 @@ class Review:
                 self._known, self._left = snapshot.last_id, left_items(snapshot)
                 self._queues.clear()
             return self._left
+
+
+_GRADE_COLUMNS = (
+    *("assessor", "query_id", "doc_id", "item_id", "grader_grade", "first_grade", "first_time", "blind"),
+    *("grade", "decision", "final_grade", "time", "note", "adjudicated_grade", "adjudicator"),
+)
+
+
+def inside(project: Path, name: str) -> Path:
+    """The path that `name` means inside the project folder.
+
+    Raises:
+        InputError: it lies elsewhere (an absolute path, `..`, a link that leads out).
+    """
+    root = project.resolve()
+    try:
+        path = (root / name).resolve()
+    except (OSError, ValueError):
+        raise InputError(f"{name!r} is no path") from None
+    if path != root and root not in path.parents:
+        raise InputError(f"{name!r} lies outside of the project folder; name a folder inside it")
+    return path
+
+
+class Exported(NamedTuple):
+    """What an export wrote.
+
+    Attributes:
+        paths: the files.
+        notes: how many grades count no more because of edits of the bank; how many wait for a decision.
+        waiting: items in the bank that need grades.
+    """
+
+    paths: Sequence[str]
+    notes: Sequence[str]
+    waiting: int
+
+
+def export_review(store: ReviewStore, material: Material, bank_path: str, folder: str | os.PathLike[str]) -> Exported:
+    """Writes `graded.jsonl.gz`, `bank.jsonl`, `grades.csv` (a row a grade) and `audit.jsonl` into a folder, which is
+    made when it is not there; of the draft of a bank the two files without grades.
+
+    Args:
+        store: what assessors did.
+        material: what they reviewed.
+        bank_path: the bank's file.
+        folder: where the files go.
+
+    Raises:
+        InputError: the folder cannot be written, or a file would replace what was read. Nothing is written then.
+    """
+    target = Path(folder)
+    events, snapshot = store.events(), store.snapshot()
+    entries = edited_entries(read_entries(bank_path), material.bank, snapshot, material.stale)
+    # A draft of a bank has no grades.
+    names = ["bank.jsonl", "audit.jsonl"]
+    if not material.is_draft:
+        names = ["graded.jsonl.gz", *names, "grades.csv"]
+    paths = [target / name for name in names]
+    read = {Path(material.path).resolve(), Path(bank_path).resolve()}
+    if read & {path.resolve() for path in paths}:
+        raise InputError(f"{path_name(folder)}: holds what is reviewed; export into another folder")
+    there = [path.name for path in paths if path.exists()]
+    if there and not (target / "audit.jsonl").exists():
+        raise InputError(
+            f"{path_name(folder)}: holds {there[0]} already, and no export of a review made it; name another folder"
+        )
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path_name(folder)}: cannot be made ({error.strerror or error})") from None
+    # First, because it is how a later export knows the folder for one: also when this one is killed before its end.
+    with atomic_writer(target / "audit.jsonl") as stream:
+        for line in _audit_lines(events, snapshot):
+            stream.write(line)
+    if not material.is_draft:
+        with atomic_writer(target / "grades.csv") as stream:
+            rows = csv.writer(stream, lineterminator="\n")
+            rows.writerow(_GRADE_COLUMNS)
+            rows.writerows(_grade_rows(material, snapshot))
+        write_graded(target / "graded.jsonl.gz", corrected_groups(material, snapshot))
+    write_bank(target / "bank.jsonl", entries)
+    notes = [note for note in (left_note(snapshot, material.graded_by), open_note(snapshot)) if note]
+    waiting = sum(state.waits for state in snapshot.items.values())
+    return Exported([str(path) for path in paths], notes, waiting)
+
+
+def _grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object, ...]]:
+    """Who graded what, when, blind or not, and what came of it: a row a grade of this review, as `_GRADE_COLUMNS` says.
+
+    `decision` is `agree`, `override` (theirs stands), `accept` (the grader's), `adjudicate` (what others differ on was
+    decided), `to decide`, or empty while undecided. What was decided, and by whom, stands in each row of the cell, also
+    where the records have it from an earlier review.
+    """
+    for cell, assessors in snapshot.grades.items():
+        adjudicator, adjudicated = snapshot.adjudicated(cell) or material.settled(cell) or (None, None)
+        grader = material.grade(cell).grade
+        for name, said in sorted(assessors.items()):
+            decision = said.decision or ("to decide" if waits_for(assessors, name) else "")
+            first = (grader, said.first, said.first_time, "yes" if said.blind else "no")
+            row = (
+                name,
+                *cell,
+                *first,
+                said.grade,
+                decision,
+                said.final,
+                said.time,
+                said.reason,
+                adjudicated,
+                adjudicator,
+            )
+            yield tuple(inert(value) if isinstance(value, str) else value for value in row)
+
+
+def _audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
+    """One JSON line an event, oldest first; `undone` says whether it was taken back."""
+    for event in events:
+        line = {
+            "event": event.event_id,
+            "time": event.time,
+            "person": event.assessor,
+            "kind": event.kind,
+            "uid": event.uid,
+            "undone": event.event_id in snapshot.undone,
+            **{"payload": dict(event.payload)},
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+# Assessor and prompt class (first and blind, final, or decided) -> item_id -> grade and reason, in one passage.
+_Said = Mapping[tuple[str, str], Mapping[str, tuple[float, str]]]
+
+
+def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPassages]:
+    """The records with assessors' grades appended, by `human:NAME`: final ones, first and blind ones, and decided ones.
+
+    Each are a grade set of their own (prompt class `HumanReview`, `HumanReviewBlind`, and `HumanAdjudication` of what
+    an adjudicator decided), one a passage. The blind ones are there also while a grade waits for a decision, so that
+    agreement with the grader is that of all blind grades. Of several adjudicators the latest decision is there.
+    What was in the records stays as it was; a grade set that is there already, from an earlier export, is not repeated.
+    """
+    by_passage: dict[tuple[str, str], dict[tuple[str, str], dict[str, tuple[float, str]]]] = {}
+    for cell, assessors in snapshot.grades.items():
+        adjudicator = (snapshot.adjudicated(cell) or ("",))[0]
+        for assessor, said in assessors.items():
+            of_passage = by_passage.setdefault((cell.query_id, cell.doc_id), {})
+            is_decision = said.decision == ADJUDICATE
+            if said.final is not None and (not is_decision or assessor == adjudicator):
+                prompt = ADJUDICATION if is_decision else FINAL_REVIEW
+                of_passage.setdefault((assessor, prompt), {})[cell.item_id] = said.final, said.reason
+            if said.blind and said.first is not None:
+                of_passage.setdefault((assessor, BLIND_REVIEW), {})[cell.item_id] = said.first, ""
+    states = _contents(material, snapshot)
+    for group in material.groups:
+        contents = states.get(group.query_id, {})
+        passages = []
+        for passage in group.passages:
+            made = _renewed(passage, by_passage.get((group.query_id, passage.doc_id), {}), contents)
+            passages.append(_with_assessors(passage, made, material, group.query_id, contents) if made else passage)
+        yield QueryPassages(group.query_id, passages, group.line)
+
+
+class _Content(NamedTuple):
+    """What an item said in the bank's file, and what grades of it were given to as the bank now has it."""
+
+    before: str
+    now: str
+
+
+def _contents(material: Material, snapshot: Snapshot) -> dict[str, dict[str, _Content]]:
+    """query_id -> item_id -> contents, of the items of the bank's file.
+
+    Of an item that is to be graded anew, assessors' grades are of the state before: as on the impact screen, they wait.
+    """
+    live = snapshot.live()
+    found: dict[str, dict[str, _Content]] = {}
+    for (query_id, item_id), item in material.items.items():
+        state = live.get((query_id, item_id))
+        before = item_content(item)
+        changed = state is not None and not state.regrade and state.item != item
+        now = item_content(state.item) if state is not None and changed else before
+        found.setdefault(query_id, {})[item_id] = _Content(before, now)
+    return found
+
+
+def _renewed(passage: GradedPassage, made: _Said, contents: Mapping[str, _Content]) -> _Said:
+    """Assessors' grades, with those of earlier reviews of items that were corrected since and still mean the same."""
+    corrected = {item_id for item_id, one in contents.items() if one.now != one.before}
+    if not corrected:
+        return made
+    found = {source: dict(grades) for source, grades in made.items()}
+    sources = {(entry.llm, _prompt_of(entry)) for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}
+    for name, prompt in sources:
+        for item_id, (grade, reason, content) in _said_by(name, prompt, passage.exam_grades or ()).items():
+            if item_id in corrected and content == contents[item_id].before:
+                found.setdefault((name.removeprefix(HUMAN), prompt), {}).setdefault(item_id, (grade, reason))
+    return found
+
+
+def _prompt_of(entry: ItemGradeSet) -> str:
+    """Which of the three kinds of an assessor's grades a set holds; what other programs wrote is final."""
+    return BLIND_REVIEW if is_blind_set(entry) else ADJUDICATION if is_adjudication(entry) else FINAL_REVIEW
+
+
+def _with_assessors(
+    passage: GradedPassage, made: _Said, material: Material, query_id: str, contents: Mapping[str, _Content]
+) -> GradedPassage:
+    entries = list(passage.exam_grades or ())
+    for (assessor, prompt), grades in sorted(made.items()):
+        known = _said_by(f"{HUMAN}{assessor}", prompt, entries)
+        kinds: dict[ItemKind, dict[str, tuple[float, str]]] = {}
+        for item_id, value in grades.items():
+            kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
+        for kind, values in sorted(kinds.items()):
+            entry = ItemGradeSet.build(
+                {item_id: grade for item_id, (grade, _) in values.items()},
+                answers=[(item_id, reason) for item_id, (_, reason) in values.items()],
+                llm=f"{HUMAN}{assessor}",
+                kind=kind,
+                prompt_info=PromptInfo.model_validate(
+                    {"prompt_class": prompt, "is_self_rated": True, **material.scale.as_json()}
+                ),
+            )
+            given_to = {item_id: contents[item_id].now for item_id in values}
+            if any(known.get(item_id) != (*value, given_to[item_id]) for item_id, value in values.items()):
+                entries.append(entry.model_copy(update={ITEM_CONTENTS: given_to}))
+    return passage.model_copy(update={"exam_grades": entries})
+
+
+def _said_by(assessor: str, prompt: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[float, str, str]]:
+    """item_id -> the last grade of an assessor in a passage, its reason, and what the item then said (if known)."""
+    found: dict[str, tuple[float, str, str]] = {}
+    for entry in entries:
+        if entry.llm == assessor and _prompt_of(entry) == prompt:
+            reasons, contents = dict(entry.answers), contents_of(entry)
+            for item_id, grade in grade_of_items(entry).items():
+                found[item_id] = grade, reasons.get(item_id, ""), contents.get(item_id, "")
+    return found

@@ -15,11 +15,10 @@ from rubric_measures.cli import main
 from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats.labels import read_support_labels
 from rubric_measures.records.files import load_graded
-from rubric_measures.review._events import CellKey
-from rubric_measures.review._impact import impact_of
-from rubric_measures.review._stale_items import words_of
-from rubric_measures.review.export import export_review
-from rubric_measures.review.opening import open_review
+from rubric_measures.review.app import open_review
+from rubric_measures.review.queues import words_of
+from rubric_measures.review.session import export_review, impact_of
+from rubric_measures.review.store import CellKey
 from tests.fault_server import running
 from tests.support_data import line, write
 

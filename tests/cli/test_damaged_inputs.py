@@ -20,8 +20,7 @@ from rubric_measures.models.lexical import ScriptedBackend
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import load_prices
 from rubric_measures.prompts import load_prompt_file
-from rubric_measures.review._events import CellKey
-from rubric_measures.review.store import ReviewStore
+from rubric_measures.review.store import CellKey, ReviewStore
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Message
 from tests.example_records import grade_set, passage, write_lines

@@ -16,8 +16,8 @@ import rubric_measures
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.review._impact import impact_of
-from rubric_measures.review.opening import open_review
+from rubric_measures.review.app import open_review
+from rubric_measures.review.session import impact_of
 from rubric_measures.types.scales import Scale, parse_scale
 from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.strategies import Case, cases

@@ -27,7 +27,7 @@ from selenium.webdriver.common.keys import Keys
 
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
-from rubric_measures.review.review_data import load_material
+from rubric_measures.review.queues import load_material
 from tests.browser import Browser, needs_browser
 from tests.review.test_app import Server
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.review._events import CellKey
-from rubric_measures.review.store import ReviewStore
+from rubric_measures.review.store import CellKey, ReviewStore
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
 QUERIES = ("q01", "q02", "q03")

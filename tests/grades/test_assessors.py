@@ -24,16 +24,11 @@ from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, g
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
-from rubric_measures.review import _screens as screens
-from rubric_measures.review._agreement import progress_rows
-from rubric_measures.review._events import CellKey
-from rubric_measures.review._impact import Impact, changed_cells, impact_of
-from rubric_measures.review.export import export_review
-from rubric_measures.review.queues import QueueChoice, make_queue
+from rubric_measures.review import app as screens
+from rubric_measures.review.queues import QueueChoice, load_material, make_queue
 from rubric_measures.review.requests import Asked
-from rubric_measures.review.review_data import load_material
-from rubric_measures.review.session import Review
-from rubric_measures.review.store import ReviewStore
+from rubric_measures.review.session import Impact, Review, changed_cells, export_review, impact_of, progress_rows
+from rubric_measures.review.store import CellKey, ReviewStore
 from rubric_measures.types.entities import item_content
 from rubric_measures.types.scales import SELF_RATING
 from tests.example_records import BANK, grade_set, passage, write_lines

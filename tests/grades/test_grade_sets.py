@@ -22,7 +22,7 @@ from rubric_measures.prompts import scale_of_prompt
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, grader_hash
-from rubric_measures.review.review_data import load_material
+from rubric_measures.review.queues import load_material
 from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
 from tests.example_records import counted, grade_set, passage, write_lines
 

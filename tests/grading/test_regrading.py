@@ -14,10 +14,9 @@ from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.grading import BankChange
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, grade_of_items
-from rubric_measures.review._events import CellKey
-from rubric_measures.review.export import export_review
-from rubric_measures.review.review_data import load_material
-from rubric_measures.review.store import ReviewStore
+from rubric_measures.review.queues import load_material
+from rubric_measures.review.session import export_review
+from rubric_measures.review.store import CellKey, ReviewStore
 from rubric_measures.types.entities import make_item_id
 from tests.example_records import grade_set, passage, write_lines
 

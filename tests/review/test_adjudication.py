@@ -13,12 +13,10 @@ pytest.importorskip("jinja2")
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.records.files import load_graded
-from rubric_measures.review import _screens as screens
-from rubric_measures.review._events import CellKey
-from rubric_measures.review._impact import impact_of
-from rubric_measures.review.export import export_review
+from rubric_measures.review import app as screens
 from rubric_measures.review.requests import Asked
-from rubric_measures.review.session import Review
+from rubric_measures.review.session import Review, export_review, impact_of
+from rubric_measures.review.store import CellKey
 from tests.review.test_page_agreement import make_files, open_review
 
 

@@ -20,10 +20,8 @@ from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.records.files import load_graded
-from rubric_measures.review.app import make_app
-from rubric_measures.review.review_data import load_material
-from rubric_measures.review.safety import Access
-from rubric_measures.review.serving import listen
+from rubric_measures.review.app import Access, listen, make_app
+from rubric_measures.review.queues import load_material
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import ReviewStore, StateError
 from tests.example_records import BANK, grade_set, passage, write_lines

@@ -13,15 +13,11 @@ pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.review import _screens as screens
-from rubric_measures.review._events import CellKey
-from rubric_measures.review._replay import fold
-from rubric_measures.review.export import export_review
-from rubric_measures.review.queues import by_influence
+from rubric_measures.review import app as screens
+from rubric_measures.review.queues import by_influence, load_material
 from rubric_measures.review.requests import Asked
-from rubric_measures.review.review_data import load_material
-from rubric_measures.review.session import Review
-from rubric_measures.review.store import ReviewStore
+from rubric_measures.review.session import Review, export_review
+from rubric_measures.review.store import CellKey, ReviewStore, fold
 from tests.example_records import BANK, grade_set, passage, write_lines
 
 Grades = dict[str, int]

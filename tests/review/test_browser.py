@@ -23,7 +23,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from rubric_measures.review.review_data import load_material
+from rubric_measures.review.queues import load_material
 from tests.browser import Browser, check_page, needs_browser, violations
 from tests.review.test_app import CELL, EVIL, Assessor, Server, make_project
 

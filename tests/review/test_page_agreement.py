@@ -17,16 +17,12 @@ pytest.importorskip("jinja2")
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.records.files import load_graded
-from rubric_measures.review import _screens as screens
-from rubric_measures.review._agreement import agreement_rows, audit_estimate, sample_precision
-from rubric_measures.review._events import CellKey
-from rubric_measures.review.export import export_review
-from rubric_measures.review.opening import parse_assignments
-from rubric_measures.review.queues import QueueChoice
+from rubric_measures.review import app as screens
+from rubric_measures.review.app import parse_assignments
+from rubric_measures.review.queues import QueueChoice, load_material
 from rubric_measures.review.requests import Asked
-from rubric_measures.review.review_data import load_material
-from rubric_measures.review.session import Review
-from rubric_measures.review.store import ReviewStore
+from rubric_measures.review.session import Review, agreement_rows, audit_estimate, export_review, sample_precision
+from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import grade_set, passage, write_lines
 
 ITEMS = "abcd"
@@ -184,7 +180,7 @@ def test_an_audit_sample_says_its_precision_and_its_estimate(tmp_path: Path) -> 
 _GRADERS = """
 import os, random, signal, sys
 from rubric_measures.types.entities import TestBank
-from rubric_measures.review._events import CellKey
+from rubric_measures.review.store import CellKey
 from rubric_measures.review.store import ReviewStore
 
 chance, sent = random.Random(3), []

@@ -19,9 +19,8 @@ from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.loading import read_records
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import SelfRating
-from rubric_measures.review._impact import Impact, impact_of
-from rubric_measures.review.export import export_review
-from rubric_measures.review.review_data import Material, load_material
+from rubric_measures.review.queues import Material, load_material
+from rubric_measures.review.session import Impact, export_review, impact_of
 from rubric_measures.review.store import ReviewStore
 from rubric_measures.types.entities import TestBank, item_content, make_item_id
 from tests.example_records import grade_set, passage, write_lines

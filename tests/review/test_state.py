@@ -21,19 +21,38 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, read_bank
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.files import load_graded
-from rubric_measures.review._agreement import agreement_rows, progress_rows
-from rubric_measures.review._bank_edits import edited_entries
-from rubric_measures.review._events import CellKey, Event, ItemState, Snapshot
-from rubric_measures.review._highlights import mark_words
-from rubric_measures.review._impact import changed_cells, impact_of
-from rubric_measures.review._replay import fold
-from rubric_measures.review._stale_items import left_items
-from rubric_measures.review.export import corrected_groups, export_review, inside
-from rubric_measures.review.queues import ORDERS, QueueChoice, QueueEntry, by_influence, make_queue
-from rubric_measures.review.review_data import Material, load_material
-from rubric_measures.review.safety import Access, check_bind, host_name, is_loopback
-from rubric_measures.review.session import Review
-from rubric_measures.review.store import ConflictError, ReviewStore
+from rubric_measures.review.app import Access, check_bind, host_name, is_loopback
+from rubric_measures.review.check_screens import mark_words
+from rubric_measures.review.queues import (
+    ORDERS,
+    Material,
+    QueueChoice,
+    QueueEntry,
+    by_influence,
+    left_items,
+    load_material,
+    make_queue,
+)
+from rubric_measures.review.session import (
+    Review,
+    agreement_rows,
+    changed_cells,
+    corrected_groups,
+    export_review,
+    impact_of,
+    inside,
+    progress_rows,
+)
+from rubric_measures.review.store import (
+    CellKey,
+    ConflictError,
+    Event,
+    ItemState,
+    ReviewStore,
+    Snapshot,
+    edited_entries,
+    fold,
+)
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 from tests.example_records import BANK, grade_set, passage, write_lines
 
@@ -824,7 +843,7 @@ def test_an_export_that_was_killed_can_be_repeated(
     store.grade("ada", A, 4, 4)
     target, bank = folder / "out", str(folder / "bank.jsonl")
     with monkeypatch.context() as patch:
-        patch.setattr(f"rubric_measures.review.export.{writer}", killed)
+        patch.setattr(f"rubric_measures.review.session.{writer}", killed)
         with pytest.raises(Killed):
             export_review(store, material, bank, target)
     made = export_review(store, material, bank, target)

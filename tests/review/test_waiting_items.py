@@ -15,14 +15,9 @@ from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import ItemGradeSet, grade_of_items
-from rubric_measures.review._events import CellKey
-from rubric_measures.review._impact import impact_of
-from rubric_measures.review._stale_items import left_items
-from rubric_measures.review.export import export_review
-from rubric_measures.review.queues import ORDERS, QueueChoice
-from rubric_measures.review.review_data import Material, load_material
-from rubric_measures.review.session import Review
-from rubric_measures.review.store import ReviewStore
+from rubric_measures.review.queues import ORDERS, Material, QueueChoice, left_items, load_material
+from rubric_measures.review.session import Review, export_review, impact_of
+from rubric_measures.review.store import CellKey, ReviewStore
 from rubric_measures.types.entities import item_content
 from tests.example_records import passage, write_lines
 
@@ -155,7 +150,7 @@ def test_an_item_that_was_not_graded_anew_waits_in_the_next_review(graded: Path)
 
 def test_the_screens_of_the_next_review_say_what_waits(graded: Path) -> None:
     pytest.importorskip("jinja2")
-    from rubric_measures.review import _screens as screens
+    from rubric_measures.review import app as screens
     from rubric_measures.review.requests import Asked
 
     first = reviewed(

@@ -1,4 +1,4 @@
-"""The screens that edit the test bank (add, reword, split, merge, retire, …) and show what edits and grades do."""
+"""The screens of the bank."""
 
 from __future__ import annotations
 
@@ -8,17 +8,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.review._actions import about, is_done
-from rubric_measures.review._bank_edits import state_of
-from rubric_measures.review._events import EDITS, CellKey, Snapshot
-from rubric_measures.review._highlights import mark_words
-from rubric_measures.review._impact import changed_cells, impact_of
-from rubric_measures.review._queue_screen import check_url, state_of_grade
-from rubric_measures.review._stale_items import words_of
-from rubric_measures.review.queues import QueueChoice
-from rubric_measures.review.requests import Asked, ScreenAnswer, page
-from rubric_measures.review.session import Review
-from rubric_measures.review.store import ConflictError, Edit, StateError
+from rubric_measures.review.check_screens import check_url, mark_words, state_of_grade
+from rubric_measures.review.queues import QueueChoice, words_of
+from rubric_measures.review.requests import Asked, ScreenAnswer, about, is_done, page
+from rubric_measures.review.session import Review, changed_cells, impact_of
+from rubric_measures.review.store import EDITS, CellKey, ConflictError, Edit, Snapshot, StateError, state_of
 
 # Passages on an item's own page.
 _PASSAGES = 200
