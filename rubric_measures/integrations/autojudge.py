@@ -1,4 +1,10 @@
-"""Judges for TREC Auto-Judge (`judge_class: rubric_measures.integrations.autojudge.RubricJudge` in a workflow.yml).
+"""Judges for TREC Auto-Judge.
+
+What the judges for TREC Auto-Judge share: settings, the model with its cache, and how the runner is answered.
+
+Two more judges for TREC Auto-Judge: what citations support, and answers against answers.
+
+Judges for TREC Auto-Judge (`judge_class: rubric_measures.integrations.autojudge.RubricJudge` in a workflow.yml).
 
 `RubricJudge` writes nuggets from the topics, grades the reports against them with any of this package's models, and
 gives back labels and a leaderboard. `SupportJudge` asks whether citations support what is said, `PairwiseJudge` which
@@ -8,32 +14,29 @@ from nothing: Auto-Judge asks for three methods and one attribute.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened
 from rubric_measures.base.plugins import require
 from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.nuggetizer import NuggetLine, bank_of_nuggets
-from rubric_measures.formats.reports import answer_doc_id
-from rubric_measures.integrations._prototypes import PairwiseJudge, PairwiseSettings, SupportJudge, SupportSettings
-from rubric_measures.integrations._runner import (
-    ModelSettings,
-    answers_of,
-    leaderboard,
-    output_file,
-    told_to_the_runner,
-    topic_text,
-)
+from rubric_measures.formats.reports import CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.measures.grades import Grades, Label, OnFailed, checked_choice
-from rubric_measures.models.settings import CallSettings, Model
+from rubric_measures.models.settings import CallOptions, CallSettings, Model
 from rubric_measures.records.details import reasons_of
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import QueryPassages, grade_of_items, runs_of_records
@@ -50,7 +53,359 @@ __all__ = [
     "SupportSettings",
 ]
 
+
+P = ParamSpec("P")
+T = TypeVar("T")
+# What Auto-Judge passes to every judge beside the settings of the workflow.
+_PASSED_BY_THE_RUNNER = {"outdir", "filebase", "description"}
 _LOG = logging.getLogger("rubric_measures")
+_CACHE = "rubric_measures.cache.sqlite"
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What every judge can be told in a workflow.yml.
+
+    Attributes:
+        model: as on the command line (`hf:…`, `openai:…`, `lexical`); by default the model that Auto-Judge was given,
+            behind its endpoint.
+        model_options: settings of the backend.
+        prompt: the name of a prompt; by default the one that fits.
+        cache: where replies are kept; by default in the folder CACHE_DIR, which is made, else in the output folder.
+        measures: what the leaderboard shows.
+    """
+
+    model: str = ""
+    model_options: Mapping[str, Any] = field(default_factory=dict)
+    prompt: str = ""
+    cache: str = ""
+    measures: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.measures, str):
+            raise InputError("setting measures is a list")
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The settings of a call.
+
+        Raises:
+            UnknownNameError: a setting is not known.
+            InputError: a setting has a wrong value.
+        """
+        known = {one.name for one in fields(cls)}
+        for name in settings:
+            if name not in known and name not in _PASSED_BY_THE_RUNNER:
+                raise UnknownNameError("setting", name, known)
+        return cls(**{name: value for name, value in settings.items() if name in known})
+
+    def model_name(self, llm_config: Any) -> str:
+        """The model as the command line names it."""
+        return self.model or f"openai:{llm_config.model}"
+
+    def calls(self, llm_config: Any, settings: Mapping[str, Any]) -> CallOptions:
+        """How the model is asked: behind Auto-Judge's endpoint, with a cache that outlives the run."""
+        url = None
+        if not self.model and "base_url" not in self.model_options:
+            url = getattr(llm_config, "base_url", None) or None
+        if url == os.environ.get("OPENAI_BASE_URL"):
+            # The backend reads it with the first call: a full cache needs none, whatever stands there.
+            url = None
+        folder = getattr(llm_config, "cache_dir", None) or settings.get("outdir")
+        cache = self.cache or (Path(folder) / _CACHE if folder else None)
+        return CallOptions(base_url=url, model_option=self.model_options, cache=cache)
+
+
+def told_to_the_runner(method: Callable[P, T]) -> Callable[P, T]:
+    """Makes one line of an error where Auto-Judge's command runs the method; elsewhere it is raised as it is."""
+
+    @functools.wraps(method)
+    def told(*arguments: P.args, **settings: P.kwargs) -> T:
+        try:
+            return method(*arguments, **settings)
+        except RubricMeasuresError as error:
+            click = sys.modules.get("click")
+            if click is None or click.get_current_context(silent=True) is None:
+                raise
+            said: Exception = click.ClickException(escaped(shortened(str(error))))
+            said.exit_code = 2  # type: ignore[attr-defined]
+            raise said from None
+
+    return told
+
+
+@contextlib.contextmanager
+def output_file(settings: Mapping[str, Any], ending: str) -> Iterator[Path]:
+    """Where a file beside the leaderboard goes, `FILEBASE.ENDING` in the output folder; by hand it is thrown away."""
+    name = f"{Path(str(settings.get('filebase') or 'rubric')).name}.{ending}"
+    if settings.get("outdir"):
+        folder = Path(settings["outdir"])
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder / name
+        return
+    with tempfile.TemporaryDirectory() as folder_name:
+        yield Path(folder_name) / name
+
+
+def topic_text(topic: Any) -> str:
+    """What a topic asks: title, problem statement and background."""
+    parts = (topic.title, topic.problem_statement, topic.background)
+    return "\n".join(part for part in parts if part)
+
+
+def answers_of(reports: Iterable[Any], topics: Iterable[str]) -> list[Answer]:
+    """The answers that reports of Auto-Judge are; those to other topics are left out and counted.
+
+    Raises:
+        InputError: a run answers a topic twice.
+    """
+    wanted = set(topics)
+    answers: list[Answer] = []
+    seen: set[tuple[str, str]] = set()
+    strangers = 0
+    for report in reports:
+        said = report.model_dump(mode="json", exclude_none=True, exclude={"evaldata"})
+        answer = answer_of_report(CitedReport.model_validate(said), keep_lost=True)
+        if answer.query_id not in wanted:
+            strangers += 1
+            continue
+        if answer[:2] in seen:
+            raise InputError(f"run {answer.run_id!r} has answered topic {answer.query_id!r} twice")
+        seen.add((answer.query_id, answer.run_id))
+        answers.append(answer)
+    if strangers:
+        _LOG.warning("%d reports are about topics that nobody asked; they were left out", strangers)
+    return answers
+
+
+def leaderboard(
+    described: Mapping[str, str],
+    values: Mapping[str, Mapping[str, Mapping[str, float | None]]],
+    means: Mapping[str, Mapping[str, float | None]],
+    answers: Sequence[Answer],
+    topics: Sequence[str],
+) -> Any:
+    """Auto-Judge's leaderboard: every run and topic, and `all`; `L` is the length in whitespace words.
+
+    A value that is not there because grades failed has no entry. A run of empty answers is there, too.
+    """
+    base = require("autojudge_base", "autojudge")
+    specs = [base.MeasureSpec(name, description=text) for name, text in described.items()]
+    spec = base.LeaderboardSpec((*specs, base.MeasureSpec("L", int, "Length in whitespace words.")))
+    lengths = {answer[:2]: answer.words for answer in answers}
+    entries = []
+    for run_id, columns in values.items():
+        words = [lengths.get((query_id, run_id), 0) for query_id in topics]
+        for query_id, length in zip(topics, words, strict=True):
+            found = {name: column.get(query_id) for name, column in columns.items()}
+            row = {name: value for name, value in found.items() if value is not None}
+            entries.append(base.LeaderboardEntry(run_id, query_id, {**row, "L": length}))
+        row = {name: mean for name, mean in means[run_id].items() if mean is not None}
+        entries.append(base.LeaderboardEntry(run_id, spec.all_topic_id, {**row, "L": sum(words) / len(words)}))
+    return base.Leaderboard(measures=spec.names, spec=spec, entries=tuple(entries))
+
+
+@dataclass(frozen=True)
+class SupportSettings(ModelSettings):
+    """The settings of `SupportJudge` in a workflow.yml.
+
+    Attributes:
+        model: this and the others of every judge: see `ModelSettings`. Measures are by default `SupportPrecision`,
+            `SupportRecall` and `CitationF1`.
+        citations: which citations of a sentence are judged: the `first`, `all`, or the first so many.
+        collection: where the texts of cited documents come from, beside those that reports bring along; by default the
+            corpus that Auto-Judge was given.
+    """
+
+    citations: int | Literal["first", "all"] = "first"
+    collection: str = ""
+
+
+class _LeaderboardJudge:
+    """A judge that makes neither nuggets nor qrels, whatever a workflow asks for."""
+
+    @property
+    def nugget_banks_type(self) -> Any:
+        """Auto-Judge's container of nugget banks, which it wants to know in any case."""
+        return require("autojudge_base", "autojudge").NuggetBanks
+
+    def create_nuggets(self, *_: Any, **__: Any) -> None:
+        """None are needed."""
+
+    def create_qrels(self, *_: Any, **__: Any) -> None:
+        """There are none."""
+
+
+class SupportJudge(_LeaderboardJudge):
+    """Judges whether the documents that a sentence cites support it.
+
+    A workflow.yml:
+
+        judge_class: rubric_measures.integrations.autojudge.SupportJudge
+        settings:
+          filebase: "{_name}"
+        variants:
+          all-citations:
+            citations: all
+            measures: ["SupportPrecision(citations='all')", "SupportRecall(citations='all')"]
+    """
+
+    @told_to_the_runner
+    def judge(
+        self,
+        rag_responses: Iterable[Any],
+        rag_topics: Sequence[Any],
+        llm_config: Any,
+        nugget_banks: Any = None,
+        qrels: Any = None,
+        corpus: str | None = None,
+        **settings: Any,
+    ) -> Any:
+        """The leaderboard: support measures per run and topic and their means over all topics.
+
+        A run without an answer to a topic scores 0. A value that could not be computed because grades failed has no
+        entry. A sentence is judged by the text that its own report brings along: where reports have different excerpts
+        of one document, these are documents of their own in the records (`ID@` and the beginning of the text's md5).
+
+        Raises:
+            InputError: a setting is wrong, or there is no report.
+            MeasureError: a measure is wrong, or too many grades failed.
+        """
+        from rubric_measures.api import grade, score
+        from rubric_measures.measures.scoring import parse_measures
+
+        chosen = SupportSettings.of(settings)
+        # A wrong measure is found before a call is made.
+        measures = parse_measures(chosen.measures) if chosen.measures else None
+        topics, answers = _topics_and_answers(rag_topics, rag_responses)
+        records = grade(
+            answers,  # type: ignore[arg-type]
+            support=True,
+            model=chosen.model_name(llm_config),
+            collection=chosen.collection or corpus,
+            citations=chosen.citations,
+            prompt=chosen.prompt or (),
+            query_texts=topics,
+            **chosen.calls(llm_config, settings),
+        )
+        with output_file(settings, "support.jsonl.gz") as path:
+            write_graded(path, records)
+            board = score(str(path), None, measures, overall=False)
+        described = {name: getattr(one, "SHORT_DESC", "") for name in board.measures for one in parse_measures([name])}
+        values = {run_id: board.values[run_id] for run_id in dict.fromkeys(answer.run_id for answer in answers)}
+        return _complete(described, values, answers, sorted(topics))
+
+
+@dataclass(frozen=True)
+class PairwiseSettings(ModelSettings):
+    """The settings of `PairwiseJudge` in a workflow.yml.
+
+    Attributes:
+        model: this and the others of every judge: see `ModelSettings`; there is no choice of measures.
+        per_query: how many random pairs of runs a topic, balanced; None plays all.
+        one_order: judge each pair in one order only.
+        prior: of Bradley-Terry: games against a middling opponent.
+    """
+
+    per_query: int | None = None
+    one_order: bool = False
+    prior: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.measures:
+            raise InputError("setting measures: a tournament has WinRate and BradleyTerry; leave it out")
+
+
+class PairwiseJudge(_LeaderboardJudge):
+    """Asks which of two answers is better, and rates the runs by their games.
+
+    A workflow.yml:
+
+        judge_class: rubric_measures.integrations.autojudge.PairwiseJudge
+        settings:
+          filebase: "{_name}"
+          per_query: 20
+    """
+
+    @told_to_the_runner
+    def judge(
+        self,
+        rag_responses: Iterable[Any],
+        rag_topics: Sequence[Any],
+        llm_config: Any,
+        nugget_banks: Any = None,
+        qrels: Any = None,
+        corpus: str | None = None,
+        **settings: Any,
+    ) -> Any:
+        """The leaderboard: `WinRate` per run and topic, the share of points in its games; `BradleyTerry` of all topics.
+
+        A run without an answer to a topic has the WinRate 0 there, and plays no game; the rating does not know of it.
+        An answer that is the only one to its topic has no WinRate: there is nobody to play.
+
+        Raises:
+            InputError: a setting is wrong, or there are fewer than two runs.
+        """
+        from rubric_measures.api import tournament
+
+        chosen = PairwiseSettings.of(settings)
+        topics, answers = _topics_and_answers(rag_topics, rag_responses)
+        with output_file(settings, "games.jsonl") as path:
+            # Games of an earlier run are of other answers, perhaps; those of these answers come from the cache.
+            path.unlink(missing_ok=True)
+            played = tournament(
+                answers=answers,
+                queries=topics,
+                model=chosen.model_name(llm_config),
+                prompt=chosen.prompt,
+                per_query=chosen.per_query,
+                one_order=chosen.one_order,
+                prior=chosen.prior,
+                save=path,
+                **chosen.calls(llm_config, settings),
+            )
+        for note in played.notes:
+            _LOG.warning(note)
+        runs = {answer.run_id for answer in answers}
+        values = {run_id: {"WinRate": played.win_rates.get(run_id, {})} for run_id in sorted(runs)}
+        ratings = {one.agent: {"BradleyTerry": one.rating} for one in played.ratings}
+        described = {
+            "WinRate": "Share of points in the games about the topic; a tie is half a point.",
+            "BradleyTerry": "Strength, on the scale of Elo: 400 points are odds of ten to one, the mean is 1000.",
+        }
+        return _complete(described, values, answers, sorted(topics), ratings)
+
+
+def _topics_and_answers(topics: Sequence[Any], reports: Iterable[Any]) -> tuple[dict[str, str], list[Answer]]:
+    texts = {topic.request_id: topic_text(topic) for topic in topics}
+    answers = answers_of(reports, texts)
+    if not answers:
+        raise InputError("there is no report about any of the topics; name the folder of the runs, and their topics")
+    return texts, answers
+
+
+def _complete(
+    described: Mapping[str, str],
+    values: Mapping[str, Mapping[str, Mapping[str, float | None]]],
+    answers: Sequence[Answer],
+    topics: Sequence[str],
+    ratings: Mapping[str, Mapping[str, float]] | None = None,
+) -> Any:
+    """The leaderboard with a 0 for each topic that a run does not answer; means are over what has a value."""
+    there = {answer[:2] for answer in answers}
+    full: dict[str, dict[str, dict[str, float | None]]] = {}
+    means: dict[str, dict[str, float | None]] = {}
+    for run_id, columns in values.items():
+        full[run_id] = {
+            name: {topic: column.get(topic) if (topic, run_id) in there else 0.0 for topic in topics}
+            for name, column in columns.items()
+        }
+        means[run_id] = {**(ratings or {}).get(run_id, {})}
+        for name, column in full[run_id].items():
+            found = [value for value in column.values() if value is not None]
+            means[run_id][name] = sum(found) / len(found) if found else None
+    return leaderboard(described, full, means, answers, topics)
 
 
 @dataclass(frozen=True)
