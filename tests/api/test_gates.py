@@ -6,7 +6,7 @@ import pytest
 from ir_measures import Qrel
 
 import rubric_measures
-from rubric_measures.api._gates import parsed_limit, runs_under, runs_worse
+from rubric_measures.api.boards import parsed_limit, runs_under, runs_worse
 from rubric_measures.base.errors import InputError, UnknownNameError
 
 

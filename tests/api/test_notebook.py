@@ -10,7 +10,7 @@ import pytest
 from ir_measures import ScoredDoc, read_trec_run
 
 import rubric_measures
-from rubric_measures.api._records import PassageRecords
+from rubric_measures.api.loading import PassageRecords
 from rubric_measures.base.errors import InputError, MeasureError, RubricMeasuresError, UnknownNameError
 from rubric_measures.formats.trec import read_run
 from rubric_measures.records.files import load_graded

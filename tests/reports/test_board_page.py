@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pytest
 
 import rubric_measures
-from rubric_measures.api._report_pages import evidence
+from rubric_measures.api.evaluating import evidence
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder

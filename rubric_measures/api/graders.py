@@ -1,19 +1,32 @@
-"""Agreement of graders: label sources on the same documents."""
+"""Graders: their agreement, one made of several, one corrected.
+
+Agreement of graders: label sources on the same documents.
+
+Panels: the grades of several graders as those of one, with what that gains.
+
+A grader held to a few grades of assessors: its bias, what its grades are worth, calibrated scores.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.analysis.label_sources import SourceAgreement
-from rubric_measures.api._loading import (
+from rubric_measures.api.comparing import Scores, official_scores
+from rubric_measures.api.grading import Passages, passages_of
+from rubric_measures.api.loading import (
     Bank,
     Gradable,
+    PassageRecords,
     RecordGrades,
+    Runs,
     bank_of,
     content_of,
     file_path,
@@ -21,19 +34,27 @@ from rubric_measures.api._loading import (
     is_file,
     load,
     refuse_filters,
+    run_list,
     scale_of,
 )
 from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.files import check_readable_twice
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale
 
 if TYPE_CHECKING:
+    from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
     from rubric_measures.analysis.label_sources import LabelSource
     from rubric_measures.analysis.leaderboards import RunScores
+    from rubric_measures.analysis.panels import Means, PanelReport, Scored
     from rubric_measures.analysis.resampling import Draws
     from rubric_measures.analysis.workbench import AgreementTable
-    from rubric_measures.api._runs import Runs
-    from rubric_measures.measures.grades import Label
+    from rubric_measures.base.tables import Report
+    from rubric_measures.measures.grades import Grades, Label
+    from rubric_measures.measures.panels import Gathered
+    from rubric_measures.records.models import QueryPassages
+    from rubric_measures.types.entities import Run
+
 
 AgreementPlot = Literal["bland-altman", "confusion"]
 _LOG = logging.getLogger("rubric_measures")
@@ -154,8 +175,8 @@ def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws:
 
     from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, correlate_leaderboards, scores_of_board
     from rubric_measures.analysis.panels import Judge
-    from rubric_measures.api._runs import run_list, run_of
-    from rubric_measures.api._scoring import score
+    from rubric_measures.api.loading import run_of
+    from rubric_measures.api.scoring import score
 
     def scored(judge: Judge) -> RunScores:
         rows = [Qrel(key[0], key[1], int(label)) for key, label in judge.labels.items()]
@@ -297,3 +318,250 @@ def _source(
     if isinstance(grades, RecordGrades):
         name = grades.records.name
     return label_sources.labels_of_grades(grades, name, **labels)
+
+
+class Combined(PassageRecords):
+    """Records with the grades of a panel beside those of its members; `load` takes them.
+
+    Attributes:
+        llm: what the new grader is called: `load(records, llm=…)` chooses it.
+        report: agreement of the members, and what the panel gains.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[QueryPassages] | None,
+        *,
+        path: str = "",
+        llm: str,
+        report: PanelReport,
+    ) -> None:
+        super().__init__(groups, path=path)
+        self.llm, self.report = llm, report
+
+    def __str__(self) -> str:
+        from rubric_measures.base.tables import render
+
+        return "".join(render(self.report.report(), "text")).rstrip("\n")
+
+
+def combine(
+    passages: Passages,
+    llm: Sequence[str] = (),
+    *,
+    by: Literal["majority", "median", "mean", "weights", "prefer"] = "majority",
+    weight: Mapping[str, float] | None = None,
+    name: str = "",
+    output: str | os.PathLike[str] | None = None,
+    bank: Bank | None = None,
+    cutoff: tuple[int, int] | None = None,
+    official: Scores | None = None,
+    official_measure: str | None = None,
+    runs: Runs | None = None,
+    measure: str | None = None,
+    **chosen: Any,
+) -> Combined:
+    """Makes one grader of several: a panel.
+
+    `majority` takes the grade that most members give, `median` the middle one (of two the lower), `mean` the mean (a
+    real grade), `weights` that with the greatest sum of weights; of equally good ones the lowest. Members without a
+    grade abstain, and more than half must have one; else the panel has none, with the status of the first that lost
+    its own. `prefer` takes the grade of the first member that has one: a member that failed, or was not asked, leaves
+    the item to the next.
+
+    Args:
+        passages: graded records, or their file.
+        llm: the members, two or more; for `prefer` in the order of preference.
+        by: how their grades become one.
+        weight: member -> its weight; for `weights`.
+        name: what the new grader is called; by default `panel:` and how it is made.
+        output: a file for the records with the new grades.
+        bank: only items of this test bank; queries without grades count in leaderboards.
+        cutoff: from which label and which judgment on something is relevant, for κ with the judgments in the records;
+            by default the level that covers on the scale, and 1.
+        official: the official leaderboard, for τ of those by each grader and by the panel.
+        official_measure: its column, where it has several.
+        runs: the runs of leaderboards; by default the rankings in the records.
+        measure: of leaderboards; by default `RubricCover@20`, and of labels `RubricQrels(measure='nDCG@10')`.
+        chosen: which grades of each member count, see `load`.
+
+    Raises:
+        InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
+    """
+    from rubric_measures.analysis.panels import Official, panel_report
+    from rubric_measures.corpora.overwriting import keep_inputs
+    from rubric_measures.measures.panels import gather, outcomes_of, panel_rule, with_grades
+
+    members = [llm] if isinstance(llm, str) else list(llm)
+    if len(members) < 2:
+        raise InputError("a panel has two members or more; name each", settings=("llm",))
+    weights = _weights(weight, members)
+    rule = panel_rule(by, weights)
+    name = name or f"panel:{by}"
+    if name in members:
+        raise InputError(f"{name} is a member; give the panel another name", settings=("name",))
+    ranked = None if runs is None else run_list(runs)
+    keep_inputs(output, bank, official, *(ranked or ()))
+    for one in ranked or ():
+        # Each member has a leaderboard of its own.
+        if isinstance(one, str):
+            check_readable_twice(one)
+    source = passages_of(passages)
+    gathered = gather(source, source.name, [grade_filter(llm=one, **chosen) for one in members], bank_of(bank))
+    outcomes = outcomes_of(gathered, rule)
+    known = None
+    if official is not None:
+        column = official_scores(official, official_measure)
+        scored = _scored(source, gathered, ranked, measure)
+        known = Official(f"the official leaderboard ({column.name})", column.means, scored)
+    rest = partial(_rule_of_others, by, weights, len(members))
+    report = panel_report(gathered, name, outcomes, rest, _cutoff(gathered, cutoff), known)
+    settings: dict[str, Any] = {"by": by, "weights": weights} if weights else {"by": by}
+    made = with_grades(source, gathered, outcomes, name, settings)
+    return Combined.kept(made, output, llm=name, report=report)
+
+
+def _rule_of_others(by: str, weights: Sequence[float] | None, members: int, place: int) -> Any:
+    """The rule of a panel without the member at a place."""
+    from rubric_measures.measures.panels import panel_rule
+
+    others = [other for other in range(members) if other != place]
+    # A mean is seldom equal to a grade.
+    of_others = panel_rule("median" if by == "mean" else by, weights and [weights[other] for other in others])
+    return lambda said: of_others([said[other] for other in others])
+
+
+def _weights(weight: Mapping[str, float] | None, members: Sequence[str]) -> list[float] | None:
+    if not weight:
+        return None
+    if weight.keys() != {*members}:
+        raise InputError(f"each member needs a weight, and nobody else: {', '.join(members)}", settings=("weight",))
+    if not all(isinstance(one, int | float) and math.isfinite(one) for one in weight.values()):
+        raise InputError("a weight is a number above 0", settings=("weight",))
+    return [weight[one] for one in members]
+
+
+def _cutoff(gathered: Gathered, cutoff: tuple[int, int] | None) -> tuple[int, int]:
+    from rubric_measures.types.scales import covering_level
+
+    if cutoff is not None or not gathered.judgments:
+        return cutoff or (1, 1)
+    return covering_level(gathered.scale), 1
+
+
+def _scored(
+    source: Iterable[QueryPassages], gathered: Gathered, runs: list[str] | list[Run] | None, measure: str | None
+) -> Scored:
+    """How grades become a leaderboard.
+
+    Raises:
+        InputError: there are no runs and no rankings.
+    """
+    from rubric_measures.api.scoring import score
+    from rubric_measures.records.models import QueryPassages, runs_of_records
+
+    whole = (QueryPassages(group.query_id, list(group.passages), group.line) for group in source)
+    ranked: Any = runs_of_records(whole, gathered.source) if runs is None else runs
+    if not ranked:
+        text = f"{gathered.source}: holds no rankings, of which a leaderboard could be made; name runs"
+        raise InputError(text, settings=("runs", "official"))
+    wanted = measure or ("RubricQrels(measure='nDCG@10')" if gathered.kind == "direct" else "RubricCover@20")
+
+    def scored(grades: Grades) -> Means:
+        board = score(grades, ranked, wanted, overall=False, notes=False)
+        (column,) = board.measures
+        return {run: mean for run, row in board.cells.items() if (mean := row[column].mean) is not None}
+
+    return scored
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What anchors say of a grader; `print` shows it.
+
+    Attributes:
+        bias: over all, by grade, by kind.
+        grades: what each grade is worth.
+        runs: calibrated scores of answers, best first; empty where the runs rank passages.
+        settings: what it was computed with; `reason` says why there are no runs.
+    """
+
+    bias: Sequence[Bias]
+    grades: Sequence[GradeValue]
+    runs: Sequence[Calibrated]
+    settings: Mapping[str, object]
+
+    def __str__(self) -> str:
+        from rubric_measures.base.tables import render
+
+        return "".join(render(self.report(), "text")).rstrip("\n")
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
+        from rubric_measures.analysis.calibration import anchor_report
+
+        return anchor_report(self.bias, self.grades, self.runs, places, self.settings)
+
+
+def calibrate(
+    graded: str | os.PathLike[str],
+    *,
+    anchors: str | os.PathLike[str] | None = None,
+    against: str = "assessors",
+    rel: int | None = None,
+    smallest: float = 0.1,
+    rounds: int = 10_000,
+    seed: int = 42,
+    level: float = 0.95,
+    bank: Bank | None = None,
+    **chosen: Any,
+) -> Calibration:
+    """How far a grader is off, what its grades are worth, and the scores that the truth would give.
+
+    Args:
+        graded: graded records of the grader.
+        anchors: graded records with the truth's grades of some of the same items; the same file by default.
+        against: `assessors`, or the model whose grades are the truth: an older grader (equating), or the same one at an
+            earlier time (drift).
+        rel: the least grade that covers; the scale's by default.
+        smallest: the smallest bias that matters, in grades.
+        rounds: bootstrap samples; 0 for no intervals.
+        seed: of the bootstrap.
+        level: nominal coverage of intervals, in (0, 1).
+        bank: the test bank.
+        chosen: which grades are the grader's, see `load`.
+
+    Raises:
+        InputError: nothing has both grades, or the grader gives grades outside of those that the truth graded.
+    """
+    from rubric_measures.analysis.calibration import bias_rows, calibrated_runs, grade_values
+    from rubric_measures.analysis.resampling import Draws
+    from rubric_measures.verification.graders import read_anchored
+
+    if rounds < 0:
+        raise InputError("the number of rounds is 0 or more", settings=("rounds",))
+    if not 0.0 < level < 1.0:
+        raise InputError(f"an interval's level is between 0 and 1, not {level:g}", settings=("level",))
+    if not smallest > 0:
+        raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
+    found = read_anchored(
+        graded, bank_of(bank), grade_filter(**chosen), graded if anchors is None else anchors, against, rel
+    )
+    if found.unmatched:
+        _LOG.warning("%d grades of the truth are of nothing that the grader graded, and are left out", found.unmatched)
+    reason = ""
+    if found.several:
+        reason = f"run {found.several} ranks several passages for a query; calibrated scores are of answers"
+    elif not found.answers:
+        reason = "the records rank nothing"
+    draws = Draws(rounds, seed, level)
+    if reason:
+        _LOG.info("no calibrated scores: %s", reason)
+    elif found.failed:
+        _LOG.warning("%d grades of the answers failed, and are left out of their scores", found.failed)
+    runs = [] if reason else calibrated_runs(found.anchors, found.answers, found.rel, draws)
+    settings = {
+        "against": against, "rel": found.rel, "smallest": float(smallest), "rounds": rounds, "seed": seed,
+        "level": level, "reason": reason,
+    }  # fmt: skip
+    return Calibration(bias_rows(found.anchors, level), grade_values(found.anchors, found.rel, draws), runs, settings)

@@ -1,4 +1,13 @@
-"""Grading: passages and a test bank through a model, cached and resumable, into graded records."""
+"""Passages pooled, graded, and checked with canaries; support of citations graded.
+
+Pooling: runs, answers, judgments and texts become the passages to grade.
+
+Grading: passages and a test bank through a model, cached and resumable, into graded records.
+
+Answers and what they cite as records whose pairs (sentence, cited document) can be graded.
+
+The canary suite: known cases through the grading path, and how often the grader was fooled; for `verify`.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +16,180 @@ import dataclasses
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
-from rubric_measures.api._loading import Bank, File, PromptType, bank_of, file_path, grade_filter, is_file, listed
-from rubric_measures.api._records import GradedRecords, PassageRecords
+from rubric_measures.api.loading import (
+    Bank,
+    File,
+    GradedRecords,
+    PassageRecords,
+    PromptType,
+    bank_of,
+    content_of,
+    file_path,
+    grade_filter,
+    is_file,
+    listed,
+    run_list,
+)
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming
+from rubric_measures.base.files import peek_head
+from rubric_measures.corpora import pooling
+from rubric_measures.corpora.collections import opened_collection
+from rubric_measures.corpora.overwriting import keep_inputs
+from rubric_measures.formats.queries import read_queries, read_track_topics
+from rubric_measures.formats.reports import Answer, read_answers
+from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
+from rubric_measures.types.entities import Run, TestBank
+from rubric_measures.types.scales import covering_level
 
 if TYPE_CHECKING:
+    from rubric_measures.api.loading import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.grading import BankChange, Grader, GradingReport
+    from rubric_measures.formats.queries import Topic
+    from rubric_measures.grading import BankChange, Grader, GradingPlan, GradingReport
     from rubric_measures.grading.recording import Cells
     from rubric_measures.measures.grade_sets import QuestionSet
     from rubric_measures.models.base import Backend
-    from rubric_measures.models.settings import Model, Progress, RunnerOptions
+    from rubric_measures.models.settings import CallOptions, Model, Progress, RunnerOptions
     from rubric_measures.records.models import QueryPassages
-    from rubric_measures.types.entities import TestBank
+    from rubric_measures.verification.sections import Section
+
+
+_File = str | os.PathLike[str]
+Pooled: TypeAlias = "Runs | Answer | Iterable[AnyRun | Answer]"
+"""What is pooled: files of runs or answers, runs in memory as `score` takes them, `Answer`s, or several of them."""
+
+
+def pool(
+    runs: Pooled = (),
+    collection: _File | Sequence[_File] | Collection | None = None,
+    *,
+    depth: int = 20,
+    queries: File | Mapping[str, str] | Iterable[str] | None = None,
+    judgments: File | Iterable[Any] | None = None,
+    judged: bool = False,
+    max_words: int | None = 400,
+    track: str | None = None,
+    topics: File | Mapping[str, Topic] | None = None,
+    missing: Literal["error", "skip"] = "error",
+    output: _File | None = None,
+) -> PassageRecords:
+    """The passages that runs retrieved, with their texts, rankings and judgments, by query.
+
+    >>> import rubric_measures
+    >>> from rubric_measures.corpora.collections import example_folder
+    >>> rubric_measures.pool(collection=example_folder(), depth=2)
+    PassageRecords(9 queries, 84 passages)
+
+    Args:
+        runs: run files, runs in memory (see `score`), or generated answers (reports, or files with query_id, run_id
+            and text); none takes those of the collection.
+        collection: the texts: a folder, a file of documents or records, an id of ir_datasets, or a collection; or
+            several files of documents.
+        depth: documents of each ranking; answers are always taken whole.
+        queries: pool these queries: ids, query -> text, or a query file; None takes the collection's, else all.
+        judgments: what assessors said: rows or a qrels file; None takes the collection's.
+        judged: add all judged documents to the pool.
+        max_words: the longest passage of an answer; None leaves answers whole.
+        track: say which answers are longer than this track allows (`rag24`, `rag25`, …).
+        topics: topics of a track, or their file: the queries, and their length limits.
+        missing: documents that the collection does not have are an error, or left out and counted (`skip`).
+        output: a file for the records, which are then not held in memory.
+
+    Raises:
+        InputError: a file is wrong, there is nothing to pool, two runs have one name, or documents are missing.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def named(source: Any) -> Any:
+            return stack.enter_context(file_path(source)) if source is not None and is_file(source) else source
+
+        def read(source: Any, reader: Callable[[str], Any]) -> Any:
+            return reader(source) if isinstance(source, str) else source
+
+        listed = [named(one) for one in _several(runs)]
+        queries, judgments, topics = (named(source) for source in (queries, judgments, topics))
+        several: list[Any] = list(collection) if isinstance(collection, list | tuple) else [collection]
+        keep_inputs(output, *listed, queries, judgments, topics, *several)
+        known = opened_collection(collection)
+        pooled, answers = _read(listed)
+        if known is not None and not listed:
+            pooled, answers = list(known.runs.values()), list(known.answers)
+        if not pooled and not answers and not judged:
+            raise InputError("nothing to pool: name runs or reports, or a collection that has some")
+        limits = read(topics, read_track_topics)
+        asked = limits if queries is None else read(queries, read_queries)
+        if asked is None and known is not None and known.has_queries():
+            asked = known.query_texts
+        if judgments is None:
+            rows = known.judgments if known is not None else ()
+        else:
+            rows = read(judgments, read_qrels)
+        groups = pooling.pool(
+            pooled,
+            depth,
+            known.docs_store() if known is not None and known.has_docs() else None,
+            answers=answers,
+            judgments=rows,
+            judged=judged,
+            queries=asked,
+            max_words=max_words,
+            track=track,
+            topics=limits,
+            missing=missing,
+        )
+        return PassageRecords.kept(groups, output)
+
+
+def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
+    """The runs and the answers of files, told apart by content, and of what they hold."""
+
+    runs: list[Run] = []
+    names: list[str] = []
+    answers: list[Answer] = []
+    for source in sources:
+        if isinstance(source, Answer):
+            answers.append(source)
+        elif isinstance(source, Run):
+            runs.append(source)
+            names.append(source.run_id)
+        elif _holds_answers(source):
+            answers += read_answers(source)
+        else:
+            runs.append(read_run(source))
+            names.append(source)
+    names = distinct_run_names([run.run_id for run in runs], names)
+    return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)], answers
+
+
+def _holds_answers(path: str) -> bool:
+    first = peek_head(path).lstrip().partition(b"\n")[0]
+    # JSON, or a table with the three columns query_id, run_id and text; a run has five or six.
+    return first.startswith((b"{", b"[")) or first.count(b"\t") == 2
+
+
+def _several(runs: Any) -> list[Any]:
+    """Files, runs and answers one by one; what else is a run in memory is read."""
+
+    def is_kept(one: Any) -> bool:
+        return is_file(one) or isinstance(one, Answer)
+
+    if is_kept(runs):
+        return [runs]
+    if isinstance(runs, Mapping) or hasattr(runs, "columns") or not isinstance(runs, Iterable):
+        return list(run_list(runs))
+    several = list(runs)
+    if several and not is_kept(several[0]) and hasattr(several[0], "doc_id"):
+        return list(run_list(several))
+    made = [one for one in several if not is_kept(one)]
+    return [*(one for one in several if is_kept(one)), *(run_list(made) if made else ())]
+
 
 _LOG = logging.getLogger("rubric_measures")
-_File = str | os.PathLike[str]
 
 Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]
 """Passages by query: a file of records, or the records (what `pool`, `grade` and `load_graded` return)."""
@@ -150,7 +313,7 @@ def grade(
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
     from rubric_measures.base.files import fewer_collections
-    from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
+    from rubric_measures.corpora.overwriting import keep_apart, keep_cache
     from rubric_measures.grading import (
         Grader,
         GradingReport,
@@ -185,8 +348,6 @@ def grade(
     keep_apart(output=output, manifest=manifest)
     keep_cache(cache, output, manifest, passages, *read)
     if most is not None:
-        from rubric_measures.api._support import sentence_bank, support_records
-
         # They would do nothing, or leave out documents that are cited.
         beside = {"bank": bank, "documents": documents, "only_changed": only_changed, "limit": limit}
         if ignored := [name for name, value in beside.items() if value]:
@@ -338,7 +499,6 @@ def _beside(output: _File | None, named: _File | None, ending: str) -> str | Non
 def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, prompts: Sequence[str]) -> TestBank:
     from rubric_measures.grading.generation import aspect_bank
     from rubric_measures.prompts import load_prompt
-    from rubric_measures.types.entities import TestBank
 
     texts = _texts_of_queries(query_texts)
     made = bank_of(bank)
@@ -354,7 +514,6 @@ def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, promp
 
 
 def _texts_of_queries(query_texts: File | Mapping[str, str] | None) -> Mapping[str, str]:
-    from rubric_measures.formats.queries import read_queries
 
     if query_texts is None or isinstance(query_texts, Mapping):
         return query_texts or {}
@@ -480,3 +639,288 @@ def _part(
     if others or left_out:
         text = "left out, as was asked: %d queries, %d passages of the others"
         log(text, others, left_out, extra={"settings": ("queries", "limit")})
+
+
+if TYPE_CHECKING:
+    from rubric_measures.corpora.collections import Collection
+    from rubric_measures.formats.reports import Answer
+    from rubric_measures.records.models import QueryPassages
+
+    _Texts: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Collection
+_SETTINGS = ("support",)
+
+
+def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassages]:
+    """The records of answers and of the documents that they cite, with the texts that there are.
+
+    Args:
+        sources: one or several: files of reports or of support labels, graded records of cited answers or their file,
+            or `Answer`s.
+        collection: where the texts of cited documents come from, beside those that reports bring along.
+
+    Raises:
+        InputError: something else is given, an answer comes twice, or it has no sentences.
+    """
+    from rubric_measures.records.details import cited_answers
+    from rubric_measures.records.merging import merge_records
+    from rubric_measures.records.models import QueryPassages
+
+    several = [sources] if isinstance(sources, Answer) else listed(sources)
+    answers = [one for one in several if isinstance(one, Answer)]
+    groups = [one for one in several if isinstance(one, QueryPassages)]
+    parts = [groups] if groups else []
+    for source in several:
+        if isinstance(source, (Answer, QueryPassages)):
+            continue
+        if not is_file(source):
+            raise InputError(f"{source!r:.60} is no answer, and no file of answers", settings=_SETTINGS)
+        with file_path(source) as path:
+            found = _support_read(path)
+        if found and isinstance(found[0], Answer):
+            answers += found
+        else:
+            parts.append(found)
+    texts: dict[str, str] = {}
+    if answers:
+        parts.append(_of_answers(answers, texts))
+    merged = merge_records(parts) if len(parts) > 1 else parts[0] if parts else []
+    for group in merged:
+        if not cited_answers(group):
+            raise InputError(
+                f"query {group.query_id!r}: the records hold no answers with sentences and citations",
+                settings=_SETTINGS,
+            )
+    return list(_with_texts(merged, texts, collection))
+
+
+def sentence_bank(groups: Iterable[QueryPassages], query_texts: Mapping[str, str]) -> TestBank:
+    """The sentences of all answers as a bank."""
+    from rubric_measures.records.details import cited_answers, sentence_items
+
+    return TestBank({group.query_id: sentence_items(cited_answers(group)) for group in groups}, dict(query_texts))
+
+
+def _support_read(path: str) -> list[Any]:
+    """The answers of a file, or the records that it holds."""
+    from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
+    from rubric_measures.records.files import load_graded
+
+    content = content_of(path)
+    if content == "records":
+        return load_graded(path)
+    if content == "support":
+        with naming(path):
+            return records_of_support_labels(read_support_labels(path))
+    return list(read_answers(path, keep_lost=True))
+
+
+def _of_answers(answers: Sequence[Answer], texts: dict[str, str]) -> list[QueryPassages]:
+    """The records of answers; the texts of documents that stand beside them are put into `texts`."""
+    from rubric_measures.records.details import CitedAnswer, records_of_cited_answers
+
+    plain = [answer for answer in answers if answer.text.strip() and not answer.sentences]
+    if plain:
+        raise InputError(
+            f"{len(plain)} answers have no sentences, and so no citations (such as that of run {plain[0].run_id!r} to "
+            f"query {plain[0].query_id!r}); give reports, with a list of sentences",
+            settings=_SETTINGS,
+        )
+    answers = _by_own_texts(answers)
+    for answer in answers:
+        texts.update(answer.documents)
+    return records_of_cited_answers(
+        CitedAnswer.of(
+            answer.query_id,
+            answer.run_id,
+            zip(answer.sentences, answer.citations or ((),) * len(answer.sentences), strict=True),
+        )
+        for answer in answers
+    )
+
+
+def _by_own_texts(answers: Sequence[Answer]) -> Sequence[Answer]:
+    """The answers; documents of which they have different texts are called after their texts, too: `ID@` and a hash."""
+    texts: dict[str, set[str]] = {}
+    for answer in answers:
+        for doc_id, text in answer.documents:
+            texts.setdefault(doc_id, set()).add(text)
+    several = {doc_id for doc_id, found in texts.items() if len(found) > 1}
+    if not several:
+        return answers
+    _LOG.warning(
+        "%d documents (such as %s) have different texts in the answers; each sentence is judged by that of its own "
+        "answer, and such a document is called %s@ and the beginning of its text's md5",
+        *(len(several), min(several), min(several)),
+    )
+    from rubric_measures.formats.reports import answer_doc_id
+
+    renamed = []
+    for answer in answers:
+        own = {one: f"{one}@{answer_doc_id(text)[:8]}" for one, text in answer.documents if one in several}
+        documents = tuple((own.get(doc_id, doc_id), text) for doc_id, text in answer.documents)
+        citations = tuple(tuple(own.get(doc_id, doc_id) for doc_id in cited) for cited in answer.citations)
+        renamed.append(answer._replace(documents=documents, citations=citations))
+    return renamed
+
+
+def _with_texts(
+    groups: Sequence[QueryPassages], known: Mapping[str, str], collection: _Texts | None
+) -> Iterator[QueryPassages]:
+    """The records with the texts of their documents; those that have none are counted."""
+    from rubric_measures.records.details import asked_pairs, cited_answer, cited_answers
+
+    bare = [
+        (group.query_id, passage.doc_id)
+        for group in groups
+        for passage in group.passages
+        if not passage.text.strip() and cited_answer(group.query_id, passage) is None
+    ]
+    lacking = dict.fromkeys(doc_id for _, doc_id in bare)
+    texts = {doc_id: known[doc_id] for doc_id in lacking if doc_id in known}
+    if collection is not None:
+        texts = {**_texts_of([doc_id for doc_id in lacking if doc_id not in texts], collection), **texts}
+    lost = {pair for pair in bare if not texts.get(pair[1], "").strip()}
+    if lost:
+        pairs = sum(
+            len(items)
+            for group in groups
+            for doc_id, items in asked_pairs(cited_answers(group), None).items()
+            if (group.query_id, doc_id) in lost
+        )
+        _LOG.warning(
+            "%d citations are of %d documents without a text (such as %s), so nobody can judge them: they have no "
+            "grade, and the status failed where they are asked for",
+            *(pairs, len({doc_id for _, doc_id in lost}), min(lost)[1]),
+            extra={"settings": ("collection",)},
+        )
+    filled = set(bare) - lost
+    for group in groups:
+        yield group._replace(
+            passages=[
+                passage.model_copy(update={"text": texts[passage.doc_id]})
+                if (group.query_id, passage.doc_id) in filled
+                else passage
+                for passage in group.passages
+            ]
+        )
+
+
+def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
+    """The texts of documents in a collection, or in a file of requests, whose candidates are what was retrieved."""
+    from rubric_measures.corpora.pooling import texts_of
+
+    if isinstance(collection, list | tuple) and len(collection) == 1:
+        collection = collection[0]
+    if isinstance(collection, str | os.PathLike) and Path(name := os.fspath(collection)).is_file():
+        from rubric_measures.formats import detect_format
+        from rubric_measures.formats.nuggetizer import read_requests
+
+        if detect_format(name) == "requests":
+            return _retrieved(read_requests(name))
+    known = opened_collection(collection)
+    if not known.has_docs():
+        raise InputError(f"{known.source}: has no documents", settings=("collection",))
+    texts, names = texts_of(known.docs_store(), doc_ids)
+    return {**texts, **{written: texts[doc_id] for written, doc_id in names.items()}}
+
+
+def _retrieved(requests: Iterable[Any]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for request in requests:
+        for candidate in request.candidates:
+            if not isinstance(candidate, str) and candidate.docid:
+                texts.setdefault(candidate.docid, candidate.doc.segment)
+    return texts
+
+
+@dataclass(frozen=True)
+class CanaryRun:
+    """What the canary suite found.
+
+    Attributes:
+        sections: the report; none of a dry run.
+        is_complete: every case has a grade.
+        plan: of a dry run, the calls that it would need.
+    """
+
+    sections: tuple[Section, ...] = ()
+    is_complete: bool = True
+    plan: GradingPlan | None = None
+
+
+def run_canaries(
+    groups: Iterable[QueryPassages],
+    bank: TestBank,
+    *,
+    model: str,
+    prompt: Sequence[str] = (),
+    cases: int = 3,
+    seed: int = 0,
+    min_rating: int | None = None,
+    dry_run: bool = False,
+    source: str = "",
+    progress: Progress = False,
+    **options: Unpack[CallOptions],
+) -> CanaryRun:
+    """Builds the canaries of passages, grades them and reports.
+
+    Args:
+        groups: passages by query, to make cases of.
+        bank: the items.
+        model: see `grade`.
+        prompt: see `grade`.
+        cases: cases of each kind a query, where several can be made.
+        seed: of the choice of cases.
+        min_rating: the least grade that covers an item; None takes that of the prompt's scale.
+        dry_run: make no call; `plan` of the result says what would be called.
+        source: where the passages are from, for errors.
+        progress: True shows a bar on standard error; a function is told the counts (`RunStats`).
+        options: how the model is asked, and limits; see `CallOptions`.
+
+    Raises:
+        InputError: a setting is wrong, or no case can be made.
+        GradingError: the model cannot be used.
+        KeyboardInterrupt: the user stopped the run; calls in flight were finished.
+    """
+    from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
+    from rubric_measures.models.settings import CallSettings, note_limit
+    from rubric_measures.prompts import load_prompt
+    from rubric_measures.verification.graders import build_canaries, canary_report
+    from rubric_measures.verification.sections import canary_sections
+
+    if of_pairs := next((name for name in prompt if load_prompt(name).target == "support"), None):
+        text = f"prompt {of_pairs} judges sentences by what they cite, and the suite makes passages for items"
+        raise InputError(f"{text}; choose a prompt that grades items", settings=("prompt",))
+    calls = CallSettings(model, **options)
+    asked = calls.make()
+    # An empty passage is one of the cases: what the model makes of it is to be seen.
+    grader = Grader(asked.runner(), tuple(prompt), GradingSettings(empty_texts="ask"))
+    # What is wrong with prompts is found before a cache is made.
+    makers = grader.makers(bank)
+    scales = [scale for maker in makers if (scale := maker.style.prompt.grade_scale) is not None]
+    for scale in scales:
+        # A level that it does not reach is found before a call is made.
+        covering_level(scale, min_rating)
+    highest = dict.fromkeys(scale.name_of(scale.highest) for scale in scales)
+    built = build_canaries(groups, bank, seed, cases, source, [*highest] or ["5"])
+    if dry_run:
+        with asked.planning() as runner:
+            planned = dataclasses.replace(grader, runner=runner)
+            return CanaryRun(plan=estimate(planned, lambda: built, bank, asked.price))
+    total = len(makers) * sum(len(case.passages) * len(bank.for_query(case.query_id)) for case in built)
+    graded = GradingReport()
+    with asked.asking(progress, total) as runner:
+        grader = dataclasses.replace(grader, runner=runner)
+        try:
+            report = canary_report(grader.grade_records(built, bank, graded), min_rating)
+        except KeyboardInterrupt:
+            if not calls.is_kept and graded.run.calls:
+                text = "%d calls of this run are lost: name a cache to keep them"
+                _LOG.warning(text, graded.run.calls, extra={"settings": ("cache",)})
+            raise
+    note_limit(graded.run, is_kept=calls.is_kept)
+    _LOG.info("canary suite: %d grades: %s", graded.by_status.total(), graded.run)
+    failed = sum(count.failed for count in report.counts.values())
+    if failed:
+        _LOG.warning("%d canary grades failed: they count neither way", failed)
+    return CanaryRun(tuple(canary_sections(report)), not failed)

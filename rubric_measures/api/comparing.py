@@ -1,14 +1,23 @@
-"""Correlating leaderboards with the official one."""
+"""Boards against boards, runs against runs, and how many queries are needed.
+
+Comparing runs by their per-query scores: files, boards or numbers, put together and tested in pairs.
+
+Correlating leaderboards with the official one.
+
+How many queries an experiment needs, from the per-query scores of a board that is there.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from rubric_measures.api._loading import (
+from rubric_measures.api.loading import (
     Bank,
     File,
     RecordGrades,
@@ -18,9 +27,9 @@ from rubric_measures.api._loading import (
     grade_filter,
     refuse_filters,
 )
-from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.boards.board import Leaderboard
+from rubric_measures.boards.board import NO_RUNS, Leaderboard
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.scoring import (
     column_named,
@@ -35,9 +44,271 @@ from rubric_measures.measures.scoring import (
 if TYPE_CHECKING:
     import pandas
 
+    from rubric_measures.analysis.comparison import Comparison, Design, Test
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
+    from rubric_measures.analysis.resampling import Correction
     from rubric_measures.base.tables import Report
     from rubric_measures.formats.leaderboards import Form, LeaderboardTable
+
+
+_LOG = logging.getLogger("rubric_measures")
+# Numbers that name no measure are by whatever measure is compared.
+_ANY = ""
+_Values = Mapping[str, Mapping[str, float]]
+QueryScores: TypeAlias = File | Leaderboard | _Values
+"""Per-query scores: a leaderboard file of any form that has them, a board, or run -> query -> score."""
+
+
+@dataclass(frozen=True)
+class Comparisons(Mapping[str, "Comparison"]):
+    """Runs compared by each measure: measure -> `Comparison` (means, pairs with p-values, groups of equals)."""
+
+    by_measure: Mapping[str, Comparison]
+
+    def __getitem__(self, measure: str) -> Comparison:
+        return self.by_measure[measure]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_measure)
+
+    def __len__(self) -> int:
+        return len(self.by_measure)
+
+    def __repr__(self) -> str:
+        return f"<Comparisons by {', '.join(self.by_measure)}>"
+
+    def __str__(self) -> str:
+        from rubric_measures.analysis.board_reports import comparison_report
+        from rubric_measures.base.tables import render
+
+        shown = (
+            f"{measure}\n{''.join(render(comparison_report(one, 4, {}), 'text'))}"
+            for measure, one in self.by_measure.items()
+        )
+        return "\n".join(shown).rstrip("\n")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all runs have all queries, and all tests a p-value."""
+        return not any(
+            one.left_out or any(pair.p_adjusted is None for pair in one.pairs) for one in self.by_measure.values()
+        )
+
+    def log_notes(self) -> None:
+        """Logs what the tables leave out: queries that some run lacks, tests without a p-value; and who is best."""
+        for one in self.by_measure.values():
+            if one.left_out:
+                text = (
+                    "%d queries that some run lacks are left out of the means (such as %s), which are over %d; each "
+                    "test is over the queries that both runs have"
+                )
+                _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.queries))
+            for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
+                _LOG.warning("%d comparisons have no p-value: %s", count, reason or "no variance is left")
+            shifts = sum(pair.test.p is not None and pair.test.p_t is None for pair in one.pairs)
+            if shifts and one.test == "t":
+                text = "%d comparisons are of runs that differ by the same on every query: the permutation test counts"
+                _LOG.info(text, shifts)
+            if one.groups and one.groups[0][0] == next(iter(one.means)):
+                others = one.groups[0][1:]
+                named = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+                _LOG.info("the best run cannot be told apart from %d others (%s)", len(others), named)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A row a measure and pair of runs.
+
+        Returns:
+            the columns measure, run, against, difference, low, high (its interval, see `Comparison.intervals`),
+            p_adjusted, significant and effect_size.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from rubric_measures.base.plugins import require
+
+        names = ["measure", "run", "against", "difference", "low", "high", "p_adjusted", "significant", "effect_size"]
+        rows = [
+            (
+                measure, pair.first, pair.second, pair.test.mean_difference, pair.test.low, pair.test.high,
+                pair.p_adjusted, pair.significant, pair.test.effect_size,
+            )
+            for measure, comparison in self.by_measure.items()
+            for pair in comparison.pairs
+        ]  # fmt: skip
+        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
+        return frame
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draws the ranking of the runs with the groups that cannot be told apart, or the differences to the baseline.
+
+        Args:
+            path: the figure to write: .pdf, .svg or .png; further measures are `NAME-2.svg` and so on.
+
+        Raises:
+            InputError: another ending, or the file cannot be written.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rubric_measures.pages.plots import plot_critical_difference, plot_differences
+        from rubric_measures.pages.style import save_figures
+
+        save_figures(
+            (
+                plot_critical_difference(one) if one.baseline is None else plot_differences(one)
+                for one in self.by_measure.values()
+            ),
+            path,
+        )
+
+
+def compare(
+    *scores: QueryScores,
+    measures: str | Sequence[str] | None = None,
+    runs: Sequence[str] | None = None,
+    baseline: str | None = None,
+    correction: Correction = "holm",
+    test: Test = "t",
+    alpha: float = 0.05,
+    rounds: int = 10_000,
+    seed: int = 42,
+    smallest: float | None = None,
+    form: Form | None = None,
+) -> Comparisons:
+    """Paired tests between runs over the queries that both have; `print` shows them.
+
+    >>> import rubric_measures
+    >>> ours, theirs = {"q1": 0.9, "q2": 0.6, "q3": 0.8}, {"q1": 0.5, "q2": 0.4, "q3": 0.2}
+    >>> found = rubric_measures.compare({"ours": ours, "theirs": theirs}, baseline="theirs")
+    >>> round(found["score"].pairs[0].test.mean_difference, 2)
+    0.4
+
+    Args:
+        scores: one source or several, which are put together; each gives other runs.
+        measures: the measures to compare by; needed where there are several.
+        runs: compare these runs only (and the baseline).
+        baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told apart.
+        correction: for many comparisons: `holm`, `bh` or `none`.
+        test: whose p-values count: `t` or `permutation`.
+        alpha: significance level, in (0, 1); intervals of differences are of 1 − alpha, for all pairs at once with
+            `holm`, for each by itself with the others.
+        rounds: of the permutation tests.
+        seed: of the permutation tests.
+        smallest: the smallest difference that matters, in the measure's unit: each pair gets a verdict (better, worse,
+            the same within it, undecided) and, where it is undecided, how many more queries would decide it.
+        form: the form of the files, where it cannot be seen.
+
+    Raises:
+        UnknownNameError: there is no such run or measure.
+        InputError: no per-query scores; a run comes twice; there are fewer than two runs, or they share no query.
+    """
+    from rubric_measures.analysis.comparison import compare_runs
+
+    if rounds < 1:
+        raise InputError("the number of rounds is 1 or more", settings=("rounds",))
+    found = per_query_scores(scores, form, measures)
+    if measures is None and len(found) > 1:
+        raise InputError(f"several measures, choose one: {' '.join(found)}", settings=("measures",))
+    with naming(*(_called(one) for one in scores)):
+        return Comparisons(
+            {
+                name: compare_runs(
+                    _wanted(values, runs, baseline),
+                    name,
+                    baseline=baseline,
+                    procedure=correction,
+                    test=test,
+                    alpha=alpha,
+                    rounds=rounds,
+                    seed=seed,
+                    smallest=smallest,
+                )
+                for name, values in found.items()
+            }
+        )
+
+
+def per_query_scores(
+    scores: Sequence[QueryScores], form: Form | None, measures: str | Sequence[str] | None
+) -> dict[str, _Values]:
+    """Measure -> run -> query -> score of all sources together; the measures that are named, or all.
+
+    Raises:
+        UnknownNameError: there is no such measure.
+        InputError: no per-query scores, or a run comes twice.
+    """
+    sources = [_read(one, form) for one in scores]
+    named = dict.fromkeys(name for source in sources for name in source.by_measure)
+    known = [name for name in named if name != _ANY] or ["score"] * (_ANY in named)
+    if not known:
+        names = ", ".join(source.name for source in sources) or "name scores"
+        raise InputError(f"{names}: no per-query scores; print them with -q, or a board as JSON")
+    asked = [measures] if isinstance(measures, str) else measures
+    return {name: _together(sources, name) for name in dict.fromkeys(_column(one, known) for one in asked or known)}
+
+
+def _called(scores: QueryScores) -> str:
+    """What messages call a source."""
+    if isinstance(scores, str | os.PathLike):
+        return path_name(scores)
+    return "the board" if isinstance(scores, Leaderboard) else "scores"
+
+
+def _column(name: str, known: Sequence[str]) -> str:
+    try:
+        return column_named(name, known)
+    except UnknownNameError as error:
+        error.settings = ("measures",)
+        raise
+
+
+class _Source(NamedTuple):
+    """What one source holds: measure -> run -> query -> score."""
+
+    name: str
+    by_measure: Mapping[str, _Values]
+
+
+def _read(scores: QueryScores, form: Form | None) -> _Source:
+    from rubric_measures.formats.leaderboards import read_leaderboard
+
+    if isinstance(scores, Leaderboard):
+        return _Source(
+            _called(scores),
+            {
+                name: {
+                    run: {query: value for query, value in row[name].items() if value is not None}
+                    for run, row in scores.values.items()
+                }
+                for name in scores.measures
+            },
+        )
+    if isinstance(scores, Mapping):
+        return _Source(_called(scores), {_ANY: scores})
+    with file_path(scores) as path:
+        table = read_leaderboard(path, form=form)
+        return _Source(path, {name: found for name in table.measures if (found := table.per_query(name))})
+
+
+def _together(sources: Sequence[_Source], measure: str) -> dict[str, Mapping[str, float]]:
+    """Run -> query -> score of all sources."""
+    found: dict[str, Mapping[str, float]] = {}
+    for source in sources:
+        for run_id, values in source.by_measure.get(measure, source.by_measure.get(_ANY, {})).items():
+            if run_id in found:
+                raise InputError(f"{source.name}: run {run_id!r} is in another file, too; give each run once")
+            if run_id not in NO_RUNS:
+                found[run_id] = values
+    return found
+
+
+def _wanted(scores: Mapping[str, Mapping[str, float]], runs: Sequence[str] | None, baseline: str | None) -> _Values:
+    if runs is None:
+        return scores
+    wanted = dict.fromkeys([*runs, *([baseline] if baseline else [])])
+    for run_id in wanted:
+        if run_id not in scores:
+            raise UnknownNameError("run", run_id, scores)
+    return {run_id: scores[run_id] for run_id in wanted}
+
 
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
 Scores: TypeAlias = File | Leaderboard | RecordGrades | Mapping[str, float]
@@ -448,3 +719,113 @@ def _grid(
     )
     note_labels(asked)
     return cells
+
+
+@dataclass(frozen=True)
+class Designs:
+    """Designs by each measure; `print` shows them.
+
+    Attributes:
+        designs: one a measure.
+        settings: what they were computed with.
+    """
+
+    designs: Sequence[Design]
+    settings: Mapping[str, object]
+
+    def __str__(self) -> str:
+        from rubric_measures.base.tables import render
+
+        return "".join(render(self.report(), "text")).rstrip("\n")
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits).
+
+        A row a measure in each table; for programs one row with everything.
+        """
+        from rubric_measures.base.tables import Cell, Report, Table, columns, plain
+
+        said = self.settings
+        parts = [one.components for one in self.designs]
+        rows: list[list[Cell]] = [[one.measure, one.deviation, one.one_pair, one.all_pairs] for one in self.designs]
+        note = (
+            f"queries that find a difference of {said['delta']:g} with power {said['power']:g} at {said['alpha']:g}: "
+            f"of one pair, of each pair of {said['runs']} runs (Bonferroni)"
+        )
+        needed = Table(columns(["measure", "deviation", "one pair", "all pairs"], places), rows, notes=[note])
+        rows = [
+            [design.measure, one.run_count, one.query_count, *one.shares, one.reliability]
+            for design, one in zip(self.designs, parts, strict=True)
+        ]
+        note = (
+            "shares of the variance of scores; reliability: the share of the variance of the means that is of the runs"
+        )
+        heads = ["measure", "of runs", "of queries", "runs", "queries", "rest", "reliability"]
+        variance = Table(columns(heads, places), rows, notes=[note])
+        rows = [[one.measure, one.separated, one.detectable] for one in self.designs]
+        note = (
+            f"separated: share of pairs that differ ({said['correction']}); detectable: by these queries, of each pair"
+        )
+        told = Table(columns(["measure", "separated", "detectable"], places), rows, notes=[note])
+        joined = Table(
+            [*needed.columns, *variance.columns[1:], *told.columns[1:]],
+            [[*a, *b[1:], *c[1:]] for a, b, c in zip(needed.rows, variance.rows, told.rows, strict=True)],
+        )
+        measures = [
+            {**plain(one), "components": {**plain(one.components), "reliability": one.components.reliability}}
+            for one in self.designs
+        ]
+        content = {"format": "rubric_measures power 1", **said, "measures": measures}
+        return Report([needed, variance, told], [joined], lambda: plain(content))
+
+    def log_notes(self) -> None:
+        """Logs queries that are left out."""
+        for one in self.designs:
+            if one.left_out:
+                _LOG.warning("%s: %d queries that some run lacks are left out", one.measure, one.left_out)
+
+
+def power(
+    *scores: QueryScores,
+    delta: float,
+    measures: str | Sequence[str] | None = None,
+    run_count: int | None = None,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    correction: Correction = "holm",
+    form: Form | None = None,
+) -> Designs:
+    """How many queries an experiment needs to find a difference, and what the board at hand could tell.
+
+    >>> import rubric_measures
+    >>> board = {"a": {"q1": 0.9, "q2": 0.5, "q3": 0.4}, "b": {"q1": 0.8, "q2": 0.6, "q3": 0.1}}
+    >>> found = rubric_measures.power(board, delta=0.05).designs[0]
+    >>> found.one_pair, round(found.deviation, 2)
+    (128, 0.2)
+
+    Args:
+        scores: per-query scores of a pilot, as `compare` takes them.
+        delta: the difference that the experiment shall find, in the measure's unit.
+        measures: the measures; all by default.
+        run_count: how many runs the experiment will compare; as many as the pilot has by default.
+        alpha: the level of its tests.
+        power: with which it shall find the difference.
+        correction: of the pilot's pairs: `holm`, `bh` or `none`.
+        form: the form of the files, where it cannot be seen.
+
+    Raises:
+        UnknownNameError: there is no such measure.
+        InputError: no per-query scores, fewer than two runs or common queries, or a number that makes no design.
+    """
+    from rubric_measures.analysis.comparison import design
+
+    if not 0.0 < alpha < 1.0:
+        raise InputError(f"a significance level is between 0 and 1, not {alpha:g}", settings=("alpha",))
+    found = per_query_scores(scores, form, measures)
+    designs = [
+        design(values, measure, delta, runs=run_count, alpha=alpha, power=power, correction=correction)
+        for measure, values in found.items()
+    ]
+    runs = run_count or max(one.components.run_count for one in designs)
+    settings = {"delta": delta, "runs": runs, "alpha": alpha, "power": power, "correction": correction}
+    return Designs(designs, settings)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
-from rubric_measures.api._loading import File, file_path, listed
+from rubric_measures.api.loading import File, file_path, listed
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import peek_head
 from rubric_measures.types.entities import Preference

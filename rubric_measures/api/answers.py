@@ -1,0 +1,680 @@
+"""A table of answers to bank, grades, scores and report.
+
+What was asked and answered: the rows of tables of answers, brought together by query and run.
+
+The test bank of a table of answers: given, kept from an earlier run, or made from references or questions.
+
+Tables of answers that cite their retrieved contexts as [1], [2], …: their sentences with what they cite.
+
+A table of answers to grades, scores and a report: what the command `answers` does.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
+
+from rubric_measures.api.boards import read_gates
+from rubric_measures.api.evaluating import evidence, write_report
+from rubric_measures.api.grading import grade, sentence_bank
+from rubric_measures.api.loading import Bank, File, bank_of, file_path, is_file, load
+from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, score
+from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.words import sentence_ends
+from rubric_measures.corpora.pooling import pool
+from rubric_measures.formats.answer_tables import AnswerRow, AnswerTable, answer_rows, read_answer_table
+from rubric_measures.formats.reports import Answer, answer_doc_id
+from rubric_measures.grading import default_prompts
+from rubric_measures.grading.generation import reference_sentences
+from rubric_measures.measures.scoring import Plan, parse_measures, rubric_measures_of
+from rubric_measures.measures.support import SupportMeasure
+from rubric_measures.prompts import load_prompt
+from rubric_measures.types.entities import RubricItem, TestBank, make_run
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rubric_measures.api.loading import GradedRecords
+    from rubric_measures.api.scoring import Board
+    from rubric_measures.measures.grades import Grades, OnFailed
+    from rubric_measures.measures.scoring import Measures
+    from rubric_measures.models.settings import CallOptions, Progress
+    from rubric_measures.pages.board_page import QueryEvidence
+    from rubric_measures.records.models import QueryPassages
+    from rubric_measures.types.scales import Scale
+
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+def answer_tables_of(answers: Any, columns: Mapping[str, str]) -> list[tuple[str, AnswerTable]]:
+    """(name of the run where the rows say none, table)."""
+    if isinstance(answers, Mapping):
+        return [(str(name), _table(source, columns)) for name, source in answers.items()]
+    several = isinstance(answers, list | tuple) and answers and all(_is_source(one) for one in answers)
+    return _named_by_file([_table(one, columns) for one in (answers if several else [answers])])
+
+
+def _is_source(one: object) -> bool:
+    return is_file(one) or hasattr(one, "columns") or hasattr(one, "to_pandas")
+
+
+def _table(source: Any, columns: Mapping[str, str]) -> AnswerTable:
+    if is_file(source):
+        with file_path(source) as path:
+            return read_answer_table(path, columns)
+    if hasattr(source, "to_pandas"):
+        source = source.to_pandas()
+    rows = source.to_dict("records") if hasattr(source, "columns") else source
+    try:
+        listed = [(number, dict(row)) for number, row in enumerate(rows, 1)]
+    except (TypeError, ValueError):
+        text = f"{source!r:.60} holds no answers; give a file, a frame, or rows with names"
+        raise InputError(text, settings=("answers",)) from None
+    return answer_rows(listed, columns)
+
+
+def _named_by_file(tables: Sequence[AnswerTable]) -> list[tuple[str, AnswerTable]]:
+    """The tables with the names of their files; two files of one name are told apart by their folders."""
+    stems = [table.stem for table in tables]
+    if len(set(stems)) < len(stems):
+        stems = [str(Path(table.name).with_suffix("")) for table in tables]
+    if len(set(stems)) < len(stems):
+        raise InputError("one table is given twice; name each once, or give them names", settings=("answers",))
+    said = [{row.run_id for row in table.rows} for table in tables]
+    clash = any(one & other for place, one in enumerate(said) for other in said[place + 1 :])
+    named = []
+    for stem, table, run_ids in zip(stems, tables, said, strict=True):
+        if clash and run_ids != {""}:
+            rows = [row._replace(run_id="" if len(run_ids) == 1 else f"{stem}/{row.run_id}") for row in table.rows]
+            table = AnswerTable(table.name, tuple(rows), table.columns, table.unused)
+        named.append((stem, table))
+    return named
+
+
+@dataclass
+class Questions:
+    """What was asked and answered.
+
+    Attributes:
+        texts: query id -> question, in the order of the tables.
+        answers: (query id, run) -> (place of its row, row).
+        references: query id -> the reference answer, in one text or several.
+    """
+
+    texts: dict[str, str] = field(default_factory=dict)
+    answers: dict[tuple[str, str], tuple[str, AnswerRow]] = field(default_factory=dict)
+    references: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[str]:
+        """The runs, in the order of the tables."""
+        return list(dict.fromkeys(run_id for _, run_id in self.answers))
+
+
+def asked_in(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -> Questions:
+    """Brings together what the tables say of each question.
+
+    Raises:
+        FormatError: a query has two ids or an id two queries, a run answers a query twice, or a query has
+            two references.
+    """
+    asked = Questions()
+    ids = _query_ids(tables, bank)
+    for name, table in tables:
+        _note_table(table)
+        for row in table.rows:
+            where = f"{table.name}:{row.line}"
+            query_id = ids[table.name, row.query_id, row.query]
+            asked.texts.setdefault(query_id, row.query)
+            key = (query_id, row.run_id or name)
+            if key in asked.answers:
+                before = asked.answers[key][0]
+                problem = f"{key[1]} answers {short(row.query)} a second time (before: {before}); keep one, or name a "
+                raise FormatError(
+                    f"{problem}column that tells runs apart", path=table.name, line=row.line, settings=("columns",)
+                )
+            asked.answers[key] = (where, row)
+            if row.reference:
+                known = asked.references.setdefault(query_id, row.reference)
+                if known != row.reference:
+                    problem = f"{short(row.query)} has another reference answer in a row above; keep one"
+                    raise FormatError(problem, path=table.name, line=row.line, field=table.columns["reference"])
+    return asked
+
+
+def short(text: str) -> str:
+    """A text in one quoted line of at most 50 characters."""
+    text = " ".join(text.split())
+    return repr(text if len(text) <= 50 else f"{text[:49]}…")
+
+
+def _note_table(table: AnswerTable) -> None:
+    read = ", ".join(f"{role}={column}" for role, column in table.columns.items())
+    left = f"; not read: {', '.join(table.unused[:8])}{', …' if len(table.unused) > 8 else ''}" if table.unused else ""
+    _LOG.info("%s: %s (%s%s)", table.name, counted(len(table.rows), "answer"), read, left)
+
+
+def _query_ids(tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None) -> dict[tuple[str, str, str], str]:
+    """(table, id, question) as they stand in rows -> query id.
+
+    Ids of a column `id` may be those of rows. They are taken for those of questions only where each question has one,
+    and each id one question; else questions are told apart by their texts.
+    """
+    texts: dict[str, tuple[str, str, int]] = {}
+    given: dict[str, tuple[str, str, int]] = {}
+    problem: FormatError | None = None
+    has_ids = all("id" in table.columns for _, table in tables)
+    for _, table in tables:
+        for row in table.rows:
+            if not has_ids or not row.query_id:
+                has_ids = False
+                continue
+            known, *_ = texts.setdefault(row.query, (row.query_id, table.name, row.line))
+            question, *_ = given.setdefault(row.query_id, (row.query, table.name, row.line))
+            if problem is None and (known != row.query_id or question != row.query):
+                said = (
+                    f"{short(row.query)} has the ids {known} and {row.query_id}"
+                    if known != row.query_id
+                    else f"id {row.query_id} is of {short(question)} and of {short(row.query)}"
+                )
+                problem = FormatError(
+                    f"{said}; an id is that of a query, one for all runs",
+                    path=table.name, line=row.line, settings=("columns",),
+                )  # fmt: skip
+    if problem is not None:
+        if any(table.columns.get("id", "id").lower() != "id" for _, table in tables):
+            raise problem
+        _LOG.info("the column id names rows; queries are told apart by their texts", extra={"settings": ("columns",)})
+        has_ids = False
+    return _ids_of(tables, bank, has_ids)
+
+
+def _ids_of(
+    tables: Sequence[tuple[str, AnswerTable]], bank: TestBank | None, has_ids: bool
+) -> dict[tuple[str, str, str], str]:
+    of_text: dict[str, str] = {}
+    for query_id, text in ({} if bank is None else bank.query_texts).items():
+        of_text.setdefault(_same(text), query_id)
+    known = set() if bank is None else set(bank.items)
+    questions = list(dict.fromkeys(_same(row.query) for _, table in tables for row in table.rows))
+    free = (f"q{number:0{max(2, len(str(len(questions))))}}" for number in range(1, 1 << 60))
+    found: dict[tuple[str, str, str], str] = {}
+    for _, table in tables:
+        for row in table.rows:
+            text = _same(row.query)
+            if has_ids and (row.query_id in known or text not in of_text):
+                query_id = row.query_id
+            else:
+                query_id = of_text.get(text) or next(one for one in free if one not in known)
+                of_text[text] = query_id
+            found[table.name, row.query_id, row.query] = query_id
+    return found
+
+
+def _same(text: str) -> str:
+    """A question as questions are compared: blanks count as one."""
+    return " ".join(text.split())
+
+
+BankSource: TypeAlias = Literal["references", "sentences", "questions"]
+_MADE_FROM = {
+    "references": "nuggets that the model found in the reference answers",
+    "sentences": "the sentences of the reference answers",
+    "questions": "questions that the model asked for each query",
+}
+_BANK = ("bank", "bank_from")
+
+
+def given_bank(bank: Bank | None, bank_from: BankSource | None, folder: Path | None) -> TestBank | None:
+    """The bank that was given, or the one that stands in the folder from an earlier run; None where there is none."""
+    if bank is not None and bank_from is not None:
+        raise InputError("a bank is given, so none is made; leave one out", settings=("bank", "bank_from"))
+    kept = None if folder is None else folder / "bank.csv"
+    if kept is None or not kept.exists():
+        return bank_of(bank)
+    there = bank_of(kept)
+    if bank is None:
+        _LOG.info("%s is used again; remove it to have it made anew", kept)
+        return there
+    given = bank_of(bank)
+    assert given is not None and there is not None
+    if dict(given.items) != dict(there.items):
+        text = f"{kept} holds another bank, perhaps edited; name that one, remove it, or name another folder"
+        raise InputError(text, settings=("bank", "output"))
+    return given
+
+
+def made_bank(
+    asked: Questions,
+    kept: TestBank | None,
+    bank_from: BankSource | None,
+    model: str,
+    progress: Progress,
+    calls: CallOptions,
+) -> TestBank:
+    """The bank of all questions: items that are kept stay, those of other questions are made."""
+    kept = kept or TestBank({})
+    missing = {query_id: text for query_id, text in asked.texts.items() if query_id not in kept.items}
+    if not missing:
+        return kept
+    source = bank_from or _usual_source(asked, missing, model)
+    _check_source(source, asked, missing, model)
+    references = {query_id: asked.references[query_id] for query_id in missing if query_id in asked.references}
+    if source == "sentences":
+        made = reference_sentences(references, missing)
+    else:
+        made = _generated(source, missing, references, model, progress, calls)
+    without = [query_id for query_id in missing if not made.items.get(query_id)]
+    if without:
+        text = f"no item could be made for {len(without)} queries (such as {short(missing[without[0]])})"
+        raise InputError(f"{text}; name a bank, or make it from something else", settings=_BANK)
+    kinds = {item.kind for item in kept} | {item.kind for item in made}
+    if len(kinds) > 1:
+        text = "the bank that is kept has items of another kind than the new ones; name a bank, or remove bank.csv"
+        raise InputError(text, settings=_BANK)
+    items, queries = counted(len(made), "item"), counted(len(missing), "query")
+    _LOG.info("test bank: %s of %s, %s", items, queries, _MADE_FROM[source])
+    return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)
+
+
+def _check_source(source: BankSource, asked: Questions, missing: Mapping[str, str], model: str) -> None:
+    lacking = [query_id for query_id in missing if query_id not in asked.references]
+    if source != "questions" and lacking:
+        text = f"{len(lacking)} of {len(missing)} queries have no reference answer (such as"
+        text += f" {short(missing[lacking[0]])}); write some, name a bank, or make it from the queries"
+        raise InputError(text, settings=_BANK)
+    if model.partition(":")[0] == "lexical" and source != "sentences":
+        what = "finds no nuggets" if source == "references" else "asks no questions"
+        text = f"the lexical grader {what}; choose a model that can write, reference answers with their sentences, or a"
+        raise InputError(f"{text} bank", settings=("model", *_BANK))
+
+
+def _usual_source(asked: Questions, missing: Mapping[str, str], model: str) -> BankSource:
+    if not any(query_id in asked.references for query_id in missing):
+        if model.partition(":")[0] == "lexical":
+            text = "there is no bank and no reference answer to make one from; give one of them, or a model that asks"
+            raise InputError(f"{text} questions", settings=("bank", "columns", "model"))
+        return "questions"
+    return "sentences" if model.partition(":")[0] == "lexical" else "references"
+
+
+def _generated(
+    source: BankSource,
+    texts: Mapping[str, str],
+    references: Mapping[str, Sequence[str]],
+    model: str,
+    progress: Progress,
+    calls: CallOptions,
+) -> TestBank:
+    from rubric_measures.api.generating import generate
+    from rubric_measures.records.models import GradedPassage, QueryPassages
+
+    options: Any = {"model": model, "progress": progress, **calls}
+    if source == "questions":
+        return generate(texts, target="questions", **options).bank
+    groups = [
+        QueryPassages(query_id, [GradedPassage(doc_id=f"reference/{query_id}", text="\n".join(parts))])
+        for query_id, parts in references.items()
+    ]
+    return generate(texts, target="nuggets", from_documents=groups, by="all", **options).bank
+
+
+def of_asked(bank: TestBank, asked: Questions) -> TestBank:
+    """The bank of the questions that were asked; others in it are left out, and counted."""
+    lacking = [query_id for query_id in asked.texts if query_id not in bank.items]
+    if lacking:
+        text = f"the bank has no items for {len(lacking)} queries (such as {short(asked.texts[lacking[0]])})"
+        raise InputError(f"{text}; queries are found by their ids, or by their texts", settings=("bank", "columns"))
+    items = {query_id: bank.items[query_id] for query_id in asked.texts}
+    return TestBank(items, bank.query_texts, bank.facet_texts, bank.edited)
+
+
+def write_kept(path: Path, bank: TestBank) -> None:
+    """Writes a bank as CSV, unless the file holds the same items."""
+    from rubric_measures.formats.banks import bank_entries, write_bank_csv
+
+    # One that is there stays as people left it where nothing is new.
+    if not path.exists() or dict(bank_of(path).items) != dict(bank.items):  # type: ignore[union-attr]
+        write_bank_csv(path, bank_entries(bank))
+
+
+_SETTINGS = ("measures", "columns")
+_MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+# A mark behind the stop is of the sentence that ends there.
+_BEHIND = re.compile(rf"([.!?…。]+)((?:{_MARK.pattern})+)")
+
+
+def answers_with_citations(asked: Questions) -> list[Answer]:
+    """The answers in sentences, with the contexts that each cites: `[1]` is the first one of its row.
+
+    A number that no context has is left out and counted.
+
+    Raises:
+        InputError: no row has contexts, or no answer cites one.
+    """
+    if not any(row.contexts for _, row in asked.answers.values()):
+        text = "there are no retrieved contexts that answers could cite; name their column"
+        raise InputError(text, settings=_SETTINGS)
+    answers = []
+    lost: list[str] = []
+    for (query_id, run_id), (where, row) in asked.answers.items():
+        contexts = [(f"context/{answer_doc_id(text)}", text) for text in row.contexts]
+        sentences: list[str] = []
+        citations: list[tuple[str, ...]] = []
+        for sentence in _sentences(row.answer):
+            numbers = [int(number) for mark in _MARK.findall(sentence) for number in re.findall(r"\d+", mark)]
+            text = _MARK.sub("", sentence).strip()
+            lost += [f"[{number}] at {where}" for number in numbers if not 0 < number <= len(contexts)]
+            if text:
+                sentences.append(text)
+                cited = (contexts[number - 1][0] for number in numbers if 0 < number <= len(contexts))
+                citations.append(tuple(dict.fromkeys(cited)))
+        said = (" ".join(sentences), tuple(sentences), tuple(citations))
+        answers.append(Answer(query_id, run_id, *said, tuple(dict(contexts).items())))
+    if not any(cited for answer in answers for cited in answer.citations):
+        raise InputError("no answer cites a context of its row; write [1] for the first one", settings=_SETTINGS)
+    if lost:
+        _LOG.warning("%s of no context left out (such as %s)", counted(len(lost), "citation"), lost[0])
+    return answers
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences, with their marks before the stop."""
+    text = _BEHIND.sub(lambda found: f"{found[2]}{found[1]}", text)
+    ends = list(sentence_ends(text))
+    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+AnswerSource: TypeAlias = Union[File, "pandas.DataFrame", Iterable[Mapping[str, Any]]]
+"""Answers: a file, a data frame, a data set, or rows with names."""
+
+# How many queries a failed test names.
+_SHOWN_QUERIES = 5
+
+
+@dataclass(frozen=True)
+class EvaluatedAnswers:
+    """Answers with their grades and scores.
+
+    Attributes:
+        board: the scores of the runs.
+        grades: the grades behind them.
+        bank: the test bank: what a good answer to each question has to say.
+        records: the graded answers, with their texts and the grader's replies.
+        runs: the systems that answered; the board also has their contexts, where these were graded.
+        folder: where all of it was written; None where nothing was.
+        page: the report there.
+    """
+
+    board: Board
+    grades: Grades
+    bank: TestBank
+    records: GradedRecords
+    runs: tuple[str, ...]
+    folder: Path | None = None
+    page: Path | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every grade is there."""
+        return self.board.is_complete
+
+    def __str__(self) -> str:
+        return str(self.board)
+
+    @cached_property
+    def evidence(self) -> Sequence[QueryEvidence]:
+        """What stands behind the grades, query by query: which run has which item, and why."""
+
+        return evidence(self.board, self.grades)
+
+    def missed(self, run: str) -> dict[str, list[RubricItem]]:
+        """The items that a run was graded for and does not cover, by query, vital ones first.
+
+        Raises:
+            UnknownNameError: there is no such run.
+        """
+        if run not in self.board.cells:
+            raise UnknownNameError("run", run, self.runs)
+        return {query.query_id: lacking for query in self.evidence if (lacking := query.missed(run))}
+
+    def assert_at_least(self, measure: str, least: float, run: str | None = None) -> None:
+        """Fails a test whose answers score too low, with the items that they miss.
+
+        Args:
+            measure: `NuggetV`, say: one of the board.
+            least: the least mean that passes.
+            run: the run that has to pass; None for all.
+
+        Raises:
+            AssertionError: a mean is lower.
+            UnknownNameError: there is no such measure or run.
+        """
+        # Pytest shows the line of the test, and not this one.
+        __tracebackhide__ = True
+
+        gates = read_gates({measure: least})
+        lines = []
+        for one in self.runs if run is None else (run,):
+            if failed := gates.failed(self.board, [one]):
+                lines += [*failed, *self._missed_lines(one)]
+        if lines:
+            raise AssertionError("\n".join(lines))
+
+    def _missed_lines(self, run: str) -> list[str]:
+        """What a run misses, worst queries first."""
+        shown = sorted((query for query in self.evidence if query.missed(run)), key=lambda one: -len(one.missed(run)))
+        lines = []
+        for query in shown[:_SHOWN_QUERIES]:
+            lines.append(f"  {run} misses of {query.text or query.query_id}")
+            for item in query.missed(run):
+                grade = query.cells[item.item_id][run].grade
+                said = ", ".join([*([item.importance] if item.importance else []), f"grade {grade:g}"])
+                lines.append(f"    - {item.text} ({said})")
+        if len(shown) > _SHOWN_QUERIES:
+            lines.append(f"  and items of {len(shown) - _SHOWN_QUERIES} more queries")
+        return lines
+
+
+def evaluate_answers(
+    answers: AnswerSource | Sequence[AnswerSource] | Mapping[str, AnswerSource],
+    *,
+    model: str,
+    bank: Bank | None = None,
+    bank_from: BankSource | None = None,
+    output: str | os.PathLike[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    measures: Measures | None = None,
+    contexts: bool = False,
+    prompt: str | Sequence[str] = (),
+    explain: bool | None = None,
+    on_failed: OnFailed | None = None,
+    title: str = "Answers",
+    baseline: str | None = None,
+    notes: Sequence[str] = (),
+    review: str | None = None,
+    progress: Progress = False,
+    **calls: Unpack[CallOptions],
+) -> EvaluatedAnswers:
+    """Grades answers against a test bank, and scores the systems that gave them.
+
+    >>> import rubric_measures
+    >>> rows = [{"question": "Why is the sky blue?", "answer": "Air scatters blue light.",
+    ...          "reference": "Air scatters blue light most. Our eyes see little violet."}]
+    >>> result = rubric_measures.evaluate_answers(rows, model="lexical")
+    >>> [(run, cells["NuggetV(rel=4,partial_rel=3)"].mean) for run, cells in result.board.cells.items()]
+    [('answers', 0.5)]
+
+    Args:
+        answers: a row an answer: files (CSV, TSV, JSON, JSON lines, parquet), data frames, data sets, or rows with
+            names; several of them are several runs, named by the keys of a mapping, else by their files. The column
+            names of ragas, deepeval, promptfoo and Hugging Face datasets are known.
+        model: who grades: `lexical`, `hf:NAME`, `openai:NAME`, …; see `grade`.
+        bank: what good answers say: a bank, or a file of any format that `load_bank` reads. Its queries are found by
+            their ids, or by their texts.
+        bank_from: without a bank, what it is made from: `references`, nuggets that the model finds in the reference
+            answers; `sentences`, their sentences as they are; `questions`, questions that the model asks. None takes
+            `references` where each question has a reference (`sentences` for the lexical grader), else `questions`.
+        output: a folder for the report `index.html`, `graded.jsonl.gz`, `board.json`, `bank.csv`, and the cache of
+            replies. A run that was interrupted goes on from there. A `bank.csv` that stands there, perhaps edited, is
+            used again.
+        columns: role (`query`, `answer`, `reference`, `contexts`, `id`, `run`) -> column, for names that are not
+            known; an empty name says that there is no such column.
+        measures: see `score`; None takes nugget scores where items have importance, weighted coverage where they have
+            weights, else NuggetA. With measures of citations (`SupportPrecision`, …) the sentences of the answers are
+            judged by the contexts that they cite, `[1]` being the first of the row; there is no bank then, and the
+            folder has `support.html`, `support.jsonl.gz` and `support.json`.
+        contexts: grade the retrieved contexts, too, as runs of their own (`NAME contexts`): whether what an answer
+            lacks was retrieved.
+        prompt: see `grade`.
+        explain: ask for a reason with each grade. None asks models behind endpoints, where no prompt is named.
+        on_failed: how a failed grade counts, see `load`.
+        title: the heading of the report.
+        baseline: the run that others are compared with in the report, see `write_report`.
+        notes: further lines below the heading of the report.
+        review: the address of the review page of these grades and bank, see `write_report`.
+        progress: True shows a bar on standard error; a function is told the counts.
+        calls: how the model is asked, and limits: see `CallOptions`.
+
+    Raises:
+        InputError: the bank lacks a query, there is nothing to make a bank from, or a setting is wrong.
+        FormatError: a table cannot be read, has no column of questions or answers, or answers a query twice for one
+            run. Names file, line and columns.
+        GradingError: the model cannot be used.
+        KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
+    """
+    # A name that is none is found before a model is paid, and what the bank lacks.
+    plan = None if measures is None else Plan(rubric_measures_of(parse_measures(measures)))
+    of_citations = {isinstance(measure, SupportMeasure) for measure in (() if plan is None else plan.measures)}
+    if len(of_citations) > 1:
+        raise MeasureError(
+            "some measures are of items and some of citations, and each kind has grades of its own; ask for one kind",
+            settings=("measures",),
+        )
+    others = {"bank": bank is not None, "bank_from": bank_from is not None, "contexts": contexts}
+    if True in of_citations and any(others.values()):
+        named = tuple(name for name, is_given in others.items() if is_given)
+        raise InputError("citations are judged by the contexts that they name; leave the setting out", settings=named)
+    folder = None if output is None else _folder(output)
+    tables = answer_tables_of(answers, columns or {})
+    known = given_bank(bank, bank_from, folder)
+    asked = asked_in(tables, known)
+    if baseline is not None and baseline not in asked.runs:
+        raise UnknownNameError("run", baseline, asked.runs, settings=("baseline",))
+    if folder is not None:
+        calls.setdefault("cache", folder / "replies.sqlite")
+    shown: Mapping[str, Any] = {"title": title, "baseline": baseline, "notes": notes, "review": review}
+    if explain is None:
+        explain = not prompt and model.partition(":")[0] in ("openai", "litellm")
+    asking: Any = {"prompt": prompt, "explain": explain}
+    if True in of_citations:
+        answered: Any = answers_with_citations(asked)
+        assert plan is not None
+        # What the measures need of the scale is asked before a model is paid.
+        plan.refuse_lacking({"": ()}, _scale_of(prompt, default_prompts(model, TestBank({}), of_pairs=True)))
+        output = None if folder is None else folder / "support.jsonl.gz"
+        records = grade(answered, model=model, support=True, output=output, progress=progress, **asking, **calls)
+        sentences = sentence_bank(records, asked.texts)
+        return _scored(records, sentences, measures, on_failed, asked, folder, "support", shown)
+    used = known
+    if bank is None:
+        used = made_bank(asked, known, bank_from, model, progress, calls)
+    assert used is not None
+    used = TestBank(used.items, {**asked.texts, **used.query_texts}, used.facet_texts, used.edited)
+    of_these = of_asked(used, asked)
+    if plan is not None:
+        plan.refuse_lacking(of_these.items, _scale_of(prompt, default_prompts(model, of_these)))
+    if folder is not None:
+        write_kept(folder / "bank.csv", used)
+    records = grade(
+        _pooled(asked, contexts),
+        of_these,
+        model=model,
+        output=None if folder is None else folder / "graded.jsonl.gz",
+        progress=progress,
+        **asking,
+        **calls,
+    )
+    return _scored(records, of_these, measures or _measures(used), on_failed, asked, folder, "", shown)
+
+
+def _scored(
+    records: GradedRecords,
+    bank: TestBank,
+    measures: Measures | None,
+    on_failed: OnFailed | None,
+    asked: Questions,
+    folder: Path | None,
+    kind: str,
+    shown: Mapping[str, Any],
+) -> EvaluatedAnswers:
+    """Scores the records, and writes board and report."""
+
+    grades = load(records, bank, on_failed=on_failed)
+    board = score(grades, None, measures, overall=False, notes=False)
+    # Which answers are missing was said of the table.
+    replace(board, missing={}).log_notes()
+    page = None
+    if folder is not None:
+        with atomic_writer(folder / f"{kind or 'board'}.json") as stream:
+            stream.write(board.render("json", -1))
+        page = folder / f"{kind or 'index'}.html"
+        write_report(page, board, grades, **shown)
+    return EvaluatedAnswers(board, grades, bank, records, tuple(asked.runs), folder, page)
+
+
+def _scale_of(prompt: str | Sequence[str], usual: Sequence[str]) -> Scale | None:
+    """The scale of the grades that will be."""
+
+    names = ([prompt] if isinstance(prompt, str) else list(prompt)) or usual
+    return load_prompt(names[0]).grade_scale if names else None
+
+
+def _measures(bank: TestBank) -> tuple[str, ...]:
+    items = list(bank)
+    if all(item.importance is not None for item in items):
+        # Of items that are all vital V, W and A are one.
+        is_one = all(item.importance == "vital" for item in items)
+        return ("NuggetV", "NuggetV(strict=True)") if is_one else OF_NUGGETS
+    return OF_CRITERIA if all(item.weight is not None for item in items) else OF_ANSWERS
+
+
+def _folder(output: str | os.PathLike[str]) -> Path:
+    folder = Path(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror or error})", settings=("output",)) from None
+    return folder
+
+
+def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:
+    """The answers as passages; with contexts also these, as rankings of runs of their own."""
+
+    answers = [Answer(query_id, run_id, row.answer) for (query_id, run_id), (_, row) in asked.answers.items()]
+    retrieved = {key: row.contexts for key, (_, row) in asked.answers.items() if row.contexts}
+    runs, docs = [], dict[str, str]()
+    if contexts:
+        if not retrieved:
+            text = "there are no retrieved contexts to grade; name their column, or leave that out"
+            raise InputError(text, settings=("contexts", "columns"))
+        of_run: dict[str, list[tuple[str, str, float]]] = {}
+        for (query_id, run_id), texts in retrieved.items():
+            for rank, text in enumerate(dict.fromkeys(texts), 1):
+                doc_id = f"context/{answer_doc_id(text)}"
+                docs[doc_id] = text
+                of_run.setdefault(f"{run_id} contexts", []).append((query_id, doc_id, 1 / rank))
+        runs = [make_run(name, rows) for name, rows in of_run.items()]
+    elif retrieved:
+        text = "retrieved contexts of %d answers are not graded; they can be"
+        _LOG.info(text, len(retrieved), extra={"settings": ("contexts",)})
+    depth = max((len(texts) for texts in retrieved.values()), default=1)
+    return list(pool(runs, depth, docs, answers=answers, queries=asked.texts, max_words=None))

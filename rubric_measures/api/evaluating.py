@@ -1,0 +1,554 @@
+"""One run scored as ir_measures does; runs of answers checked and scored; files converted; pages of boards.
+
+One run scored as ir_measures' own program scores it, a value a query and measure in its order.
+
+Reports judged as Auto-ARGUE judges them: judgments and a bank in, a board out.
+
+Checking runs of generated answers against the rules of their track.
+
+Converting files, and writing grades as qrels.
+
+A board with its evidence as a page: which run has which item, and why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ir_measures.measures.base import Measure
+from ir_measures.util import Metric, ScoredDoc
+
+from rubric_measures.api.loading import (
+    Bank,
+    File,
+    Gradable,
+    PassageRecords,
+    RecordGrades,
+    Runs,
+    are_items,
+    are_labels,
+    bank_of,
+    content_of,
+    file_path,
+    grade_filter,
+    is_file,
+    judgments_of,
+    listed,
+    load,
+    loaded,
+    rankings_for,
+    read_runs,
+    refuse_filters,
+    run_of,
+)
+from rubric_measures.api.scoring import Board
+from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.formats.trec import as_known, read_run, spaced_ids
+from rubric_measures.measures import RubricMeasure, is_supported
+from rubric_measures.measures.grades import BANK_DOC, Grades, OnFailed, note_queries, note_without_items
+from rubric_measures.measures.intent_aware import INTENT_AWARE
+from rubric_measures.measures.labels import compute, real_label
+from rubric_measures.measures.provider import RubricProvider
+from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.pages.board_page import QueryEvidence, evidence_of
+from rubric_measures.types.entities import Run
+
+if TYPE_CHECKING:
+    from rubric_measures.boards.scoring import Evaluation
+    from rubric_measures.corpora.collections import Collection
+    from rubric_measures.corpora.run_checks import Finding
+    from rubric_measures.formats.autojudge import ArgueReport
+    from rubric_measures.formats.nuggetizer import UnknownLabels
+    from rubric_measures.measures.grades import Label
+    from rubric_measures.measures.qrels import Unit
+
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+@dataclass(frozen=True)
+class RunValues:
+    """The values of one run.
+
+    Attributes:
+        measures: the measures, in the order asked for; standard ones over grades as `RubricQrels`.
+        metrics: a value a query and measure, in ir_measures' order.
+        evaluation: what is known beside the values, where they are computed from grades.
+        run: the run, likewise.
+        asked: the measures as asked for.
+    """
+
+    measures: Sequence[Measure]
+    metrics: Sequence[Metric]
+    evaluation: Evaluation | None = None
+    run: Run | None = None
+    asked: Sequence[Measure] = ()
+
+    @property
+    def failed(self) -> int:
+        """Failed grades of ranked passages."""
+        return 0 if self.evaluation is None else self.evaluation.failed
+
+    @property
+    def means(self) -> Mapping[Measure, float]:
+        """Each measure over all queries, as ir_measures puts its values together."""
+        aggregators = {measure: measure.aggregator() for measure in self.measures}
+        # A plain sum hangs on the order in its last digit; of what is computed here it is that of the query ids.
+        ours = sorted((one for one in self.metrics if is_supported(one.measure)), key=lambda one: one.query_id)
+        for metric in [*ours, *(one for one in self.metrics if not is_supported(one.measure))]:
+            aggregators[metric.measure].add(metric.value)
+        return {measure: aggregator.result() for measure, aggregator in aggregators.items()}
+
+    def log_notes(self) -> None:
+        """Logs how much of what was ranked is graded at all, and which measures were wrapped."""
+        if self.evaluation is None or self.run is None:
+            return
+        one = self.evaluation
+        note_labels(self.asked)
+        asked = set(as_known(list(self.run.rankings), one.queries | one.without_items))
+        note_queries({self.run.run_id: asked - one.queries - one.without_items}, {self.run.run_id: one.queries - asked})
+        note_without_items(one.without_items)
+        if one.failed:
+            _LOG.warning(
+                "%d grades of ranked passages failed; counted as %s; %.1f %% of what a measure needs (a "
+                "leaderboard shows what they leave open)",
+                one.failed,
+                one.on_failed,
+                100 * one.share,
+                extra={"settings": ("on_failed",)},
+            )
+        if one.graded < one.ranked:
+            _LOG.info("%d of %d ranked passages are graded", one.graded, one.ranked)
+
+
+def evaluate(
+    source: str,
+    run: str,
+    measures: Measures,
+    bank: Bank | None = None,
+    *,
+    provider: str | None = None,
+    facets: bool = False,
+    on_failed: OnFailed | None = None,
+    **chosen: Any,
+) -> RunValues:
+    """Scores one run file. Judgments of documents go to ir_measures as they are.
+
+    Args:
+        source: a file that `load` reads, or an ir_datasets id; `-` is standard input.
+        run: a TREC run file; `-` is standard input.
+        measures: see `score`; ir_measures itself computes those over judgments of documents.
+        bank: the test bank.
+        provider: compute with this provider of ir_measures.
+        facets: score facets in the place of items.
+        on_failed: see `load`.
+        chosen: which grades count, see `load`.
+
+    Raises:
+        InputError: an argument does nothing for what the source holds, or a file cannot be read.
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    if source == run == "-":
+        raise InputError("only one of grades and run can be standard input")
+    asked = parse_measures(measures)
+    content = content_of(source)
+    is_ours = provider in (None, RubricProvider.NAME)
+    is_graded = content in ("records", "assignments", "support", "added")
+    if is_graded and not is_ours:
+        raise _no_judgments(source, asked, provider)
+    if is_graded:
+        return _of_grades(load(source, bank, on_failed=on_failed, **chosen), run, asked, facets)
+    if is_ours and (bank is not None or any(is_supported(measure) for measure in asked)):
+        return _of_grades(load(source, bank, on_failed=on_failed, **chosen), run, asked, facets)
+    refuse_filters(source, chosen)
+    if not is_ours and (bank is not None or facets):
+        raise InputError(
+            f"{provider} knows neither a bank nor facets; leave them or it out", settings=("bank", "facets", "provider")
+        )
+    rows = judgments_of(source)
+    has_items = are_items(rows)
+    # Of real labels, too, it is said here which measures there are.
+    if has_items or real_label(rows) is not None:
+        if is_ours:
+            return _of_grades(load(rows, bank_of(bank), on_failed=on_failed), run, asked, facets)
+        if has_items and not all(measure.NAME in INTENT_AWARE for measure in asked):
+            raise _no_judgments(source, asked, provider)
+        rows = [row for row in rows if row.doc_id != BANK_DOC]
+    if facets:
+        raise InputError(
+            f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
+        )
+    return RunValues(asked, list(compute(asked, rows, _as_judged(_scored_docs(run), rows), provider)))
+
+
+def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None) -> InputError:
+    others = [measure.NAME in INTENT_AWARE for measure in measures if not isinstance(measure, RubricMeasure)]
+    ways = ["qrels of items (for measures over subtopics)"] if True in others else []
+    ways += ["qrels of passages (for measures over passages)"] if False in others else []
+    first = f"write {' and '.join(ways)} first, or " if ways else ""
+    return InputError(
+        f"{provider} reads judgments, and {source} holds grades of items; {first}leave the provider out",
+        settings=("provider",),
+    )
+
+
+def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool) -> RunValues:
+    from rubric_measures.boards.scoring import evaluate_run
+
+    measures = asked if are_labels(grades) else rubric_measures_of(asked)
+    run = run_of(path)
+    of_queries = (grades.by_facet() if facets else grades).queries
+    found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
+    return RunValues(found.measures, found.metrics, found, run, asked)
+
+
+def _scored_docs(path: str) -> list[ScoredDoc]:
+    """The run in file order, checked: some providers of ir_measures break ties by it."""
+    return [
+        ScoredDoc(query_id, doc_id, score)
+        for query_id, ranking in read_run(path).rankings.items()
+        for doc_id, score in ranking.with_scores(ranking.doc_ids).given
+    ]
+
+
+def _as_judged(run: list[ScoredDoc], qrels: Sequence[Any]) -> list[ScoredDoc]:
+    """The run with the ids of the judgments where those hold spaces, which a run file cannot."""
+    queries = spaced_ids({row.query_id for row in qrels})
+    docs = spaced_ids({row.doc_id for row in qrels})
+    if not queries and not docs:
+        return run
+    return [ScoredDoc(queries.get(row[0], row[0]), docs.get(row[1], row[1]), row[2]) for row in run]
+
+
+def argue(
+    judgments: str | os.PathLike[str] | Iterable[ArgueReport],
+    bank: Bank,
+    *,
+    weights: Mapping[str, float] | None = None,
+    scores: str | os.PathLike[str] | None = None,
+) -> Board:
+    """Scores reports that were judged sentence by sentence, as Auto-ARGUE does.
+
+    The board has `sentence_support`, `citation_support`, `citation_relevance`, `nugget_coverage`,
+    `nugget_coverage_weighted`, `f1` and `f1_weighted` as means over topics (macro), and with `_micro` those of all
+    topics together. A report whose judging failed is named and has no value.
+
+    Args:
+        judgments: Auto-ARGUE's file of judgments, or what it holds.
+        bank: the nuggets; of nugget banks the documents of answers and how answers are joined (AND, OR) count.
+        weights: importance -> weight; vital 2 and okay 1 if None.
+        scores: a file to write scores and counts to, in Auto-ARGUE's form.
+
+    Raises:
+        InputError: there is no report, or the nuggets cannot be weighed.
+        FormatError: a file cannot be read; names file and line.
+        UnknownNameError: the bank does not have a topic.
+    """
+    from rubric_measures.boards.programs import argue_scores, write_argue_scores
+    from rubric_measures.corpora.overwriting import keep_inputs
+    from rubric_measures.formats.autojudge import read_argue_judgments
+
+    keep_inputs(scores, judgments, bank)
+    known = bank_of(bank)
+    if known is None:
+        raise InputError("coverage is of the nuggets of a bank; name it", settings=("bank",))
+    if is_file(judgments):
+        with file_path(judgments) as path:
+            reports = read_argue_judgments(path)
+    else:
+        reports = list(judgments)
+    for report in reports:
+        known.for_query(report.query_id, os.fspath(judgments) if isinstance(judgments, str | os.PathLike) else "")
+    with naming(*(one for one in (bank, judgments) if isinstance(one, str | os.PathLike))):
+        found = argue_scores(reports, known, weights)
+    if scores is not None:
+        write_argue_scores(scores, found)
+    return Board(**vars(found.board))
+
+
+def check_run(
+    files: File | Iterable[File],
+    track: str,
+    *,
+    topics: File | Mapping[str, str] | None = None,
+    collection: File | Sequence[File] | Collection | None = None,
+) -> list[Finding]:
+    """What a track would refuse in runs of generated answers, or score otherwise; nothing is changed.
+
+    >>> from io import StringIO
+    >>> import rubric_measures
+    >>> run = StringIO('{"metadata": {"team_id": "t", "run_id": "r", "topic_id": "181"}, "responses": '
+    ...                '[{"text": "Yes.", "citations": [11, 12, 13, 14]}]}')
+    >>> print(*rubric_measures.check_run(run, "biogen", topics={"181": "Does it?"}))
+    open file:1: warning: topic 181: responses[0].citations has 4; the most is 3
+
+    Args:
+        files: the files, each one run, in the form in which it is submitted.
+        track: `rag26`, `rag25`, `rag24`, `dragun`, `ragtime` (reports, rankings or nuggets, told by content), or
+            `biogen` (2024, 2025 A or 2025 B, likewise).
+        topics: the topics as the track gives them, or id -> text; without them nothing is said of missing and unknown
+            topics, and RAGTIME has no lengths.
+        collection: where documents that are cited are looked up.
+
+    Returns:
+        A `Finding` (severity, path, line, topic, kind, problem) each, in the order of the files; none where the track
+        takes all of it as it is. A file that is empty, or no JSON, is a finding too.
+
+    Raises:
+        UnknownNameError: nobody knows the track.
+        InputError: a file cannot be opened, the topics cannot be read, or the collection has no documents.
+    """
+    from rubric_measures.corpora.collections import opened_collection
+    from rubric_measures.corpora.run_checks import check_runs
+    from rubric_measures.formats.queries import Topic, read_track_topics
+    from rubric_measures.formats.reports import track_rules
+
+    track_rules(track)
+    known = opened_collection(collection)
+    if known is not None and not known.has_docs():
+        raise InputError(f"{known.source}: has no documents", settings=("collection",))
+    with contextlib.ExitStack() as stack:
+        sources = listed(files)
+        names = [stack.enter_context(file_path(one)) for one in sources]
+        if topics is None:
+            asked = None
+        elif isinstance(topics, Mapping):
+            asked = {key: Topic(request_id=key, title=text) for key, text in topics.items()}
+        else:
+            asked = read_track_topics(stack.enter_context(file_path(topics)))
+        shown = {name: _shown(one) for name, one in zip(names, sources, strict=True)}
+        found = check_runs(names, track, topics=asked, collection=known)
+    return [one._replace(path=shown[one.path]) for one in found]
+
+
+def _shown(source: File) -> str:
+    """The name by which messages call a file."""
+    name = source if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
+    return os.fspath(name) if isinstance(name, str | os.PathLike) else "open file"
+
+
+def convert(
+    inputs: File | PassageRecords | Iterable[File | PassageRecords],
+    output: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    source: str | None = None,
+    add_run: File | Iterable[File] = (),
+    add_qrels: File | Iterable[File] = (),
+    collection: str | Sequence[str] | None = None,
+    bank: Bank | None = None,
+    label: Label = "max",
+    rel: int | None = None,
+    depth: int | None = None,
+    grader: str = "qrels",
+    run: str | None = None,
+    unknown_labels: UnknownLabels | None = None,
+    answers: Iterable[File] = (),
+    **chosen: Any,
+) -> Path:
+    """Writes files of any format that we read in any format that we write; several are merged.
+
+    Args:
+        inputs: the files, or records of `pool` and `grade`; what contradicts each other is an error.
+        output: the file to write, gzipped where its name ends in `.gz`; it may not be one that is read.
+        to: the format to write; that of the input if None. `rubric_measures convert --help` lists the formats.
+        source: the format of the input; told by content if None.
+        add_run: run files whose rankings are added to records.
+        add_qrels: judgments that are added to records.
+        collection: the texts, for records made of qrels or runs: a source as in `pool`, or several files.
+        bank: the test bank, where grades become something else.
+        label: how item grades become a label, `max` or `count`.
+        rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
+            covers on the scale.
+        depth: documents of each ranking; all if None.
+        grader: who made the grades of item qrels.
+        run: the run to write, of several in records.
+        unknown_labels: what labels of assigned nuggets that nobody defined count as, see `load`.
+        answers: files of the answers that support judgments of RAGDoll are about.
+        chosen: which grades count, see `load`.
+
+    Returns:
+        the output.
+
+    Raises:
+        UnknownNameError: there is no such format.
+        InputError: a file is wrong, files contradict each other, or there is no way from one format to the other.
+    """
+    from rubric_measures.corpora.bridges import Options
+    from rubric_measures.corpora.conversion import convert_files
+    from rubric_measures.corpora.overwriting import keep_inputs
+    from rubric_measures.formats.reports import read_answers
+
+    with contextlib.ExitStack() as stack:
+        several = [inputs] if isinstance(inputs, PassageRecords) else listed(inputs)
+        files = [stack.enter_context(_file_of(one)) for one in several]
+        runs, qrels = ([stack.enter_context(file_path(one)) for one in listed(group)] for group in (add_run, add_qrels))
+        beside = [stack.enter_context(file_path(one)) for one in listed(answers)]
+        keep_inputs(output, *files, *runs, *qrels, *beside, bank, *listed(collection or ()))
+        convert_files(
+            files,
+            output,
+            to=to,
+            source=source,
+            runs=runs,
+            qrels=qrels,
+            options=Options(
+                collection=collection,
+                bank=bank_of(bank),
+                wanted=grade_filter(**chosen),
+                label=label,
+                rel=rel,
+                depth=depth,
+                grader=grader,
+                run=run,
+                unknown_labels=unknown_labels,
+                answers=[one for path in beside for one in read_answers(path)] if beside else None,
+            ),
+        )
+    return Path(output)
+
+
+@contextlib.contextmanager
+def _file_of(source: File | PassageRecords) -> Iterator[str]:
+    """The file of an input; records in memory are written to one that lasts until the block ends."""
+    if isinstance(source, PassageRecords) and not source.path:
+        with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
+            path = f"{folder}/records.jsonl"
+            source.write(path)
+            yield path
+    else:
+        with file_path(source.path if isinstance(source, PassageRecords) else source) as path:
+            yield path
+
+
+def write_qrels(
+    grades: Gradable,
+    output: str | os.PathLike[str],
+    *,
+    per: Unit = "passage",
+    label: Label = "max",
+    rel: int | None = None,
+    times: int | None = None,
+) -> int:
+    """Writes grades as a TREC qrels file.
+
+    Args:
+        grades: `Grades`, or what `load` takes.
+        output: the file, gzipped where its name ends in `.gz`; `-` is standard output.
+        per: one label a `passage`; a `facet`, as the query `query/facet`; or one line an `item` (diversity qrels).
+        label: `max` or `count`, see `QueryGrades.labels`; not for items.
+        rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
+            covers on the scale. Not for items.
+        times: multiply every label by this, and round it, for programs that read whole labels only; the levels of
+            measures are then multiplied, too.
+
+    Returns:
+        the number of grades that failed.
+
+    Raises:
+        InputError: no passage has a grade, no item names a facet, a label of items is asked for, lines of items of what
+            has one label a passage, or items are to be counted and neither a level nor the scale is known.
+    """
+    from rubric_measures.formats import trec
+    from rubric_measures.measures.qrels import qrels_of, times_rows
+
+    if per == "item" and (label, rel) != ("max", None):
+        raise InputError(
+            "lines of items hold the grades themselves; leave out how they become labels", settings=("label", "rel")
+        )
+    known = loaded(grades)
+    if per == "item" and are_labels(known):
+        raise InputError(
+            "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
+        )
+    trec.write_qrels(output, times_rows(qrels_of(known, per, label, rel), times))
+    return sum(mask.bit_count() for query in known.queries.values() for mask in query.failed.values())
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    board: Board,
+    grades: Gradable,
+    runs: Runs | None = None,
+    *,
+    title: str = "Leaderboard",
+    baseline: str | None = None,
+    level: float = 0.95,
+    notes: Sequence[str] = (),
+    review: str | None = None,
+) -> None:
+    """Writes a board with its evidence as one HTML file that needs no network.
+
+    It shows the leaderboard with intervals, what to look at, and for every query the items × runs, each with the
+    passage, the nearest sentence and the reason behind the grade.
+
+    Args:
+        path: the file.
+        board: what `score` gave.
+        grades: the grades that it was scored from: graded records, which have the texts.
+        runs: the runs that were scored; None for the rankings inside the records.
+        title: the heading.
+        baseline: the run that others are compared with: queries on which one loses most come first.
+        level: the nominal coverage of intervals, in (0, 1).
+        notes: further lines below the heading.
+        review: the address of the review page of these grades, as `http://127.0.0.1:8642`: each grade leads to its
+            place there. None for no links.
+
+    Raises:
+        InputError: the grades have no texts beside them, scores are not of whole queries, or the file cannot be
+            written.
+        UnknownNameError: there is no such baseline.
+    """
+    from rubric_measures.pages.board_page import board_page
+
+    shown = evidence(board, grades, runs)
+    parts = board_page(board, shown, title=title, baseline=baseline, level=level, notes=notes, review=review)
+    with atomic_writer(path) as stream:
+        stream.writelines(parts)
+
+
+def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[QueryEvidence]:
+    """What stands behind a board, query by query; see `write_report`."""
+    known = loaded(grades)
+    if not isinstance(known, RecordGrades):
+        text = "a report shows passages and answers; grades of this kind have no texts beside them: give graded records"
+        raise InputError(text, settings=("report",))
+    if board.signature.settings.get("unit"):
+        raise InputError("a report shows items of whole queries; leave facets out", settings=("report", "facets"))
+    from rubric_measures.boards.scoring import needed_depth
+    from rubric_measures.measures.support import SupportMeasure
+    from rubric_measures.records.details import cited_answers
+    from rubric_measures.records.models import runs_of_records
+
+    measures = parse_measures(list(board.measures))
+    depth = needed_depth(measures, known.on_failed)
+    # A level that a measure names counts; else that of the scale.
+    named = measures[0].params.get("rel")
+    records = known.records
+    if records.source == "-":
+        raise InputError("a report reads the records twice; name a file", settings=("report",))
+    groups = list(records.groups)
+    if runs is None:
+        ranked = {
+            run.run_id: {query: of.doc_ids for query, of in run.rankings.items()} for run in runs_of_records(groups)
+        }
+    else:
+        ranked = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
+    cut = {
+        run: {query: list(doc_ids[:depth]) for query, doc_ids in ranked.get(run, {}).items()}
+        for run in board.ranking()
+        if run in board.values
+    }
+    level = named if isinstance(named, int) else None
+    cited = (
+        {group.query_id: cited_answers(group) for group in groups} if isinstance(measures[0], SupportMeasure) else {}
+    )
+    return list(evidence_of(groups, cut, records.bank, records.wanted, level=level, source=records.name, answers=cited))
