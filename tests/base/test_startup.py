@@ -44,7 +44,7 @@ _AGAIN = ["ir_measures", "argparse", "exit"]
 _LATER = [
     "rubric_measures.cli.inputs",
     "rubric_measures.base.errors",
-    "rubric_measures.cli.grade",
+    "rubric_measures.cli.making",
     "sqlite3",
     "exit",
 ]

@@ -1,0 +1,454 @@
+"""Commands that conclude: agreement, calibrate, compare, correlate, power, tournament.
+
+`compare`: runs against runs from per-query scores, with corrected tests and groups of equals.
+
+`correlate`: leaderboards against the official one; or every measure and grade set of a graded file (a grid).
+
+`agreement`: two or more label sources on the same documents: judgments, graded records, item grades.
+
+`calibrate`: a grader held to a few grades of assessors, or of another grader.
+
+`power`: how many queries an experiment needs, from the scores of a board that is there.
+
+`tournament`: games between answers to ratings; plays the games first where a model is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+from rubric_measures import api
+from rubric_measures.analysis.board_reports import comparison_report
+from rubric_measures.analysis.correlation import COEFFICIENTS
+from rubric_measures.analysis.label_sources import SourceAgreement, agreement_report
+from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
+from rubric_measures.analysis.workbench import tables_report
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import FORMS
+from rubric_measures.cli.inputs import (
+    NamedValue,
+    add_endpoint_options,
+    add_grade_options,
+    add_limit_options,
+    add_output_options,
+    add_places_option,
+    add_plot_option,
+    add_test_options,
+    chosen_smallest,
+    ids,
+    is_watched,
+    keep_inputs_of,
+    passed,
+    write_output,
+)
+from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
+from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
+
+
+def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "scores", metavar="SCORES", nargs="+",
+        help="leaderboards with per-query scores: our JSON, trec_eval -q lines, …; several files are put together",
+    )  # fmt: skip
+    parser.add_argument(
+        "-m", "--measures", dest="measures", metavar="MEASURE", help="the measure, where there are several"
+    )
+    parser.add_argument("--runs", metavar="RUN", nargs="+", help="compare these runs only (default: all)")
+    parser.add_argument("--baseline", metavar="RUN", help="compare every run with this one (default: all pairs)")
+    add_test_options(parser)
+    add_plot_option(parser, "the ranking with its groups")
+    parser.add_argument(
+        "--board-form", dest="form", choices=BOARD_FORMS, help="the form of SCORES, where it cannot be seen"
+    )
+    add_output_options(parser)
+    add_places_option(parser)
+    parser.epilog = """example:
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --format json > scores.json
+  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --baseline bm25 --correction holm
+  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --verdicts --smallest 0.03"""
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """Runs the command; 1 when queries or tests are missing."""
+    keep_inputs_of(options, *options.scores)
+    options.smallest = chosen_smallest(options)
+    compared = api.compare(*options.scores, **passed(options, api.compare))
+    if options.plot is not None:
+        compared.plot(options.plot)
+    (comparison,) = compared.values()
+    report = comparison_report(comparison, options.places, {"rounds": options.rounds, "seed": options.seed})
+    write_output(options, report)
+    compared.log_notes()
+    return 0 if compared.is_complete else 1
+
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+def add_correlate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("official", metavar="OFFICIAL", help="the official leaderboard: any form that we read")
+    parser.add_argument(
+        "others", metavar="LEADERBOARD", nargs="*",
+        help="leaderboards, or graded records (every grade set and measure); none where OFFICIAL has both sides "
+        "(`leaderboard --qrels`)",
+    )  # fmt: skip
+    parser.add_argument("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="columns to correlate")
+    parser.add_argument(
+        "--official-measure", metavar="NAME",
+        help="the official column, where there are several (default: each measure with the one of its own name)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--coefficients", metavar="NAME", nargs="+", action="extend",
+        help=f"{', '.join(COEFFICIENTS)}; @k for the official top k (kendall@15). default: "
+        f"{' '.join(DEFAULT_COEFFICIENTS)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--board-form", dest="form", choices=BOARD_FORMS, help="the form of LEADERBOARD, where it cannot be seen"
+    )
+    parser.add_argument("--official-form", choices=BOARD_FORMS, help="the form of OFFICIAL, where it cannot be seen")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--official-ranks", action="store_true", default=None, help="OFFICIAL holds ranks, 1 best")
+    kind.add_argument(
+        "--official-scores", dest="official_ranks", action="store_false",
+        help="OFFICIAL holds scores (a JSON dict of the numbers 1 to n is otherwise read as ranks)",
+    )  # fmt: skip
+    parser.add_argument("--rel", type=int, nargs="+", help="levels of a grid (default: those of the scale)")
+    parser.add_argument("--best-by", metavar="NAME", help="mark the best of this coefficient (default: the first)")
+    parser.add_argument("--compat", choices=["workbench"], help="a missing run stops; a grid scores as the program")
+    add_plot_option(parser, "ranks, or scores by run and query", ("ranks", "scatter"))
+    add_bootstrap_options(parser)
+    add_output_options(parser)
+    add_places_option(parser)
+    add_grade_options(parser)
+    parser.epilog = """examples:
+  rubric_measures correlate official.json leaderboard.tsv --coefficients kendall spearman kendall@15
+  rubric_measures correlate official.json graded.jsonl.gz --bank questions.jsonl   (a grid, best marked *)
+  rubric_measures correlate board.json   (a board of `leaderboard --qrels`: ours against the official measure)"""
+
+
+def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of bootstrap intervals."""
+    group = parser.add_argument_group("intervals")
+    group.add_argument("--rounds", type=int, default=10_000, help="bootstrap rounds (default 10000; 0: no intervals)")
+    group.add_argument("--seed", type=int, default=42, help="seed of everything that is drawn (default 42)")
+    group.add_argument("--level", type=float, default=0.95, help="nominal coverage of intervals (default 0.95)")
+
+
+def run_correlate(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    keep_inputs_of(options, options.official, *options.others, options.bank)
+    found = api.correlate(options.official, *options.others, **passed(options, api.correlate))
+    report = found.report(options.best_by, options.places)
+    if options.plot is not None:
+        found.plot(options.plot, options.plot_kind)
+    write_output(options, report)
+    if found.official.ranks and options.official_ranks is None:
+        _LOG.info("%s: read as ranks, 1 best (--official-scores reads scores)", options.official)
+    for (path, _), column in zip(found.results, found.columns, strict=True):
+        if column.ranks:
+            _LOG.info("%s: %s is read as ranks, 1 best", path, column.name)
+    return _correlate_say(found.found)
+
+
+def _correlate_say(results: Sequence[LeaderboardCorrelation]) -> int:
+    """Notes what the numbers leave out, each once; 1 when official runs are missing or a coefficient is undefined."""
+    notes: Counter[str] = Counter()
+    incomplete = False
+    for result in results:
+        lacking: dict[str, list[str]] = {}
+        for names, what in (
+            (result.missing, "official runs are missing and left out"),
+            (result.extra, "runs are not in the official leaderboard and left out"),
+        ):
+            if names:
+                notes[f"{len(names)} {what} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"] += 1
+        notes.update(result.notes)
+        for one in result.coefficients:
+            if one.coefficient.value is None:
+                incomplete = True
+                lacking.setdefault(f"undefined: {one.coefficient.reason}", []).append(one.coefficient.name)
+            elif one.interval is not None and one.interval.low is None:
+                lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.coefficient.name)
+        incomplete |= bool(result.missing)
+        if result.noise_free is not None and result.noise_free.expected is None and result.noise_free.reason:
+            notes[f"{result.name}: no tau without noise: {result.noise_free.reason}"] += 1
+        reasons = sorted(lacking.items(), key=lambda item: item[0].startswith("without"))
+        notes.update(f"{', '.join(names_of)} {what}" for what, names_of in reasons)
+    drops = [result for result in results if result.worst_drop]
+    if drops:
+        worst = max(drops, key=lambda result: result.worst_drop or 0.0)
+        _LOG.info("the largest rank drop is %g, of run %s by %s", worst.worst_drop, worst.worst_run, worst.name)
+    for text, count in notes.items():
+        _LOG.warning("%s%s", text, f" (in {count} leaderboards)" if count > 1 else "")
+    return 1 if incomplete else 0
+
+
+def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "sources", metavar="SOURCE", nargs="+",
+        help="qrels, graded records (their labels), or judgments:RECORDS; the first is the truth, the others are "
+        "judges; one records file alone: its labels against its judgments",
+    )  # fmt: skip
+    parser.add_argument("--items", action="store_true", help="compare item grades, not labels of passages")
+    parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
+    parser.add_argument(
+        "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
+    )
+    parser.add_argument(
+        "--cutoff", metavar=("A", "B"), nargs=2, type=int, action="append", default=[],
+        help="binarise: first source at least A, the others at least B; may be repeated (default: at each label)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--clamp", action="store_true",
+        help="bring labels outside the truth's scale to its nearest end; each judge and how many is said",
+    )  # fmt: skip
+    parser.add_argument(
+        "--runs", metavar="RUN", nargs="+",
+        help="TREC runs: also correlate the leaderboard that each judge's labels make with the truth's",
+    )  # fmt: skip
+    parser.add_argument(
+        "-m", "--measures", dest="measure", metavar="MEASURE", default="nDCG@10", help="of --runs (default: nDCG@10)"
+    )
+    parser.add_argument("--llm-b", help="the second source's model, where both are records")
+    parser.add_argument("--prompt-class-b", help="the second source's prompt")
+    parser.add_argument("--grade-set-b", metavar="HASH", help="the second source's settings, see --grade-set")
+    parser.add_argument("--tables", action="store_true", help="the Rubric workbench's tables of one records file")
+    parser.add_argument(
+        "--min-answers", metavar="N", type=int, nargs="+", default=[1, 2, 5],
+        help="of --tables: the label is the N-th highest grade, or the lowest of fewer (default 1 2 5)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--min-judgment", type=int, choices=[1, 2], default=1,
+        help="of --tables: the least judgment that is relevant; 1 as in the workbench, 2 as in its paper (default 1)",
+    )  # fmt: skip
+    add_plot_option(parser, "the labels of the first two sources", ("bland-altman", "confusion"))
+    add_bootstrap_options(parser)
+    add_output_options(parser)
+    add_places_option(parser)
+    add_grade_options(parser, scores=False)
+    parser.epilog = """examples:
+  rubric_measures agreement assessors.qrels model.qrels --cutoff 2 2
+  rubric_measures agreement assessors.qrels judges/*.qrels --runs runs/*.run --clamp
+  rubric_measures agreement graded.jsonl.gz --cutoff 4 2        (labels against the judgments inside)
+  rubric_measures agreement graded.jsonl.gz --tables --format latex
+  rubric_measures agreement graded.jsonl.gz graded.jsonl.gz --items --prompt-class A --prompt-class-b B"""
+
+
+def run_agreement(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    keep_inputs_of(options, options.bank, *(source.removeprefix("judgments:") for source in options.sources))
+    if options.tables:
+        if len(options.sources) != 1:
+            raise InputError("--tables takes one graded-records file")
+        tables = api.agreement_tables(options.sources[0], **passed(options, api.agreement_tables))
+        write_output(options, tables_report(tables))
+        return 0
+    options.cutoff = [(a, b) for a, b in options.cutoff]
+    result = api.agreement(*options.sources, **passed(options, api.agreement))
+    if options.plot is not None:
+        result.plot(options.plot, options.plot_kind)
+    write_output(options, agreement_report(result, options.places))
+    return _say(result)
+
+
+def _say(result: SourceAgreement) -> int:
+    for name, count in zip(result.names, result.only_in, strict=True):
+        if count:
+            _LOG.warning("%d documents are labelled by %s only and left out of the pairs", count, name)
+    board = result.judges
+    ends = f"{board.scale[0]} to {board.scale[1]}"
+    for row in board.rows:
+        if row.outside and board.is_clamped:
+            text = "%s: %d labels outside the truth's scale (%s) are brought to its nearest end"
+            _LOG.warning(text, row.name, row.outside, ends)
+        elif row.outside:
+            text = "%s: %d labels are outside the truth's scale (%s) and count as they are; --clamp brings them into it"
+            _LOG.warning(text, row.name, row.outside, ends)
+    for name, histogram in zip(result.names, result.histograms, strict=True):
+        if histogram.unused:
+            count = len(histogram.unused)
+            labels = ", ".join(map(str, histogram.unused[:12])) + (f" and {count - 12} more" if count > 12 else "")
+            _LOG.info("%s never uses the label%s %s", name, "s" if count > 1 else "", labels)
+    is_undefined = result.agreement.kappa is None
+    if is_undefined:
+        _LOG.warning("kappa and alpha are undefined: both sources give one and the same label throughout")
+    if result.query_kappa.undefined:
+        _LOG.info("kappa is undefined on %d queries (one label throughout)", result.query_kappa.undefined)
+    return 1 if is_undefined else 0
+
+
+def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("graded", metavar="GRADED", help="graded records")
+    parser.add_argument(
+        "--anchors",
+        metavar="FILE",
+        help="graded records with the truth's grades of some items (default: GRADED)",
+    )
+    parser.add_argument(
+        "--against", metavar="MODEL", default="assessors",
+        help="whose grades are the truth: assessors (default), an older grader, or the same one at an earlier time",
+    )  # fmt: skip
+    parser.add_argument("--rel", type=int, help="the least grade that covers an item (default: the scale's)")
+    parser.add_argument(
+        "--smallest", metavar="D", type=float, default=0.1, help="the smallest bias that matters (default 0.1 grades)"
+    )
+    add_bootstrap_options(parser)
+    add_output_options(parser)
+    add_places_option(parser)
+    add_grade_options(parser, scores=False)
+    parser.epilog = """examples:
+  rubric_measures calibrate reviewed.jsonl.gz --bank nuggets.jsonl
+  rubric_measures calibrate regraded.jsonl.gz --anchors graded.jsonl.gz --against gpt-4o --llm gpt-5"""
+
+
+def run_calibrate(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    keep_inputs(options.output, options.graded, options.anchors, options.bank)
+    found = api.calibrate(options.graded, **passed(options, api.calibrate))
+    write_output(options, found.report(options.places))
+    return 0
+
+
+def add_power_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("--delta", metavar="D", type=float, required=True, help="the difference that shall be found")
+    parser.add_argument(
+        "--from", dest="scores", metavar="BOARD", nargs="+", required=True,
+        help="leaderboards with per-query scores, such as those of a pilot; several files are put together",
+    )  # fmt: skip
+    parser.add_argument("-m", "--measures", metavar="MEASURE", nargs="+", help="these measures only (default: all)")
+    parser.add_argument(
+        "--run-count", metavar="M", type=int, help="runs that will be compared (default: as many as BOARD has)"
+    )
+    parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
+    parser.add_argument("--power", type=float, default=0.8, help="the chance to find the difference (default 0.8)")
+    parser.add_argument(
+        "--correction", choices=("holm", "bh", "none"), default="holm", help="for BOARD's own pairs (default holm)"
+    )
+    parser.add_argument(
+        "--board-form", dest="form", choices=BOARD_FORMS, help="the form of BOARD, where it cannot be seen"
+    )
+    add_output_options(parser)
+    add_places_option(parser)
+    parser.epilog = """example:
+  rubric_measures power --delta 0.05 --from board.json"""
+
+
+def run_power(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    keep_inputs(options.output, *options.scores)
+    found = api.power(*options.scores, **passed(options, api.power))
+    write_output(options, found.report(options.places))
+    found.log_notes()
+    return 0
+
+
+_EXAMPLE = """examples:
+  rubric_measures tournament games.jsonl
+  rubric_measures tournament --answers a.jsonl b.jsonl c.jsonl --query-file queries.tsv --model openai:gpt-4o \\
+      --save games.jsonl
+  rubric_measures tournament games.jsonl --assessor-games verdicts.jsonl --compat ragelo --format json > tournament.json
+
+Games are JSON lines {query_id, agent_a, agent_b, verdict: a, b, tie, both_bad or null}, RAGElo's CSV, or battles of
+RAGDoll. A game without a verdict counts for nobody. With --model, games are played through the reply cache
+(SAVE.cache.sqlite unless --cache names one) and kept in SAVE; run the same command again to go on, or with more
+answers to add an agent: only new games are played.
+The output is a leaderboard: `correlate` compares --format tsv and --format json with any other."""
+
+
+def add_tournament_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.epilog = _EXAMPLE
+    add = parser.add_argument
+    add("games", metavar="GAMES", nargs="*", help="played games (JSON lines, RAGElo's CSV or battles of RAGDoll)")
+    add("--assessor-games", metavar="FILE", action="append", default=[],
+        help="games judged by assessors; mixed in and marked")  # fmt: skip
+    add("--agents", type=ids, metavar="ID,ID,…", help="the agents that play (default: all)")
+    add_output_options(
+        parser, list(FORMS), "text",
+        "a table with intervals (default), or a leaderboard, also by the ending of FILE; json has everything",
+    )  # fmt: skip
+    add_plot_option(parser, "ratings, groups and the win matrix")
+    add_places_option(parser, None, " of ratings", "1; tsv, json, jsonl and trec_eval: all digits")
+
+    rating = parser.add_argument_group("ratings").add_argument
+    rating("--prior", type=float, help="Bradley-Terry: games against a middling opponent (default 0.1; 0 as RAGDoll)")
+    rating("--rounds", type=int, default=1000, help="bootstrap samples (default 1000)")
+    rating("--unit", choices=["queries", "games"], default="queries", help="what the bootstrap draws (default queries)")
+    rating("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
+    rating("--k", type=float, help="Elo: the most points a game moves (default 32)")
+    rating("--start", type=float, help="Elo: the first rating (default 1000)")
+    rating("--replays", type=int, help="Elo: shuffled replays (default 500)")
+    rating("--compat", choices=["ragelo", "ragelo-0.4", "ragdoll"],
+           help="Elo as RAGElo's program has it (0.4: up to release 0.4); ragdoll: no prior, its draws of games and of "
+           "who is shown first")  # fmt: skip
+    rating("--seed", type=int, default=42, help="of bootstrap, shuffles and random games (default 42)")
+
+    play = parser.add_argument_group("playing games").add_argument
+    play("--answers", metavar="FILE", nargs="+", default=[], help="reports or plain answers; their runs are the agents")
+    play("--query-file", dest="queries", metavar="FILE", help="the texts of the queries")
+    play("--model", help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
+    add_endpoint_options(play)
+    play("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
+    play("--save", metavar="FILE", help="where the games are kept (JSON lines); those in it stay")
+    play("--documents", metavar="SOURCE", help="what to show beside answers: graded records, or a collection")
+    play("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
+    play("--label-prompt", metavar="NAME", help="the prompt whose direct labels count, where records have several")
+    play("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
+    play("--no-annotations", action="store_true", help="show documents without the reasons for their labels")
+    play("--prompt", default="", metavar="NAME", help="prompt name or .toml file (default: ragelo.answer_pairwise)")
+    play("--per-query", type=int, metavar="N", help="N random pairs a query, balanced (default: all pairs)")
+    play("--per-pair", type=int, metavar="N", help="as RAGDoll: N random queries a pair (default: all)")
+    play("--per-agent", type=int, metavar="N", help="as RAGDoll: N random games an agent in each query (default: all)")
+    play("--one-order", action="store_true", help="judge each pair in one order only")
+    play("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
+    play("--max-tokens", type=int, help="the longest reply (default: by the prompt)")
+    play("--retries", type=int, default=1, metavar="N", help="further draws of a reply without verdict (default 1)")
+    add_limit_options(play, "SAVE.cache.sqlite")
+
+
+def run_tournament(options: argparse.Namespace) -> int:
+    """Runs the command; 1 when games have no verdict, or agents never met."""
+    from rubric_measures.api import tournament
+    from rubric_measures.games.tournaments import render
+
+    # What was paid for is kept: the ratings alone go to standard output.
+    missing = [name for name in ("answers", "queries", "save") if options.model and not getattr(options, name)]
+    if missing:
+        raise InputError(f"playing games needs {', '.join(missing)}", settings=missing)
+    read = (
+        *options.games,
+        *options.assessor_games,
+        *options.answers,
+        options.queries,
+        options.documents,
+        options.prices,
+    )
+    keep_inputs_of(options, *read)
+    keep_apart(output=options.output, save=options.save, plot=options.plot)
+    keep_cache(options.cache or (f"{options.save}.cache.sqlite" if options.save else None), options.output)
+    shown = ("output", "output_format", "places", "plot")
+    settings = {name: value for name, value in vars(options).items() if name not in shown}
+    result = tournament(**settings, progress=is_watched())
+    if options.plot is not None:
+        result.plot(options.plot)
+    with atomic_writer(options.output) as stream:
+        stream.write(render(result, options.output_format, _places(options)))
+    for note in result.notes:
+        _LOG.warning("%s", note)
+    return 0 if result.is_complete else 1
+
+
+def _places(options: argparse.Namespace) -> int:
+    """The decimal places: what the user chose; else one in tables for people, and all digits in files for programs."""
+    if options.places is not None:
+        return int(options.places)
+    return 1 if options.output_format in ("text", "latex", "markdown") else -1

@@ -1,0 +1,410 @@
+"""Commands for people: list, review, verify.
+
+`list`: what there is of prompts, measures, formats or models, plug-ins included, a line each.
+
+`review`: a local page where assessors check grades and edit the test bank.
+
+`verify`: reports with which assessors check the grader and the test bank.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import itertools
+import logging
+import shlex
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rubric_measures.base.errors import InputError, UnknownNameError, escaped
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import TABLE_FORMS, Cell, Column, Report, Table, render
+from rubric_measures.cli.inputs import (
+    REVIEW_PORT,
+    add_endpoint_options,
+    add_grade_options,
+    add_output_options,
+    add_plot_option,
+    add_review_option,
+    ids,
+    is_watched,
+    keep_inputs_of,
+    passed,
+    review_of,
+    wanted_of,
+    write_output,
+)
+from rubric_measures.corpora.overwriting import keep_cache
+
+if TYPE_CHECKING:
+    from rubric_measures.prompts import Prompt
+    from rubric_measures.review.session import Review
+    from rubric_measures.verification.reports import ReportSettings
+    from rubric_measures.verification.sections import Section
+
+
+def add_list_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    kinds = f"{{{','.join(_ALL)}}}"
+    parser.add_argument("kind", metavar=kinds, choices=tuple(_ALL), help="what to list")
+    text = "of prompts and measures: show this one alone, with all there is to say"
+    parser.add_argument("name", metavar="NAME", nargs="?", help=text)
+    add_output_options(parser)
+    parser.epilog = """examples:
+  rubric_measures list prompts
+  rubric_measures list prompts nuggets.assign
+  rubric_measures list measures NuggetV
+  rubric_measures list formats
+  rubric_measures list models"""
+
+
+def run_list(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if options.name is not None:
+        if options.kind not in _ONE:
+            raise InputError(f"{options.name}: of {options.kind} there is only the list; leave the name out")
+        text = _ONE[options.kind](options.name)
+        with atomic_writer(options.output) as stream:
+            stream.write(text)
+        return 0
+    headers, rows = _ALL[options.kind]()
+    table = Table([Column(header, is_left=True) for header in headers], list(rows))
+    write_output(options, Report([table]))
+    return 0
+
+
+_Listed = tuple[tuple[str, ...], Iterable[list[Cell]]]
+
+
+def _first_line(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def _prompts() -> _Listed:
+    from rubric_measures.prompts import load_prompt, prompt_names
+
+    rows = (_prompt_row(name, load_prompt(name)) for name in sorted(prompt_names()))
+    return ("prompt", "target", "task", "scale", "source"), rows
+
+
+def _prompt_row(name: str, prompt: Prompt) -> list[Cell]:
+    scale = "-" if prompt.scale is None else "{}-{}".format(*prompt.scale)
+    levels = [prompt.covers if prompt.covers is not None else prompt.scale and prompt.scale[1], prompt.partial]
+    covers = ":".join(str(level) for level in levels if level is not None)
+    return [name, prompt.target, prompt.task, f"{scale}:{covers}" if prompt.scale else scale, prompt.citation]
+
+
+def _prompt(name: str) -> str:
+    from rubric_measures.prompts import load_prompt
+
+    prompt = load_prompt(name)
+    parts = [("system", prompt.system), ("user", prompt.text)]
+    if prompt.format == "json":
+        parts = [("fields of the message, as JSON", ", ".join(prompt.json_fields))]
+    # As it is sent; escaped line by line, since a prompt may be a plug-in's.
+    shown = [f"[{head}]\n{text.strip(chr(10))}\n" for head, text in parts if text]
+    row = _prompt_row(name, prompt)[1:4]
+    head = " ".join(f"{key}={value}" for key, value in zip(("target", "task", "scale"), row, strict=True))
+    return "".join(
+        f"{escaped(line)}\n" for line in f"{name}: {head}\n{prompt.citation}\n\n{''.join(shown)}".split("\n")
+    )
+
+
+def _registered() -> dict[str, object]:
+    from ir_measures import measures
+
+    from rubric_measures.measures import RubricMeasure
+
+    return {name: one for name, one in measures.registry.items() if isinstance(one, RubricMeasure)}
+
+
+def _measures() -> _Listed:
+    def row(name: str, one: object) -> list[Cell]:
+        parameters = getattr(one, "SUPPORTED_PARAMS", {})
+        shown = [parameter for parameter in parameters if parameter != "cutoff"]
+        return [f"{name}@k" if "cutoff" in parameters else name, ", ".join(shown), _first_line(one)]
+
+    return ("measure", "parameters", "what it is"), (row(*pair) for pair in _registered().items())
+
+
+def _measure(name: str) -> str:
+    known = _registered()
+    if name.removesuffix("@k") not in known:
+        raise UnknownNameError("measure", name, known)
+    return f"{name}\n\n{inspect.getdoc(known[name.removesuffix('@k')])}\n"
+
+
+def _formats() -> _Listed:
+    from rubric_measures.formats import FORMATS
+
+    def yes(value: object) -> str:
+        return "yes" if value else "-"
+
+    rows: Iterable[list[Cell]] = (
+        [n, yes(f.read), yes(f.write), yes(f.recognise), f.description] for n, f in sorted(FORMATS.items())
+    )
+    return ("format", "read", "written", "recognised", "what it is"), rows
+
+
+# Kind of model -> the extra that it needs, and what stands behind the colon.
+_OF_KIND = {
+    "lexical": ("", "-", "words of the item in the passage: a floor, offline"),
+    "scripted": ("FILE", "-", "replies from a file: teaching, tests, replays"),
+    "hf": ("NAME", "hf", "a model of the Hugging Face hub, or a folder of one, on this machine"),
+    "openai": ("NAME", "openai", "any endpoint that speaks OpenAI's protocol (--base-url)"),
+    "litellm": ("PROVIDER/NAME", "litellm", "Anthropic, Gemini, Bedrock, … by the library LiteLLM"),
+}
+
+
+def _models() -> _Listed:
+    from rubric_measures.models import BACKENDS
+
+    def row(kind: str) -> list[Cell]:
+        if kind not in _OF_KIND:
+            return [f"{kind}:NAME", "plug-in", _first_line(BACKENDS[kind])]
+        name, extra, text = _OF_KIND[kind]
+        return [f"{kind}:{name}" if name else kind, extra, text]
+
+    return ("model", "extra", "what it is"), map(row, BACKENDS)
+
+
+_ALL: dict[str, Callable[[], _Listed]] = {
+    "prompts": _prompts,
+    "measures": _measures,
+    "formats": _formats,
+    "models": _models,
+}
+_ONE: dict[str, Callable[[str], str]] = {"prompts": _prompt, "measures": _measure}
+
+_LOG = logging.getLogger("rubric_measures")
+
+
+def add_review_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add = parser.add_argument
+    add("graded", metavar="GRADED", help="graded records; or passages of pool, to edit a bank before it is graded")
+    add("--bank", metavar="BANK", required=True, help="the test bank")
+    add("--state", metavar="FILE", help="the SQLite file of the review (default: GRADED.review.sqlite beside it)")
+    add("--assessor", metavar="NAME", default="", help="who works here (default: the page asks)")
+    add("--llm", help="review the grades of this model (default: the first one)")
+    add("--prompt-class", help="review the grades of this prompt (default: the first one)")
+    add(
+        "--grade-set",
+        metavar="HASH",
+        help="the grades made with these settings, where that prompt has grades of several",
+    )
+    add("--scale", metavar="SCALE", help="the scale of the grades where the file says another: 0-3:2 (2 covers)")
+    add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="measures of the impact screen")
+    add("--show-grades", action="store_true", help="show the grader's grade at once; such grades are not blind ones")
+    add("--audit", metavar="N", type=int, default=100, help="grades in the random audit sample (default 100)")
+    add("--guidelines", metavar="FILE", help="instructions for assessors, in Markdown; the key g shows them")
+    add(
+        "--assign",
+        metavar="NAME=QUERIES",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="queries of each assessor: ada=q1-q10 bob=q6-q15 (from and to, in the order of the bank; commas between)",
+    )
+    add("--adjudicator", metavar="NAME", default="", help="who decides what assessors differ on; it counts for all")
+    server = parser.add_argument_group("server")
+    server.add_argument("--port", type=int, default=REVIEW_PORT, help=f"default {REVIEW_PORT}; 0 takes a free one")
+    server.add_argument("--bind", metavar="ADDRESS", default="127.0.0.1", help="default 127.0.0.1: this machine only")
+    server.add_argument("--allow-remote", action="store_true", help="let other machines connect; they need the token")
+    server.add_argument("--token", help="the token for other machines (default: a random one, printed)")
+    server.add_argument("--host-name", metavar="NAME", action="append", default=[], help="a name of this machine")
+    files = parser.add_argument_group("files, without a server")
+    files.add_argument("--export", metavar="FOLDER", help="write records with corrections, bank and audit trail")
+    parser.epilog = """examples:
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --assessor ada
+  rubric_measures review passages.jsonl.gz --bank draft.csv --assessor ada
+  rubric_measures review graded.jsonl.gz --bank questions.jsonl --export corrected/"""
+
+
+def run_review(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    from rubric_measures.base.files import keep_for_good, paused_collector
+    from rubric_measures.review.app import check_bind, open_review, serve
+
+    if options.audit < 1:
+        raise InputError(f"--audit {options.audit}: a sample has 1 grade or more")
+    hosts = check_bind(options.bind, options.allow_remote, options.host_name)
+    with paused_collector():
+        review = open_review(
+            options.graded,
+            options.bank,
+            wanted=wanted_of(options),
+            blind=not options.show_grades,
+            **passed(options, open_review),
+        )
+        review.next_command = partial(_grading, "" if review.material.is_draft else " --only-changed")
+        if not options.export:
+            review.prepare()
+        keep_for_good()
+    try:
+        if options.export:
+            _export(review, options)
+        else:
+            serve(review, hosts, **passed(options, serve))
+    finally:
+        review.store.close()
+    return 0
+
+
+def _export(review: Review, options: argparse.Namespace) -> None:
+    from rubric_measures.review.session import export_review
+
+    made = export_review(review.store, review.material, options.bank, options.export)
+    for path in made.paths:
+        _LOG.info("wrote %s", path)
+    for note in made.notes:
+        _LOG.warning("%s", note)
+    if made.waiting and not review.material.is_draft:
+        _LOG.info("items in the bank that need grades: %d; see grade --only-changed", made.waiting)
+
+
+def _grading(more: str, passages: str, bank: str) -> str:
+    passages, bank = shlex.quote(passages), shlex.quote(bank)
+    return f"rubric_measures grade {passages} --bank {bank}{more} --model MODEL -o OUT.jsonl.gz"
+
+
+def _canary_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """What only the canary suite uses.
+
+    Raises:
+        InputError: some of it is given, and the suite is not asked for.
+    """
+    names = "model prompt base_url endpoint_name model_option cache dry_run prices max_calls max_cost"
+    given = {name: getattr(options, name) for name in names.split()}
+    ignored = [name for name, value in given.items() if value not in (None, [], {}, False)]
+    if ignored and not options.canary:
+        text = f"{', '.join(ignored)}: only the canary suite asks a grader; add it, or leave that out"
+        raise InputError(text, settings=(*ignored, "canary"))
+    return given
+
+
+def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("graded", metavar="GRADED", help="graded records")
+    group = parser.add_argument_group("reports (where none is named: the first four, in HTML all)")
+    add = group.add_argument
+    add("--verify-grading", action="store_true", help="per item, every passage's grade beside its answer, best first")
+    add(
+        "--order",
+        choices=("grade", "uncertainty"),
+        default="grade",
+        help="verify grading: best grades first (default), or the least certain, where the records keep distributions",
+    )
+    add("--grid-display", action="store_true", help="per query, passages × items, with judgments")
+    add("--uncovered-passages", action="store_true", help="passages judged relevant that no item covers")
+    add("--bad-question", action="store_true", help="items that passages judged not relevant cover, most first")
+    add("--item-statistics", action="store_true", help="how items discriminate, duplicate ones, size of the bank")
+    add("--bank-report", action="store_true", help="does the bank hold: items, stability, reusability; never in all")
+    add("--grader-statistics", action="store_true", help="grades given, failures, disagreement of graders and prompts")
+    add("--calibration", action="store_true", help="confidence against agreement with assessors' grades; never in all")
+    parser.add_argument(
+        "--runs",
+        metavar="RUN",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="item statistics, bank report: these TREC runs make the leaderboard (default: the rankings in GRADED)",
+    )
+    parser.add_argument(
+        "--suggest", action="store_true", help="bank report: also list what to split, merge, reword and retire"
+    )
+    add_plot_option(parser, "bank size against stability (--item-statistics)")
+    parser.add_argument("--seed", type=int, default=0, help="of random samples and shuffles (default 0)")
+    parser.add_argument("--min-judgment", type=int, default=1, help="the least judgment that is relevant (default 1)")
+    parser.add_argument("--min-rating", type=int, help="the least grade that covers an item (default: the scale's)")
+    parser.add_argument("--queries", type=ids, metavar="ID,ID,…", help="only these queries")
+    add_output_options(parser, [*TABLE_FORMS, "html"])
+    add_review_option(parser)
+    add = parser.add_argument_group("canary suite").add_argument
+    add("--canary", action="store_true", help="let a grader grade known cases, and say how often it was fooled")
+    add("--model", help="the grader: lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME")
+    add("--prompt", action="append", default=[], metavar="NAME", help="its prompt; may be repeated")
+    add_endpoint_options(add)
+    add("--cache", metavar="FILE", help="the reply cache (default: replies are not kept)")
+    add("--cases", type=int, default=3, metavar="N", help="cases of each kind a query, where several can be made")
+    add("--dry-run", action="store_true", help="say what would be called and what it would cost; report nothing")
+    add("--prices", metavar="FILE", help="price table, for --dry-run and --max-cost")
+    add("--max-calls", type=int, metavar="N", help="make so many calls at most")
+    add("--max-cost", type=float, metavar="COST", help="make no call that costs more in all; needs --prices")
+    add_grade_options(parser, scores=False)
+    parser.epilog = """example:
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --uncovered-passages --min-judgment 2
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --verify-grading --order uncertainty
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --plot bank-size.svg
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --item-statistics --runs runs/*.run
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl --bank-report --suggest
+  rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model lexical
+  rubric_measures verify passages.jsonl.gz --bank questions.jsonl --canary --model openai:gpt-4o --dry-run
+  rubric_measures verify graded.jsonl.gz --bank questions.jsonl -o report.html"""
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    """Runs the command; 1 where a case of the canary suite has no grade."""
+    from rubric_measures.api import load_bank, run_canaries
+    from rubric_measures.records.files import load_graded
+    from rubric_measures.verification.html import write_html
+    from rubric_measures.verification.reports import check_reports, chosen_queries, report_parts, report_sections
+    from rubric_measures.verification.sections import sections_report
+
+    bank = None if options.bank is None else load_bank(options.bank)
+    of_canaries = _canary_settings(options)
+    read = (options.graded, options.bank, *options.runs, options.prices)
+    keep_inputs_of(options, *read)
+    keep_cache(options.cache, options.output, options.plot, *read)
+    settings = _settings(options)
+    review = review_of(options)
+    canaries: tuple[Section, ...] = ()
+    is_complete = True
+    source = load_graded(options.graded)
+    if options.canary:
+        # What the reports would stop at is found before a call is made.
+        check_reports(source, bank, settings)
+        if options.model is None or bank is None:
+            raise InputError("the canary suite needs the grader and the items", settings=("model", "bank"))
+        groups = list(chosen_queries(source, settings, options.graded))
+        asking = {**of_canaries, **passed(options, run_canaries), "source": options.graded}
+        found = run_canaries(groups, bank, **asking, progress=is_watched())
+        if found.plan is not None:
+            print(found.plan)
+            return 0
+        canaries, is_complete = found.sections, found.is_complete
+    if options.output_format == "html":
+        parts = itertools.chain(canaries, report_parts(source, bank, settings))
+        title = f"Verification of {Path(options.graded).name}"
+        files = write_html(options.output, parts, settings, title, review)
+        if len(files) > 1:
+            _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
+    else:
+        sections = itertools.chain(canaries, report_sections(source, bank, settings))
+        with atomic_writer(options.output) as stream:
+            stream.writelines(render(sections_report(sections), options.output_format))
+    return 0 if is_complete else 1
+
+
+def _settings(options: argparse.Namespace) -> ReportSettings:
+    """The reports that are named; where none is, the first four, and all in HTML."""
+    from rubric_measures.verification.reports import ANALYSES, BANK, CALIBRATION, STATISTICS, ReportSettings
+
+    reports = [name for name in (*ANALYSES, *STATISTICS, BANK, CALIBRATION) if getattr(options, name)]
+    if not reports and not options.canary:
+        reports = [*ANALYSES, *(STATISTICS if options.output_format == "html" else ())]
+    return ReportSettings(
+        reports,
+        wanted_of(options),
+        options.queries,
+        options.runs,
+        options.plot,
+        options.seed,
+        options.min_judgment,
+        options.min_rating,
+        options.order == "uncertainty",
+        options.suggest,
+    )

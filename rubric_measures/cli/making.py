@@ -1,0 +1,596 @@
+"""Commands that make grades: answers, cache, combine, example, generate, grade, pool.
+
+`answers`: a table of answers to grades, scores and a report that says which facts are missing.
+
+`cache`: what a reply cache holds and what was paid for it; export, merge, prune.
+
+`combine`: the grades of several graders as those of a panel, with what that gains.
+
+`example`: the main job from start to end on the example collection, each step printed as the command that it is.
+
+The command `generate`: queries -> test bank; queries and documents -> nuggets; passages -> synthetic queries.
+
+`grade`: passages and a test bank through a grader, cached and resumable, into graded passage records.
+
+`pool`: runs, answers, judgments and texts become the passages to grade.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, escaped
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import TABLE_FORMS, Column, Report, Table, columns, render
+from rubric_measures.cli.inputs import (
+    NamedNumber,
+    NamedValue,
+    add_endpoint_options,
+    add_gate_options,
+    add_grade_options,
+    add_limit_options,
+    add_places_option,
+    add_review_option,
+    add_set_options,
+    gated,
+    gates_of,
+    ids,
+    is_watched,
+    passed,
+    review_over,
+)
+from rubric_measures.corpora.overwriting import keep_cache
+
+if TYPE_CHECKING:
+    from rubric_measures.models.replies import ReplyCache
+
+
+_EXAMPLE = """examples:
+  rubric_measures answers results.csv --model openai:gpt-4o -o report
+  rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o -o report
+  rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical -o report
+
+A row is an answer. The column names of ragas, deepeval, promptfoo and Hugging Face datasets are known. Several files
+are several runs. The same command again goes on where it stopped, and makes no call twice. The bank that was made
+lies in report/bank.csv: edit it, and run again."""
+
+
+def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.epilog = _EXAMPLE
+    add = parser.add_argument
+    add("answers", metavar="ANSWERS", nargs="+", help="tables: CSV, TSV, JSON, JSON lines, parquet")
+    add("--model", metavar="MODEL", required=True, help="who grades: lexical, hf:NAME, openai:NAME, …")
+    add("-o", "--output", metavar="FOLDER", required=True, help="where grades, scores, bank and report go")
+    add("--columns", metavar="ROLE=COLUMN,…", help="query, answer, reference, contexts, id, run, for other names")
+    add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: what fits the bank")
+    add("--title", default="Answers", help="the heading of the report")
+    add_review_option(parser)
+    add("--baseline", metavar="RUN", help="in the report: queries on which others lose most against it come first")
+    add("--contexts", action="store_true", help="grade the retrieved contexts, too, as runs of their own")
+    add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file")
+    add(
+        "--explain", action=argparse.BooleanOptionalAction,
+        help="ask for a reason with each grade (default: where the model is behind an endpoint)",
+    )  # fmt: skip
+    bank = parser.add_argument_group("the test bank: what good answers say").add_argument
+    bank("--bank", metavar="BANK", help="a bank of any format; queries are found by their ids, or by their texts")
+    bank(
+        "--bank-from", choices=("references", "sentences", "questions"),
+        help="without --bank: nuggets that the model finds in the reference answers (default where there are any), "
+        "their sentences as they are (default for lexical), or questions that the model asks",
+    )  # fmt: skip
+    calls = parser.add_argument_group("calls and their cost").add_argument
+    add_endpoint_options(calls)
+    add_limit_options(calls, "FOLDER/replies.sqlite")
+    add_gate_options(parser)
+
+
+def run_answers(options: argparse.Namespace) -> int:
+    """Runs the command; 1 when some grades are missing."""
+    from rubric_measures.api import evaluate_answers
+    from rubric_measures.formats.answer_tables import parsed_columns
+    from rubric_measures.measures.scoring import parse_measures
+    from rubric_measures.measures.support import SupportMeasure
+
+    gates = gates_of(options)
+    left_out = ("fail_under", "fail_if_worse_than", "by", "alpha", "review_address")
+    given = {name: value for name, value in vars(options).items() if value is not None and name not in left_out}
+    given["columns"] = parsed_columns(options.columns) if options.columns else None
+    kept = [str(Path(options.output) / name) for name in ("graded.jsonl.gz", "bank.csv")]
+    review = review_over(options, [kept[0], "--bank", kept[1]])
+    if not any(isinstance(one, SupportMeasure) for one in parse_measures(options.measures or "NuggetV")):
+        given |= {"review": review.address, "notes": [review.note]}
+    made = evaluate_answers(**given, progress=is_watched())
+    print(made.board)
+    print(f"\nreport: {made.page}")
+    return gated(gates, made.board, 0 if made.is_complete else 1, made.runs)
+
+
+_CACHE_EXAMPLE = """examples:
+  rubric_measures cache size graded.jsonl.gz.cache.sqlite
+  rubric_measures cache export replies.sqlite -o replies.jsonl      (replay with --model scripted:replies.jsonl)
+  rubric_measures cache merge all.sqlite worker1.sqlite worker2.sqlite
+  rubric_measures cache prune replies.sqlite --model hf:google/flan-t5-large@main"""
+
+
+def add_cache_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.epilog = _CACHE_EXAMPLE
+    add = parser.add_argument
+    add("action", choices=("size", "list", "export", "merge", "prune"), help="what to do")
+    add("cache", metavar="CACHE", help="the cache file")
+    add("others", metavar="OTHER", nargs="*", help="merge: the caches whose replies are taken over")
+    add("--model", help="list, export, prune: only the replies of this model (as `size` prints it)")
+    add("--key", action="append", default=[], help="prune: the reply of this key; may be repeated")
+    add("--all", action="store_true", help="prune: all replies")
+    add("--truncated", action="store_true", help="prune: only replies that were cut (of --model, else of all)")
+    add("-o", "--output", default="-", metavar="OUT", help="export: where the replies go (default: stdout)")
+
+
+def run_cache(args: argparse.Namespace) -> int:
+    """Runs one action."""
+    from rubric_measures.models.replies import ReplyCache
+
+    log = logging.getLogger("rubric_measures")
+    if args.others and args.action != "merge":
+        raise InputError(f"cache {args.action} takes one cache")
+    if args.action == "merge":
+        if not args.others:
+            raise InputError("cache merge needs the target and at least one other cache")
+        with ReplyCache(args.cache) as cache:
+            added = cache.merge(args.others)
+            log.info("%s added, %d in %s", counted(added, "reply"), len(cache), args.cache)
+        return 0
+    if args.action == "prune":
+        _check_prune(args)
+    keep_cache(args.cache, args.output)
+    with ReplyCache(args.cache, read_only=args.action != "prune") as cache:
+        _check_names(cache, args)
+        if args.action == "size":
+            _print_size(cache)
+        elif args.action == "list":
+            with atomic_writer("-") as stream:
+                for entry in cache.entries(args.model):
+                    text = " ".join((entry.reply.text or "").split())[:80]
+                    print(entry.key, escaped(entry.model), entry.reply.status, escaped(text), sep="\t", file=stream)
+        elif args.action == "export":
+            log.info("%s exported", counted(cache.export(args.output, args.model), "reply"))
+        else:
+            cut = sum(count.truncated for count in cache.counts())
+            removed = cache.prune(model=args.model, keys=args.key, everything=args.all, truncated=args.truncated)
+            cut -= sum(count.truncated for count in cache.counts())
+            of_them = f" ({cut} of them truncated)" if cut else ""
+            log.info("%s deleted%s, %d left", counted(removed, "reply"), of_them, len(cache))
+    return 0
+
+
+def _check_prune(args: argparse.Namespace) -> None:
+    if not (args.model or args.key or args.all or args.truncated):
+        raise InputError("cache prune needs --model, --key, --truncated or --all")
+    if args.truncated and (args.key or args.all):
+        raise InputError("cache prune --truncated takes --model at most, not --key and --all")
+    for key in args.key:
+        try:
+            bytes.fromhex(key)
+        except ValueError:
+            raise InputError(f"--key {key!r}: expected hexadecimal digits, as `cache list` has them") from None
+
+
+def _check_names(cache: ReplyCache, args: argparse.Namespace) -> None:
+    """Refuses models and keys that the cache does not hold: nothing was done for them, and nobody would know why."""
+    if args.model is not None and args.model not in (known := [count.model for count in cache.counts()]):
+        raise UnknownNameError("model", args.model, known, hint=f"(in {cache.path})")
+    for key in cache.absent(args.key):
+        raise InputError(f"--key {key}: {cache.path} holds no such reply; `cache list` names them")
+
+
+def _print_size(cache: ReplyCache) -> None:
+    names = ["model", "replies", "truncated", "prompt_tokens", "completion_tokens", "characters"]
+    sys.stdout.writelines(render(Report([Table(columns(names), cache.counts())]), "tsv"))
+    print("file bytes", cache.file_bytes(), sep="\t")
+    if rows := cache.ledger():
+        print()
+        heads = columns(["day", "model", "calls", "failed", "prompt_tokens", "completion_tokens"])
+        paid = [[getattr(row, head.header) for head in heads] + [row.cost] for row in rows]
+        table = Table([*heads, Column("cost", places=6)], paid)
+        sys.stdout.writelines(render(Report([table]), "tsv"))
+
+
+def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add = parser.add_argument
+    add("graded", metavar="GRADED", help="graded records")
+    ways = ("majority", "median", "mean", "weights")
+    add("--by", choices=ways, help="how grades become one (default majority)")
+    add(
+        "--prefer",
+        metavar="LLM",
+        nargs="+",
+        default=[],
+        help="no vote: of each item the grade of the first of these graders that has one; a grader that failed, or was "
+        "not asked, leaves it to the next",
+    )
+    add(
+        "--weight", action=NamedNumber, default={}, metavar="LLM=NUMBER", help="by weights: what a member's vote counts"
+    )
+    add("--name", default="", metavar="NAME", help="what the new grader is called (default: panel:majority, …)")
+    add("-o", "--output", metavar="OUT", help="the records with the new grades (default: only the report)")
+    add = parser.add_argument_group("the report").add_argument
+    cutoff = "kappa with judgments: labels from A, judgments from B on are relevant (default: covering level, 1)"
+    add("--cutoff", metavar=("A", "B"), nargs=2, type=int, help=cutoff)
+    add("--official", metavar="BOARD", help="the official leaderboard, for tau")
+    add("--official-measure", metavar="MEASURE", help="its column, where it has several")
+    add("--runs", metavar="RUN", nargs="+", help="the runs of leaderboards (default: the rankings in the records)")
+    add(
+        "-m",
+        "--measures",
+        dest="measure",
+        metavar="MEASURE",
+        help="of leaderboards (default RubricCover@20; of labels nDCG@10)",
+    )
+    add("--format", dest="output_format", choices=TABLE_FORMS, default="text", help="of the report (default text)")
+    add_places_option(parser)
+    add_grade_options(parser, scores=False, several=True)
+    parser.epilog = """examples:
+  rubric_measures combine graded.jsonl.gz --llm A --llm B --llm C --by majority -o panel.jsonl.gz
+  rubric_measures leaderboard panel.jsonl.gz --llm panel:majority --bank bank.jsonl.gz
+  rubric_measures combine graded.jsonl.gz --prefer large small -o best.jsonl.gz
+
+The report goes to standard output (with -o -, to standard error)."""
+
+
+def run_combine(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    from rubric_measures import api
+
+    members = options.llm or ()
+    if options.prefer and (members or options.by or options.weight):
+        raise InputError("--prefer names the graders, and there is no vote; leave --llm, --by and --weight out")
+    options.llm = options.prefer or members
+    options.by = "prefer" if options.prefer else options.by or "majority"
+    options.cutoff = None if options.cutoff is None else tuple(options.cutoff)
+    combined = api.combine(options.graded, **passed(options, api.combine))
+    stream = sys.stderr if options.output == "-" else sys.stdout
+    stream.writelines(render(combined.report.report(options.places), options.output_format))
+    return 0
+
+
+def add_example_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("--output", "-o", metavar="FOLDER", default="example-output", help="default: example-output")
+    parser.add_argument("--copy", metavar="FOLDER", help="only put the collection there, and print the commands")
+    parser.epilog = """examples:
+  rubric_measures example -o /tmp/example
+  rubric_measures example --copy example   (all files at hand, with the commands that use them)
+
+Passages are pooled from seven rankings and three generated-answer runs, graded against a bank of questions and a bank
+of nuggets by the embedded lexical grader, and scored; then the answers by what they cite. No key, no GPU, no network;
+a second run makes no call."""
+
+
+def _steps(source: Path, folder: Path) -> list[list[str]]:
+    passages, graded = str(folder / "passages.jsonl.gz"), str(folder / "graded.jsonl.gz")
+    answers = sorted(str(path) for path in (source / "answers").glob("*.jsonl"))
+    support = str(folder / "support.jsonl.gz")
+    questions, nuggets = str(source / "questions.jsonl"), str(source / "nuggets.jsonl")
+    cache = ["--cache", str(folder / "replies.sqlite")]
+    by_rubric = ["RubricCover(rel=4)@5", "nRubricCover(rel=4)@5", 'RubricQrels(measure="nDCG@5")']
+    by_nugget = [f"Nugget{letter}(rel=4,partial_rel=3)" for letter in "VWA"]
+    return [
+        ["pool", "--collection", str(source), "-o", passages],
+        ["grade", passages, "--bank", questions, "--model", "lexical", *cache, "-o", graded],
+        ["grade", graded, "--bank", nuggets, "--model", "lexical", *cache, "-o", graded],
+        ["qrels", graded, "--bank", questions, "-o", str(folder / "rubric.qrels")],
+        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric, "--format", "text"],
+        ["leaderboard", graded, "--bank", nuggets, "-m", *by_nugget, "--format", "text"],
+        ["leaderboard", graded, "--bank", questions, "-m", *by_rubric,
+         "-o", str(folder / "leaderboard.tsv"), "--report", str(folder / "report.html")],
+        ["grade", "--support", *answers, "--collection", str(source), "--model", "lexical", *cache, "-o", support],
+        ["leaderboard", support, "--format", "text"],
+    ]  # fmt: skip
+
+
+def _copied(source: Path, target: Path) -> Path:
+    """The collection, copied into a folder that is new or empty."""
+
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise InputError(f"{target}: is there already; name a folder that is new or empty")
+        shutil.copytree(source, target, dirs_exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be made ({error.strerror or error})") from None
+    return target
+
+
+def run_example(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    from rubric_measures.cli import run_command
+    from rubric_measures.corpora.collections import example_folder
+
+    folder = Path(options.output)
+    if folder.resolve() == example_folder().resolve():
+        raise InputError(f"{folder}: is the example collection itself; name another folder")
+    if options.copy is not None:
+        source = _copied(example_folder(), Path(options.copy))
+        print(f"{source}: the example collection. What `rubric_measures example` runs, over these files:\n")
+        print(f"$ mkdir -p {shlex.quote(str(folder))}")
+        for step in _steps(source, folder):
+            print(f"$ rubric_measures {shlex.join(step)}")
+        return 0
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror or error})") from None
+    source = example_folder()
+    status = 0
+    for step in _steps(source, folder):
+        print(f"\n$ rubric_measures {shlex.join(step)}", flush=True)
+        status = max(status, run_command(step))
+    print(f"\ngraded records: {folder / 'graded.jsonl.gz'}")
+    print(f"qrels:          {folder / 'rubric.qrels'}   (trec_eval -l 4 reads a grade of 4 as relevant)")
+    print(f"leaderboard:    {folder / 'leaderboard.tsv'}")
+    print(f"citations:      {folder / 'support.jsonl.gz'}   (words of the sentence in the document: a floor, no judge)")
+    print(f"report:         {folder / 'report.html'}   (open it in a browser: which facts each run misses, and why)")
+    graded = [str(folder / "graded.jsonl.gz"), "--bank", str(source / "questions.jsonl")]
+    print(f"\nCheck the grades yourself:\n$ rubric_measures review {shlex.join(graded)}", flush=True)
+    return status
+
+
+def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `generate`."""
+    add = parser.add_argument
+    add("queries", nargs="?", metavar="QUERIES", help="JSON, JSON lines, TSV, or an ir_datasets id")
+    add("--target", choices=["questions", "nuggets", "queries"], default="questions", help="what to make")
+    add("-o", "--output", default="-", metavar="FILE", help="the file to write (default: standard output)")
+    add("--limit", type=int, metavar="N", help="only the first N queries (or long passages)")
+    add = parser.add_argument_group("questions and nuggets").add_argument
+    add("--style", choices=["auto", "dl", "car"], default="auto", help="the published prompt (auto: car for facets)")
+    programs = ("workbench", "nuggetizer")
+    add("--program", choices=programs, default="", help="put the prompts in the words that this program sends")
+    add("--test-collection", default="", metavar="NAME", help="the collection's name, kept in the bank")
+    add = parser.add_argument_group("nuggets from documents").add_argument
+    add("--from-documents", metavar="PASSAGES", help="passage records (of pool or grade), or nuggetizer's requests")
+    add("--by", choices=["judgments", "direct", "all"], default="judgments", help="what makes a passage related")
+    add("--qrels", metavar="FILE", help="judgments in place of those in the records")
+    add("--min-judgment", dest="level", type=int, default=1, help="the lowest label that is related (default 1)")
+    add("--llm", default="", help="with --by direct: the grades of this model")
+    add("--prompt-class", default="", help="with --by direct: the grades of this prompt")
+    add(
+        "--grade-set",
+        default="",
+        metavar="HASH",
+        help="with --by direct: those of these settings, where there are several",
+    )
+    add("--max-documents", type=int, metavar="N", help="at most the first N related passages of a query")
+    add("--max-nuggets", type=int, default=30, help="the longest list that is carried on (default 30)")
+    add("--keep", type=int, default=20, help="nuggets that stay, vital ones first (default 20)")
+    add("--over-generate", action="store_true", help="for assessors to edit: all nuggets, no importance")
+    add = parser.add_argument_group("synthetic queries").add_argument
+    add("--passages", metavar="FILE", help="the collection: records, JSON lines, TSV, or an ir_datasets id")
+    add("--examples", metavar="FILE", help="real questions: one a line, or a query file")
+    add("--passage-tokens", type=int, default=2000, help="consecutive passages are joined up to this (default 2000)")
+    add("--max-questions", type=int, default=10, help="questions a passage and model (default 10)")
+    add("--sample-passages", type=int, metavar="N", help="ask about N long passages, drawn by --seed")
+    add("--quota", action="append", default=[], metavar="MODEL=N", help="keep N queries of a model (repeatable)")
+    add("--seed", type=int, default=0, help="of the samples (default 0)")
+    add = parser.add_argument_group("model").add_argument
+    add("--model", action="append", required=True, metavar="SPEC",
+        help="hf:NAME, openai:NAME, litellm:PROVIDER/NAME or scripted:FILE; several for synthetic queries")  # fmt: skip
+    add_endpoint_options(add)
+    add("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
+    add("--max-tokens", type=int, default=2048, help="the longest reply (default 2048)")
+    add("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
+    add_limit_options(add, "OUTPUT.cache.sqlite, none for -", "--dry-run and --max-cost; see `grade`")
+    add("--retries", type=int, default=1, help="further draws for a reply that cannot be read (default 1)")
+    add("--dry-run", action="store_true", help="print the calls and tokens that it would take, and make none")
+    parser.epilog = """examples:
+  rubric_measures generate queries.tsv --model openai:gpt-4o -o bank.jsonl.gz
+  rubric_measures generate queries.tsv --target nuggets --from-documents graded.jsonl.gz --by direct \\
+      --model openai:gpt-4o -o nuggets.jsonl.gz
+  rubric_measures generate --target queries --passages passages.tsv --examples real.txt --model openai:gpt-4o \\
+      --quota openai:gpt-4o=100 -o queries.jsonl
+
+Exit code 1: some calls led to nothing (they are listed on standard error); the rest is in the file. Run the same
+command again: only what is missing is asked."""
+
+
+def run_generate(options: argparse.Namespace) -> int:
+    """Runs the command; 1 when some calls led to nothing."""
+    from rubric_measures.api import generate
+
+    made = generate(**{**vars(options), "quota": dict(map(_quota, options.quota))}, progress=is_watched())
+    if options.dry_run:
+        names = ["model", "calls", "cached", "prompt_tokens", "completion_tokens_at_most", "cost_at_most"]
+        sys.stdout.writelines(render(Report([Table(columns(names), made.plan)]), "tsv"))
+    return 0 if made.is_complete else 1
+
+
+def _quota(text: str) -> tuple[str, int]:
+    model, _, count = text.rpartition("=")
+    if not model or not count.isdecimal():
+        raise InputError(f"--quota {text}: expected MODEL=N")
+    return model, int(count)
+
+
+_GRADE_EXAMPLE = """examples:
+  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model lexical -o graded.jsonl.gz
+  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --dry-run --prices prices.json
+  rubric_measures grade review/graded.jsonl.gz --bank review/bank.jsonl --model lexical --only-changed -o new.jsonl.gz
+  rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --where 'grade between 2 and 3' \\
+      -o both.jsonl.gz
+  rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
+      --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
+  rubric_measures grade --support answers/*.jsonl --collection docs --model openai:gpt-4o -o support.jsonl.gz
+  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large --runner ray \\
+      --ray-address auto -o graded.jsonl.gz
+
+Every reply is kept in the cache (OUT.cache.sqlite unless --cache names a file): run the same command again after an
+interruption, and finished calls are not made again. OUT.manifest.json says what made the grades; where the records go
+to standard output, name both files yourself.
+A price table is JSON: {"gpt-4o": {"input": 2.5, "output": 10}}, for a million tokens."""
+
+
+def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.epilog = _GRADE_EXAMPLE
+    add = parser.add_argument
+    add(
+        "passages",
+        metavar="PASSAGES",
+        nargs="+",
+        help="passages by query, graded or not (JSON lines, .gz or -); with --support answers, one file or several",
+    )
+    add("--bank", metavar="BANK", help="the test bank; not needed for direct labels and aspects of answers")
+    add("--query-texts", metavar="FILE", help="texts of the queries, where the bank has none (JSON, JSON lines or TSV)")
+    add(
+        "--model",
+        metavar="MODEL",
+        required=True,
+        help="lexical, scripted:FILE, hf:NAME, openai:NAME or litellm:PROVIDER/NAME",
+    )
+    add_endpoint_options(add)
+    add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
+    add("--prompt-field", action=NamedValue, default={}, metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
+    add("--documents", metavar="SOURCE", help="prompts about answers: what to show; graded records, or a collection")
+    add("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
+    add("--label-prompt", metavar="NAME", help="the prompt whose direct labels count, where --documents has several")
+    add("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
+    add("-o", "--output", metavar="OUT", help="where the graded records go (- for stdout)")
+    add("--manifest", metavar="FILE", help="where to say what made the grades (default: OUT.manifest.json, none for -)")
+
+    support = parser.add_argument_group("what citations support").add_argument
+    support("--support", action="store_true", help="judge each sentence of answers by the documents that it cites")
+    support(
+        "--collection", "-c", metavar="SOURCE", action="append",
+        help="the texts of cited documents (those that reports bring come first); repeat it for several files",
+    )  # fmt: skip
+    support(
+        "--citations", type=_citations, default="first", metavar="first|all|N", help="of each sentence (default first)"
+    )
+
+    replies = parser.add_argument_group("replies").add_argument
+    replies("--temperature", type=float, default=0.0, help="0 (default) takes the most probable reply")
+    replies("--max-tokens", type=int, help="the longest reply (default: by the kind of prompt)")
+    replies("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
+    replies("--replicates", type=int, default=1, metavar="N", help="draws of every reply; needs a temperature")
+    replies("--combine", choices=("median", "majority"), default="median", help="how replicates become one grade")
+    replies("--retries", type=int, default=1, metavar="N", help="further draws of a reply that cannot be read")
+    replies("--explain", action="store_true", help="ask for a reason before each grade, and keep it")
+    replies("--unparsed", choices=("exampp", "workbench"), default="", help="grade replies without a rating by rule")
+    programs = ("workbench", "nuggetizer")
+    replies("--compat", choices=programs, default="", help="read, match and count replies as that program does")
+    replies("--nuggets-per-call", type=int, default=10, metavar="N", help="label lists: nuggets shown at once")
+    replies("--items-per-call", type=_items, default=1, metavar="N|all", help="other prompts: items shown at once")
+    replies("--shuffle-seed", type=int, metavar="SEED", help="items shown at once: another order for each replicate")
+    replies("--long-passages", choices=("chunk", "truncate", "refuse"), default="chunk", help="what does not fit")
+
+    some = parser.add_argument_group("some cells only: PASSAGES have grades (choose them where several graded)")
+    some.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="ask only about the items of passages whose grade fulfils it: 'grade between 2 and 3', 'grade < 3' (also "
+        "<=, >, >=, =), or 'grade failed'",
+    )
+    add_set_options(some)
+
+    edits = parser.add_argument_group("after edits of the bank").add_argument
+    edits("--only-changed", action="store_true", help="PASSAGES have grades: grade only the items that edits touched")
+    edits("--old-bank", metavar="BANK", help="the bank before edits that were not made in the review page")
+
+    spending = parser.add_argument_group("spending").add_argument
+    add_limit_options(spending, "OUT.cache.sqlite", "--dry-run and the limits on the cost")
+    spending("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
+    spending("--max-cost-per-query", type=float, metavar="COST", help="the same for the calls about each query")
+    spending("--queries", type=ids, metavar="ID,ID,…", help="grade only these queries; the others are left out")
+    spending("--passages-per-query", dest="limit", type=int, metavar="N", help="grade only the first N of each query")
+
+    add = parser.add_argument_group("where calls are made").add_argument
+    add("--runner", choices=("local", "ray"), default="local", help="this process (default), or actors of Ray")
+    add("--ray-address", metavar="ADDRESS", help="the Ray cluster, HOST:PORT or auto (default: a Ray on this machine)")
+    add("--actors", type=int, metavar="N", help="actors, each with a model (default: by GPUs, else 4 processors each)")
+    add("--gpus-per-actor", type=float, metavar="N", help="GPUs of an actor, or the share of one (default: by model)")
+    add("--batch-size", type=int, metavar="N", help="passages that an actor gets at once (default: by model)")
+
+
+def _items(text: str) -> str | int:
+    """So many items, or all."""
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of items; expected one from 1 on, or all")
+    return text if text == "all" else int(text)
+
+
+def _citations(text: str) -> str | int:
+    """The first, all, or so many citations."""
+    return int(text) if text.isdecimal() else text
+
+
+def run_grade(options: argparse.Namespace) -> int:
+    """Runs the command; 1 when some grades are missing."""
+    from rubric_measures.api import grade
+
+    if options.output is None and not options.dry_run:
+        raise InputError("name the output with -o (or ask for --dry-run)")
+    given = vars(options)
+    if not options.support:
+        if len(options.passages) > 1:
+            raise InputError("name one file of passages; several are answers, with --support")
+        [given["passages"]] = options.passages
+    graded = grade(**given, progress=is_watched())
+    if graded.plan is not None:
+        print(graded.plan)
+        return 0
+    return 0 if graded.report.is_complete else 1
+
+
+def add_pool_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="*", help="run files, or generated answers (reports, or query_id, run_id and text)"
+    )
+    parser.add_argument(
+        "--collection",
+        "-c",
+        metavar="SOURCE",
+        action="append",
+        help="texts: a folder, a file of documents or records, an ir_datasets id; without RUNs its runs are pooled; "
+        "repeat it for several files of documents",
+    )
+    parser.add_argument("--depth", "-k", type=int, default=20, help="documents of each ranking (default 20)")
+    parser.add_argument(
+        "--query-file", dest="queries", metavar="FILE", help="pool these queries (default: the collection's, else all)"
+    )
+    parser.add_argument("--judgments", metavar="QRELS", help="what assessors said (default: the collection's)")
+    parser.add_argument("--judged", action="store_true", help="add all judged documents to the pool")
+    parser.add_argument("--max-words", type=int, default=400, help="longest passage of an answer (default 400)")
+    parser.add_argument("--whole", action="store_true", help="leave answers whole; grade each as one passage")
+    parser.add_argument("--track", help="say which answers are longer than this track allows (rag24, rag25, rag26, …)")
+    parser.add_argument("--topics", metavar="FILE", help="topics of a track: the queries, and their length limits")
+    parser.add_argument(
+        "--missing",
+        choices=["error", "skip"],
+        default="error",
+        help="documents that the collection does not have stop the command (default), or are left out and counted",
+    )
+    parser.add_argument("--output", "-o", metavar="FILE", required=True, help="write the records there (.jsonl.gz)")
+    parser.epilog = """examples:
+  rubric_measures pool --collection resources/example -o passages.jsonl.gz
+  rubric_measures pool bm25.run dense.run -c msmarco-passage/trec-dl-2020/judged -k 10 -o passages.jsonl.gz
+  rubric_measures pool answers/*.jsonl --whole --track rag25 --topics topics.jsonl -o passages.jsonl.gz"""
+
+
+def run_pool(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    from rubric_measures.api import pool
+
+    settings = vars(options)
+    if settings.pop("whole"):
+        settings["max_words"] = None
+    pool(**settings)
+    return 0

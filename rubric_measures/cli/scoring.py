@@ -1,0 +1,538 @@
+"""Commands that score and keep: bundle, check, check-run, convert, evaluate, leaderboard, qrels.
+
+`bundle`: an evaluation as a folder that a stranger can check.
+
+`check`: was a leaderboard file made from these grades, this bank and these runs, with these settings?
+
+`check-run`: what a track would refuse in a run, or score otherwise.
+
+`convert`: any format we read into any we write; merges files, adds runs and judgments to records.
+
+`evaluate`: ir_measures' command, with the measures of this package beside its own.
+
+`leaderboard`: many runs × measures in one process, with standard errors and coverage.
+
+`qrels`: grades as judgments for trec_eval and its friends, per passage, per facet or per item.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ir_measures
+from ir_measures.measures.base import Measure
+from ir_measures.util import Metric
+
+from rubric_measures import api
+from rubric_measures.base.errors import InputError, counted, escaped, naming
+from rubric_measures.base.files import atomic_writer, check_readable_twice
+from rubric_measures.base.tables import FORMS
+from rubric_measures.cli.inputs import (
+    NamedNumber,
+    add_gate_options,
+    add_grade_options,
+    add_label_option,
+    add_output_options,
+    add_places_option,
+    add_report_options,
+    add_review_option,
+    chosen_places,
+    chosen_smallest,
+    gated,
+    gates_of,
+    is_asked_for,
+    keep_inputs_of,
+    loaded_grades,
+    passed,
+    progress,
+    review_of,
+    write_output,
+)
+from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
+from rubric_measures.measures.qrels import UNITS
+from rubric_measures.measures.scoring import note_labels, parse_measures
+
+if TYPE_CHECKING:
+    from rubric_measures.analysis.board_reports import LeaderboardReport
+    from rubric_measures.api import Board
+    from rubric_measures.base.tables import Report
+    from rubric_measures.boards.board import Leaderboard
+    from rubric_measures.measures.grades import Grades
+    from rubric_measures.pages.frame import ReviewAddress
+
+
+def add_bundle_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("folder", metavar="DIR", help="the folder to make")
+    parser.add_argument("graded", metavar="GRADED", help="as for `leaderboard`")
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
+    parser.add_argument(
+        "--board", metavar="BOARD.json", required=True, help="as written by `leaderboard --format json`"
+    )
+    parser.add_argument("--qrels", metavar="QRELS", help="as for `leaderboard`")
+    parser.add_argument(
+        "--also", metavar="FILE", nargs="+", default=[], help="also put in: prompts, a ledger, other boards"
+    )
+    parser.add_argument(
+        "--no-texts", dest="texts", action="store_false",
+        help="digests in the place of passages' texts, and no replies: for licensed corpora",
+    )  # fmt: skip
+    add_grade_options(parser)
+    parser.epilog = """example:
+  rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o board.json
+  rubric_measures bundle evaluation graded.jsonl.gz bm25.run --board board.json --bank questions.jsonl
+  rubric_measures check evaluation              (anywhere: recomputes every number)
+  rubric_measures check evaluation later        (two bundles: what changed)"""
+
+
+def run_bundle(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    files = (options.folder, options.board, options.graded, options.runs)
+    made = api.bundle(*files, **passed(options, api.bundle))
+    print(f"{made}: checked, {sum(1 for path in made.rglob('*') if path.is_file())} files")
+    return 0
+
+
+def add_check_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "board", metavar="BOARD.json", help="a leaderboard as written by `leaderboard --format json`; or a bundle"
+    )
+    parser.add_argument(
+        "graded", metavar="GRADED", nargs="?", help="as for `leaderboard`; of a bundle another one to compare it with"
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
+    parser.add_argument("--qrels", metavar="QRELS", help="as for `leaderboard`")
+    add_grade_options(parser)
+    add_label_option(parser)
+    parser.epilog = """example:
+  rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o board.json
+  rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl
+
+Prints each input, setting and number that differs, and exits with 1 where one does. A bundle holds all of it:
+  rubric_measures check evaluation
+  rubric_measures check evaluation later        (what changed from one bundle to the other)"""
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if Path(options.board).is_dir():
+        return _check_bundle(options)
+    if options.graded is None:
+        raise InputError(f"{options.board}: name the grades that the board was scored from")
+    board = api.read_board(options.board)
+    # As the board has it, unless it is said.
+    if options.on_failed is None:
+        options.on_failed = board.on_failed
+    grades = loaded_grades(options.graded, options)
+    # The measures are those of the board: what does not fit them is the file.
+    with naming(options.graded):
+        differences = board.differences(grades, options.runs or None, qrels=options.qrels)
+    for line in differences or [f"the same: signature {board.signature}"]:
+        print(escaped(line))
+    return 1 if differences else 0
+
+
+def _check_bundle(options: argparse.Namespace) -> int:
+    if options.graded is not None:
+        lines = api.compare_bundles(options.board, options.graded)
+        is_same = lines == ["nothing changed"]
+    else:
+        lines = api.check_bundle(options.board)
+        is_same = not lines
+    for line in lines or ["the same: every file and number"]:
+        print(escaped(line))
+    return 0 if is_same else 1
+
+
+def add_check_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    from rubric_measures.formats.reports import tracks
+
+    what = "runs as they are submitted: answers (ragtime: rankings and nuggets, too)"
+    parser.add_argument("files", metavar="FILE", nargs="+", help=what)
+    parser.add_argument("--track", required=True, metavar="TRACK", help=f"one of {', '.join(tracks())}")
+    parser.add_argument("--topics", metavar="FILE", help="the topics of the track: TSV, JSON lines or a list")
+    parser.add_argument(
+        "--collection", "-c", metavar="SOURCE", action="append",
+        help="look up there whether cited documents exist; repeat it for several files of documents",
+    )  # fmt: skip
+    parser.epilog = """example:
+  rubric_measures check-run my-run.jsonl --track rag26 --topics trec_rag_2026_queries.tsv
+
+Prints a line a finding: an error where the track refuses the run, a warning where it takes it and scores or repairs
+something. Exits with 1 where there is an error."""
+
+
+def run_check_run(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    found = api.check_run(options.files, options.track, topics=options.topics, collection=options.collection)
+    for one in found:
+        print(escaped(str(one)))
+    errors = sum(one.severity == "error" for one in found)
+    said = (errors, len(found) - errors, counted(len(options.files), "file"))
+    logging.getLogger("rubric_measures").info("%d errors, %d warnings in %s", *said)
+    return 1 if errors else 0
+
+
+def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    from rubric_measures.formats import FORMATS
+
+    parser.add_argument("inputs", metavar="FILE", nargs="+", help="files of one kind; several are merged")
+    parser.add_argument("--output", "-o", metavar="FILE", required=True, help="write there (gzipped when named .gz)")
+    parser.add_argument("--to", metavar="FORMAT", help="the format to write (default: that of the input)")
+    parser.add_argument("--from", dest="source", metavar="FORMAT", help="the format of the input (default: by content)")
+    parser.add_argument("--add-run", metavar="RUN", action="append", default=[], help="add its rankings to records")
+    parser.add_argument("--add-qrels", metavar="QRELS", action="append", default=[], help="add judgments to records")
+    parser.add_argument(
+        "--collection", "-c", metavar="SOURCE", action="append",
+        help="the texts, for records made of qrels or runs; repeat it for several files of documents",
+    )  # fmt: skip
+    parser.add_argument("--depth", "-k", type=int, help="documents of each ranking (default: all; 20 for --to records)")
+    parser.add_argument(
+        "--run", metavar="NAME", help="write this run, of several in the records; the name of the run in requests"
+    )
+    parser.add_argument(
+        "--answers", metavar="FILE", nargs="+", default=[], help="the answers that support judgments are about"
+    )
+    parser.add_argument("--grader", default="qrels", help="who made the grades of item qrels (default: qrels)")
+    parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
+    parser.add_argument(
+        "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
+    )
+    add_grade_options(parser, scores=False)
+    add_label_option(parser)
+    formats = dict(FORMATS.items())
+    width = max(map(len, formats))
+    listing = "\n".join(
+        f"  {name:<{width}}  {'r' if one.read else '-'}{'w' if one.write else '-'}  {one.description}"
+        for name, one in formats.items()
+    )
+    parser.epilog = f"""formats (r: read, w: written):
+{listing}
+
+examples:
+  rubric_measures convert flan-t5.jsonl.gz llama.jsonl.gz --add-run new.run -o graded.jsonl.gz
+  rubric_measures convert graded.jsonl.gz --to item-qrels --bank questions.jsonl -o items.qrels
+  rubric_measures convert tqa.json --to bank -o bank.jsonl.gz"""
+
+
+def run_convert(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    from rubric_measures import api
+
+    api.convert(options.inputs, options.output, **passed(options, api.convert))
+    return 0
+
+
+def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds ir_measures' own arguments, and those that choose grades."""
+    parser.add_argument("qrels", metavar="QRELS", help="graded records, qrels, item qrels, or an ir_datasets id")
+    parser.add_argument("run", metavar="RUN", help="a TREC run file (gzip or plain, - for standard input)")
+    parser.add_argument("measures", metavar="MEASURE", nargs="+", help="such as RubricCover(rel=4)@20 or nDCG@10")
+    add_places_option(parser)
+    parser.add_argument("-q", "--by_query", "--by-query", action="store_true", help="print a line a query")
+    parser.add_argument("-n", "--no_summary", "--no-summary", action="store_true", help="with -q: leave out the mean")
+    parser.add_argument(
+        "-o", "--output_format", "--output-format", choices=["tsv", "jsonl"], default="tsv", help="default: tsv"
+    )
+    parser.add_argument("--provider", choices=sorted(ir_measures.providers.registry), help="compute with this provider")
+    parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
+    add_grade_options(parser)
+    add_label_option(parser)
+    parser.epilog = """example:
+  rubric_measures evaluate graded.jsonl.gz bm25.run 'RubricCover(rel=4)@20' 'RubricQrels(measure="nDCG@10")'
+  rubric_measures evaluate qrels.txt bm25.run nDCG@10 AP -q"""
+
+
+def run_evaluate(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if options.no_summary and not options.by_query:
+        raise InputError("--no_summary (-n) only makes sense with --by_query (-q)")
+    with naming(options.qrels, options.run):
+        given = (options.qrels, options.run, options.measures, options.bank)
+        values = api.evaluate(*given, **passed(options, api.evaluate))
+    # So that a full disk names the output.
+    with atomic_writer("-"):
+        _print(values.metrics, values.means, options)
+    values.log_notes()
+    return 1 if values.failed else 0
+
+
+def _print(metrics: Iterable[Metric], means: Mapping[Measure, float], options: argparse.Namespace) -> None:
+    """Prints as ir_measures prints, byte for byte."""
+    if options.output_format == "jsonl" and options.places != 4:
+        sys.stderr.write("--places is ignored when using -o jsonl\n")
+    number = "" if options.places == -1 else f".{options.places}f"
+
+    def line(metric: Metric) -> str:
+        name = str(metric.measure)
+        if options.output_format == "jsonl":
+            content = {"query_id": metric.query_id, "measure": name, "value": metric.value}
+            if not options.by_query:
+                del content["query_id"]
+            return json.dumps(content)
+        start = f"{escaped(metric.query_id)}\t" if options.by_query else ""
+        return f"{start}{name}\t{metric.value:{number}}"
+
+    if options.by_query:
+        for metric in metrics:
+            print(line(metric))
+    if not options.no_summary:
+        for measure, mean in means.items():
+            print(line(Metric("all", measure, mean)))
+
+
+def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "graded", metavar="GRADED", help="graded records, nuggetizer's assignments, support labels, item qrels, …"
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="TREC run files; without them the rankings in GRADED")
+    parser.add_argument(
+        "-m",
+        "--measures",
+        metavar="MEASURE",
+        nargs="+",
+        action="extend",
+        help="default: what fits GRADED (Rubric-Cover of passages; nugget scores where items have importance; …)",
+    )
+    parser.add_argument(
+        "--qrels",
+        metavar="QRELS",
+        help="official judgments, for official measures beside ours: nDCG@10 reads them, and "
+        "RubricQrels(measure='nDCG@10') the grades",
+    )
+    add_output_options(parser, list(FORMS), "tsv")
+    parser.add_argument(
+        "--report",
+        metavar="FILE.html",
+        help="write a page: scores, what to look at, and why each item is covered or not",
+    )
+    add_review_option(parser)
+    add_places_option(parser, None)
+    parser.add_argument("--no-overall", action="store_true", help="leave out the row of the best score")
+    parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
+    parser.add_argument("--present", action="store_true", help="add means over the queries alone that a run answers")
+    parser.add_argument("--summary", action="store_true", help="add the greatest, median and least score of the runs")
+    units = parser.add_mutually_exclusive_group()
+    units.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
+    units.add_argument(
+        "--per-facet",
+        action="store_true",
+        help="score the items of each facet apart (rows query/facet in trec_eval and json); means are over facets",
+    )
+    parser.add_argument(
+        "--compat",
+        choices=["workbench", "nuggetizer", "ragdoll"],
+        help="compute as this program does, to recompute its published leaderboards (nuggetizer: of assignments; "
+        "ragdoll: of its graded answers)",
+    )
+    argue = parser.add_argument_group("reports judged as Auto-ARGUE does")
+    argue.add_argument(
+        "--argue",
+        action="store_true",
+        help="GRADED is its file of judgments; --bank has the nuggets with their answers",
+    )
+    argue.add_argument(
+        "--weights",
+        metavar="NAME=WEIGHT",
+        action=NamedNumber,
+        default={},
+        nargs="+",
+        help="weights of nuggets by importance (default: vital=2 okay=1)",
+    )
+    argue.add_argument("--scores", metavar="FILE", help="write scores and counts there, in its own form")
+    add_report_options(parser)
+    add_gate_options(parser, with_alpha=False)
+    add_grade_options(parser)
+    add_label_option(parser)
+    parser.epilog = """examples:
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' --format text
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 --format text
+  rubric_measures leaderboard assignments.jsonl -m 'NuggetV(strict=True)' NuggetV NuggetA --length --summary
+  rubric_measures leaderboard graded.jsonl.gz runs/*.run --qrels official.qrels -m 'RubricCover(rel=4)@20' nDCG@10"""
+
+
+def run_leaderboard(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    if options.argue:
+        return _argue(options)
+    if options.weights or options.scores:
+        raise InputError("--weights and --scores are of judged reports; add --argue, or leave them out")
+    gates = gates_of(options)
+    review = None if options.report is None else _check_report(options)
+    keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
+    grades = loaded_grades(options.graded, options)
+    measures = options.measures or [
+        *api.default_measures(grades, options.compat),
+        *(["nDCG@10"] if options.qrels else []),
+    ]
+    if is_asked_for(options):
+        if options.present or options.per_facet:
+            raise InputError("--present and --per-facet stand beside plain scores; leave the options of the report out")
+        api.refuse_sums(measures)
+    runs = options.runs or None
+    if options.checks or options.report or (options.plot and options.plot_kind == "heat"):
+        # The scores come first, and these look at the rankings again.
+        for path in runs or ():
+            check_readable_twice(path)
+    with naming(*([] if runs else [options.graded])):
+        board = api.score(
+            grades,
+            runs,
+            measures,
+            overall=not options.no_overall,
+            watch=progress,
+            notes=False,
+            **passed(options, api.score),
+        )
+    if options.report is not None:
+        notes = [] if review is None else [review.note]
+        address = None if review is None else review.address
+        about = passed(options, api.write_report)
+        api.write_report(options.report, board, grades, runs, **about, notes=notes, review=address)
+    _plot(options, board, grades=grades, runs=runs)
+    report = _report(board, options) if not is_asked_for(options) else _full_report(board, grades, options)
+    write_output(options, report)
+    board.log_notes()
+    note_labels(one for one in parse_measures(measures) if str(one) not in board.measures)
+    logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
+    return gated(gates, board, 0 if board.is_complete else 1)
+
+
+def _full_report(board: Board, grades: Grades, options: argparse.Namespace) -> Report:
+    """The board with intervals, tests and checks; means alone need neither numpy nor scipy."""
+    from rubric_measures.analysis.board_reports import report_of
+
+    given = (board, grades, options.runs or None)
+    options.checks = api.check(*given, **passed(options, api.check)) if options.checks else None
+    options.smallest = chosen_smallest(options)
+    more = api.report(board, **passed(options, api.report))
+    _say_report(more)
+    return report_of(more, chosen_places(options))
+
+
+def _check_report(options: argparse.Namespace) -> ReviewAddress | None:
+    """Refuses a page that cannot be made, or would replace something, before anything is computed; see `review_of`."""
+    if options.facets or options.per_facet or options.compat:
+        raise InputError("--report shows the items of whole queries; leave --facets, --per-facet and --compat out")
+    if options.graded == "-":
+        raise InputError("--report reads the records twice; name a file")
+    keep_inputs(options.report, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
+    keep_apart(output=options.output, plot=options.plot, report=options.report)
+    return review_of(options)
+
+
+def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
+    """Draws the board, where that is asked for."""
+    if options.plot is not None:
+        board.plot(options.plot, options.plot_kind, **{**passed(options, board.plot), **of})
+
+
+# What scores of grades can be told, and scores of judged reports cannot.
+_OF_GRADES = ("runs", "measures", "qrels", "length", "present", "summary", "facets", "per_facet", "compat",
+            "fail_under", "fail_if_worse_than", "report")  # fmt: skip
+
+
+def _argue(options: argparse.Namespace) -> int:
+    """Scores judged reports."""
+    given = [name for name in _OF_GRADES if getattr(options, name)]
+    # A picture of differences needs the baseline, too.
+    is_drawn = options.plot is not None and options.plot_kind == "differences"
+    beside = argparse.Namespace(**{**vars(options), "baseline": None}) if is_drawn else options
+    if given or is_asked_for(beside):
+        named = ", ".join(given) or "options of the report"
+        raise InputError(f"{named} would have no effect on judged reports (--argue); leave that out")
+    keep_inputs_of(options, options.graded, options.bank)
+    board = api.argue(options.graded, options.bank, weights=options.weights or None, scores=options.scores)
+    _plot(options, board, runs=None)
+    write_output(options, _report(board, options))
+    logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
+    return 0 if board.is_complete else 1
+
+
+def _report(board: Leaderboard, options: argparse.Namespace) -> Report:
+    # Imported here, as help needs no boards.
+    from rubric_measures.boards.board import board_report
+
+    return board_report(board, chosen_places(options))
+
+
+def _say_report(report: LeaderboardReport) -> None:
+    """Notes what ties and missing grades do to the order."""
+    log = logging.getLogger("rubric_measures")
+    if report.checks is None:
+        return
+    for top in report.checks.top:
+        if top.changed:
+            log.warning(
+                "%s: ties decide the winner: %s by document id, %s in file order",
+                top.measure,
+                _names(top.by_doc_id),
+                _names(top.by_file_order),
+            )
+    for what, found in (
+        ("ties decide", [check.run_id for check in report.checks.runs if check.order_by_ties]),
+        (
+            "single or double precision decides",
+            [check.run_id for check in report.checks.runs if check.order_by_precision],
+        ),
+    ):
+        if found:
+            log.warning("%d runs have an order inside the cutoff that %s: %s", len(found), what, _names(found))
+    tied = [check for check in report.checks.runs if check.tied]
+    if tied:
+        worst = max(tied, key=lambda check: check.tied or 0.0)
+        log.info(
+            "%d of %d runs have tied scores inside the cutoff; most has %s (%.1f %%)",
+            len(tied),
+            len(report.checks.runs),
+            worst.run_id,
+            100 * (worst.tied or 0.0),
+        )
+
+
+def _names(runs: Sequence[str]) -> str:
+    return " and ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
+
+
+def add_qrels_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("graded", metavar="GRADED", help="graded records, item qrels, or an ir_datasets id")
+    parser.add_argument("--output", "-o", metavar="FILE", default="-", help="write there (default: standard output)")
+    parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
+    parser.add_argument(
+        "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
+    )
+    parser.add_argument(
+        "--per",
+        choices=UNITS,
+        default="passage",
+        help="one label a passage (default); per facet, as query_id/facet_id; or one line an item (diversity qrels)",
+    )
+    add_grade_options(parser, times=True)
+    add_label_option(parser)
+    parser.epilog = """example:
+  rubric_measures qrels graded.jsonl.gz --label max --rel 4 -o rubric.qrels
+  trec_eval -l 4 rubric.qrels bm25.run
+  rubric_measures qrels graded.jsonl.gz --grade expected --scale 100 -o expected.qrels
+  trec_eval -l 400 expected.qrels bm25.run"""
+
+
+def run_qrels(options: argparse.Namespace) -> int:
+    """Runs the command."""
+    keep_inputs(options.output, options.graded, options.bank)
+    times = None
+    if options.scale is not None and options.scale.isdecimal():
+        times, options.scale = int(options.scale), None
+    grades = loaded_grades(options.graded, options)
+    failed = api.write_qrels(grades, options.output, times=times, **passed(options, api.write_qrels))
+    return 1 if failed else 0
