@@ -32,37 +32,6 @@ from rubric_measures.analysis.resampling import (
 )
 from rubric_measures.base.errors import InputError
 
-__all__ = [
-    "Agreement",
-    "BinaryAgreement",
-    "BlandAltman",
-    "Columns",
-    "Histogram",
-    "QuerySpread",
-    "agreement",
-    "alpha_intervals",
-    "alphas",
-    "binary_agreement",
-    "binary_kappa",
-    "binary_tables",
-    "bland_altman",
-    "column_intervals",
-    "confusion",
-    "distances",
-    "gwet_ac1",
-    "joint_scale",
-    "kappa_of_confusion",
-    "kappas",
-    "label_columns",
-    "label_histogram",
-    "paired_labels",
-    "query_spread",
-    "query_tables",
-    "rates_columns",
-    "whole_labels",
-]
-
-
 Level = Literal["nominal", "ordinal"]
 # Name -> a value of every sample.
 Columns = dict[str, FloatArray]

@@ -42,18 +42,6 @@ from rubric_measures.measures.grades import OnFailed, QueryGrades
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.types.entities import Run
 
-__all__ = [
-    "LeaderboardChecks",
-    "LeaderboardReport",
-    "RunCheck",
-    "TopRun",
-    "check_leaderboard",
-    "comparison_report",
-    "mean_intervals",
-    "powered_means",
-    "report_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RunCheck:

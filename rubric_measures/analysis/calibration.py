@@ -26,21 +26,6 @@ from rubric_measures.analysis.resampling import (
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, plain
 
-__all__ = [
-    "Anchor",
-    "Bias",
-    "Calibrated",
-    "GradeValue",
-    "PredictionPowered",
-    "RunGrades",
-    "anchor_report",
-    "bias_rows",
-    "calibrated_runs",
-    "grade_values",
-    "isotonic",
-    "prediction_powered_mean",
-]
-
 
 class Anchor(NamedTuple):
     """One grade of the grader that the truth grades, too.

@@ -35,26 +35,6 @@ from rubric_measures.analysis.resampling import (
 )
 from rubric_measures.base.errors import InputError, UnknownNameError
 
-__all__ = [
-    "CORRECTIONS",
-    "DEFAULT_SMALLEST",
-    "Comparison",
-    "Components",
-    "Correction",
-    "Design",
-    "Outlook",
-    "Pair",
-    "Verdict",
-    "adjust",
-    "common_queries",
-    "compare_runs",
-    "design",
-    "equivalence_p",
-    "outlook",
-    "variance_components",
-    "verdicts",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Components:

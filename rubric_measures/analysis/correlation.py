@@ -43,30 +43,6 @@ from rubric_measures.analysis.resampling import (
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.types.scales import LARGEST_SCORE
 
-__all__ = [
-    "COEFFICIENTS",
-    "Coefficient",
-    "CoefficientInterval",
-    "Draws",
-    "Interval",
-    "NoiseFreeTau",
-    "QueryTau",
-    "correlate",
-    "correlate_over_queries",
-    "correlate_over_runs",
-    "drawn_over_queries",
-    "kendall_batch",
-    "noise_free_tau",
-    "parse_coefficient",
-    "pearson_batch",
-    "pooled_tau",
-    "query_tau",
-    "rank_drop_batch",
-    "ranks",
-    "spearman_batch",
-    "top_k",
-]
-
 
 def _harmonic(length: int) -> FloatArray:
     """H(0) … H(length), H(n) = 1 + 1/2 + … + 1/n."""

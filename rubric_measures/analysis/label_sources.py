@@ -51,20 +51,6 @@ from rubric_measures.records.files import load_graded
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import SELF_RATING, Scale, refuse_unreachable
 
-__all__ = [
-    "LabelSource",
-    "SourceAgreement",
-    "agreement_report",
-    "compare_sources",
-    "judgments_of_records",
-    "labels_of_grades",
-    "labels_of_qrels",
-    "labels_of_records",
-    "passages_of_records",
-    "whole_answers",
-]
-
-
 # (query_id, doc_id), or (query_id, doc_id, item_id).
 Key = tuple[str, ...]
 T = TypeVar("T")

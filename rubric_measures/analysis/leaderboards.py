@@ -73,27 +73,6 @@ from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSe
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale
 
-__all__ = [
-    "DEFAULT_COEFFICIENTS",
-    "GridCell",
-    "LeaderboardCorrelation",
-    "PairAgreement",
-    "Pick",
-    "RunScores",
-    "best_cells",
-    "correlate_grid",
-    "correlate_leaderboards",
-    "correlation_report",
-    "expand_measures",
-    "pick_of_grid",
-    "query_table",
-    "scores_of_board",
-    "scores_of_table",
-    "scores_of_workbench",
-    "significant_pair_agreement",
-    "standard_errors",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:

@@ -41,20 +41,6 @@ from rubric_measures.base.tables import Report, Table, Undefined, columns
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.panels import Gathered, Outcomes, Rule, compiled, member_rule, outcomes_of
 
-__all__ = [
-    "Judge",
-    "JudgeBoard",
-    "JudgeRow",
-    "MemberAgreement",
-    "Official",
-    "PanelReport",
-    "Reached",
-    "equal_boards",
-    "judge_board",
-    "panel_report",
-    "simultaneous_p_values",
-]
-
 
 @dataclass(frozen=True)
 class Judge:

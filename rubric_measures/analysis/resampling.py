@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from rubric_measures.base.errors import InputError
 from rubric_measures.types.scales import LARGEST_SCORE
 
-__all__ = ["seeded"]
-
 
 def seeded(seed: int) -> np.random.Generator:
     """numpy's PCG64 generator of a seed.

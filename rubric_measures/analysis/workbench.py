@@ -9,18 +9,6 @@ from rubric_measures.analysis.agreement import binary_kappa
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Marked, Report, Table, columns, plain
 
-__all__ = [
-    "AgreementCell",
-    "AgreementTable",
-    "JudgedPassage",
-    "TableLayout",
-    "agreement_table",
-    "nth_highest",
-    "table_layouts",
-    "tables_report",
-    "workbench_tables",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class JudgedPassage:

@@ -22,21 +22,6 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 
-__all__ = [
-    "BackendError",
-    "DeviceLostError",
-    "FormatError",
-    "GradingError",
-    "InputError",
-    "MeasureError",
-    "MissingExtraError",
-    "PlugInError",
-    "RejectedError",
-    "RubricMeasuresError",
-    "UnknownNameError",
-]
-
-
 # Controls, line ends that `str.splitlines` knows, and marks that turn the direction of what follows.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 

@@ -27,24 +27,6 @@ try:
 except ImportError:  # no POSIX system: nothing is locked, and nothing is taken for an orphan
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "atomic_writer",
-    "check_readable_twice",
-    "decode_text",
-    "fewer_collections",
-    "followed",
-    "iter_lines",
-    "keep_for_good",
-    "note_unfinished",
-    "open_binary",
-    "parse_size",
-    "path_name",
-    "paused_collector",
-    "peek_head",
-    "read_text",
-    "reading_at_most",
-    "run_of_file",
-]
 
 _LOG = logging.getLogger("rubric_measures")
 

@@ -22,21 +22,6 @@ from pydantic_core import from_json
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
 
-__all__ = [
-    "JsonLines",
-    "Record",
-    "TextId",
-    "check_keys",
-    "field_path",
-    "first_problem",
-    "json_texts",
-    "parse_json",
-    "scanned_json",
-    "validate_line",
-    "write_texts",
-]
-
-
 T = TypeVar("T")
 
 _PLACE = re.compile(r" at line (\d+) column (\d+)")

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 from rubric_measures.base.errors import RubricMeasuresError
 
-__all__ = ["Notes", "forked_map"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

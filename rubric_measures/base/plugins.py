@@ -26,8 +26,6 @@ from rubric_measures.base.errors import InputError, MissingExtraError, PlugInErr
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["PlugIn", "Registry", "lazy_names", "plug_ins", "require", "say_once", "usable"]
-
 
 # What keeps optional libraries from reporting to their makers; they look at it when they are imported.
 _SILENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "RAY_USAGE_STATS_ENABLED": "0"}

@@ -15,20 +15,6 @@ from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
 
-__all__ = [
-    "Gap",
-    "Placed",
-    "RankNotes",
-    "by_rank",
-    "compares_singles",
-    "depends_on_precision",
-    "falls_in_both",
-    "in_order",
-    "in_single",
-    "ranked",
-    "singles",
-]
-
 
 @functools.cache
 def compares_singles() -> bool:

@@ -10,7 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["begin", "forget_interrupt", "leave"]
 
 _NAME = "rubric_measures"
 

@@ -17,26 +17,6 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import CONTROL, InputError, UnknownNameError, escaped
 
-__all__ = [
-    "FORMS",
-    "TABLE_FORMS",
-    "Cell",
-    "Column",
-    "Marked",
-    "Report",
-    "Table",
-    "Undefined",
-    "active",
-    "columns",
-    "inert",
-    "is_formula",
-    "letters",
-    "number",
-    "plain",
-    "ranged",
-    "render",
-]
-
 
 class Marked(NamedTuple):
     """A value that stands out: bold where a form has bold type, else with the mark behind it."""

@@ -14,9 +14,6 @@ from functools import lru_cache
 
 import snowballstemmer
 
-__all__ = ["STOPWORDS", "content_stems", "sentence_ends", "stem"]
-
-
 # What closes a quotation or bracket belongs to the sentence that ends before it.
 _CLOSING = "\"'”’)\\]»」』】》〉）"
 # A sentence ends at . ! ? … before white space; at the marks of scripts that put none behind them, or not always

@@ -17,27 +17,6 @@ from rubric_measures.formats.trec import IdCleaner
 from rubric_measures.measures.grades import refuse_share
 from rubric_measures.types.entities import Signature
 
-__all__ = [
-    "BELOW",
-    "MANY",
-    "NO_RUNS",
-    "OVERALL",
-    "TURNING",
-    "BoardInputs",
-    "Cell",
-    "Failures",
-    "Leaderboard",
-    "board_content",
-    "board_data",
-    "board_report",
-    "board_table",
-    "failures_tables",
-    "refuse_many_failed",
-    "render",
-    "turning_neighbours",
-    "worst_failed",
-]
-
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 BELOW = ("_max_", "_median_", "_min_")
 # All rows that are no runs, and that no statistic over runs counts.

@@ -69,27 +69,6 @@ from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import Signature, TestBank, content_hash, describe, made_by
 from rubric_measures.types.scales import ANY_LEVEL
 
-__all__ = [
-    "DEFAULT_RANK",
-    "LENGTH",
-    "PRESENT",
-    "ArgueScores",
-    "ReportCounts",
-    "argue_scores",
-    "lengths_of_records",
-    "ragdoll_score",
-    "score_nuggetizer",
-    "score_ragdoll",
-    "score_workbench",
-    "with_lengths",
-    "with_official",
-    "with_present",
-    "with_summary",
-    "workbench_filter",
-    "write_argue_scores",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 ALL = "all"
 RATES = ("sentence_support", "citation_support", "citation_relevance", "nugget_coverage", "nugget_coverage_weighted")

@@ -47,29 +47,6 @@ from rubric_measures.types.entities import Ranking, Run, Signature, made_by
 if TYPE_CHECKING:
     from rubric_measures.measures.loading import RecordQuery
 
-__all__ = [
-    "Evaluation",
-    "InputsReader",
-    "RunRow",
-    "Scoring",
-    "Tally",
-    "cell_of",
-    "collect_cells",
-    "evaluate_run",
-    "grades_digest",
-    "inputs_settings",
-    "is_summed",
-    "make_cell",
-    "measure_names",
-    "needed_depth",
-    "ranking_digest",
-    "score_records",
-    "score_run_files",
-    "score_runs",
-    "texts_digest",
-    "with_failures",
-]
-
 
 _LOG = logging.getLogger("rubric_measures")
 

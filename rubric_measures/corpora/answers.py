@@ -11,16 +11,7 @@ from unicodedata import category
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.queries import Topic, length_of, limit_for
-from rubric_measures.formats.reports import Answer, read_answers
-
-__all__ = [
-    "Answer",
-    "AnswerSegment",
-    "answer_segments",
-    "check_answers",
-    "read_answers",
-    "split_answer",
-]
+from rubric_measures.formats.reports import Answer
 
 _LOG = logging.getLogger("rubric_measures")
 

@@ -72,9 +72,6 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import Grade, ItemKind, Qrel, RubricItem, Run, TestBank, make_run
 from rubric_measures.types.scales import ASSIGNED, HELD, Scale
 
-__all__ = ["BRIDGES", "Options", "bridged", "losses", "targets_of"]
-
-
 _LOG = logging.getLogger("rubric_measures")
 
 

@@ -61,18 +61,6 @@ from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import runs_of_records
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
-__all__ = [
-    "Collection",
-    "UnknownCollectionError",
-    "example_folder",
-    "files_of",
-    "load_collection",
-    "main",
-    "opened_collection",
-    "register",
-]
-
-
 # Of our own files; BEIR; Anserini; PyTerrier; MS MARCO v2 (documents, passages).
 _IDS = ("doc_id", "_id", "id", "docno", "docid", "pid")
 _TEXTS = ("text", "contents", "body", "segment", "passage")

@@ -22,8 +22,6 @@ from rubric_measures.formats.trec import distinct_run_names, read_passage_qrels,
 from rubric_measures.records.merging import merge_records
 from rubric_measures.types.entities import Run
 
-__all__ = ["Options", "convert_files"]
-
 _LOG = logging.getLogger("rubric_measures")
 
 # Kinds that hold one grade set of records.

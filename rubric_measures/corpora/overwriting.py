@@ -9,8 +9,6 @@ from pathlib import Path
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import followed
 
-__all__ = ["keep_apart", "keep_cache", "keep_inputs"]
-
 _Path = str | os.PathLike[str]
 
 

@@ -32,18 +32,6 @@ from rubric_measures.formats.reports import (
     track_rules,
 )
 
-__all__ = [
-    "CheckedAnswer",
-    "Finding",
-    "Problem",
-    "RankedTopic",
-    "check_runs",
-    "listed",
-    "nugget_problems",
-    "ranked_topics",
-]
-
-
 _AGGREGATORS = ("AND", "OR")
 _COLUMNS = "topic Q0 document rank score run"
 _SHOWN = 5

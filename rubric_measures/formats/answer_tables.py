@@ -21,8 +21,6 @@ from rubric_measures.base.plugins import require
 from rubric_measures.formats.base import PathName, read_delimited
 from rubric_measures.types.entities import canonical_json
 
-__all__ = ["ROLES", "AnswerRow", "AnswerTable", "answer_rows", "parsed_columns", "read_answer_table"]
-
 Role = Literal["query", "answer", "reference", "contexts", "id", "run"]
 ROLES: tuple[Role, ...] = get_args(Role)
 

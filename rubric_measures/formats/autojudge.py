@@ -26,32 +26,6 @@ from rubric_measures.formats.reports import CitedReport
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import LARGEST_SCORE
 
-__all__ = [
-    "ARGUE",
-    "NUGGET_BANK",
-    "NUGGET_LISTS",
-    "ArgueCitation",
-    "ArgueJudgment",
-    "ArgueReport",
-    "ArgueSentence",
-    "BankAnswer",
-    "BankClaim",
-    "BankMetadata",
-    "BankQuestion",
-    "ListBank",
-    "NuggetBank",
-    "answer_documents",
-    "bank_of_nugget_banks",
-    "list_banks",
-    "needs_all_answers",
-    "nugget_banks",
-    "read_argue_judgments",
-    "read_nugget_banks",
-    "write_argue_judgments",
-    "write_nugget_banks",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 Text = Annotated[str, Field(pattern=r"\S")]
 

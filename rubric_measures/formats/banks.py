@@ -27,27 +27,6 @@ from rubric_measures.base.tables import active, inert
 from rubric_measures.formats.base import Format, Head, PathName, cells_of, read_delimited
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 
-__all__ = [
-    "BANK",
-    "BANK_CSV",
-    "COLUMNS",
-    "BankEntry",
-    "BankItem",
-    "RegradeMark",
-    "bank_entries",
-    "bank_of_entries",
-    "former_items",
-    "is_bank",
-    "item_id_of",
-    "load_bank",
-    "read_bank",
-    "read_bank_csv",
-    "regrade_marks",
-    "write_bank",
-    "write_bank_csv",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
 _NUMBER_ID = re.compile(rb'"query_id"\s*:\s*[-0-9]')

@@ -19,9 +19,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import note_unfinished, path_name, read_text
 
-__all__ = ["KINDS", "Format", "Head", "Kind", "PathName", "cells_of", "delimiter_of", "read_delimited", "write_objects"]
-
-
 PathName: TypeAlias = str | os.PathLike[str]
 # What files hold; `docs/plugins.md` says what each is in Python.
 Kind = Literal[

@@ -35,23 +35,6 @@ from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import ItemGradeSet, PromptInfo, QueryPassages
 from rubric_measures.types.scales import CONTRADICTED, Scale
 
-__all__ = [
-    "CSV",
-    "PARQUET",
-    "RECORDS",
-    "SUPPORT",
-    "SUPPORT_LABELS",
-    "GradeRow",
-    "SupportAnswer",
-    "SupportCitation",
-    "SupportSentence",
-    "labels_of_support_records",
-    "read_support_labels",
-    "records_of_support_labels",
-    "write_support_labels",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 # The grades of the labels.
 SUPPORT = Scale(0, 2, 2, 1, ("No Support", "Partial Support", "Full Support"))

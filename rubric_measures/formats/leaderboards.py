@@ -27,31 +27,6 @@ from rubric_measures.formats.base import Format, Head
 from rubric_measures.formats.trec import IdCleaner, columns_of, is_number, run_name_of
 from rubric_measures.types.scales import LARGEST_SCORE
 
-__all__ = [
-    "ALL",
-    "COLUMNS",
-    "FORMS",
-    "LEADERBOARD",
-    "OF_FORM",
-    "OVERALL",
-    "OWN_FORMAT",
-    "TOPIC_HEADERS",
-    "Form",
-    "KnownNames",
-    "LeaderboardTable",
-    "Score",
-    "cells_of",
-    "form_of_columns",
-    "form_of_header",
-    "form_of_text",
-    "id_columns",
-    "is_wide_row",
-    "long_header",
-    "read_leaderboard",
-    "write_leaderboard",
-]
-
-
 # What a line that holds the aggregate over the queries has in the place of a query.
 ALL = "all"
 # The row of the best score that there is; the name that the Rubric workbench gives it. It is no run.

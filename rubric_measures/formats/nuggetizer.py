@@ -36,47 +36,6 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import Grade, RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import ASSIGNED
 
-__all__ = [
-    "ASSIGNMENTS",
-    "ASSIGNMENT_GRADES",
-    "NUGGETS",
-    "REQUESTS",
-    "RUBRICS",
-    "AssignedNugget",
-    "AssignmentLine",
-    "Candidate",
-    "Criterion",
-    "Nugget",
-    "NuggetLine",
-    "RequestLine",
-    "RubricLine",
-    "UnknownLabels",
-    "assignment_lines",
-    "bank_of_items",
-    "bank_of_nuggets",
-    "bank_of_rubrics",
-    "facet_ids",
-    "grades_of_assignments",
-    "item_of_nugget",
-    "label_treatment",
-    "note_unknown_labels",
-    "nugget_lines",
-    "passages_of_requests",
-    "read_assignments",
-    "read_nuggets",
-    "read_requests",
-    "read_rubrics",
-    "records_of_assignments",
-    "rubric_lines",
-    "validate_assignments",
-    "with_known_labels",
-    "write_assignments",
-    "write_nuggets",
-    "write_requests",
-    "write_rubrics",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 
 

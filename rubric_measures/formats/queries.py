@@ -38,27 +38,6 @@ from rubric_measures.formats.base import Format, Head
 from rubric_measures.formats.reports import Length, track_rules
 from rubric_measures.types.entities import RubricItem, TestBank
 
-__all__ = [
-    "QUERIES",
-    "TOPICS",
-    "TQA",
-    "Limit",
-    "QueryFile",
-    "Topic",
-    "join_queries",
-    "length_of",
-    "limit_for",
-    "read_queries",
-    "read_query_file",
-    "read_topics",
-    "read_tqa",
-    "read_track_topics",
-    "say_lost_fields",
-    "write_queries",
-    "write_topics",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 _ID_FIELDS = ("query_id", "qid", "_id", "id", "squid", "request_id", "topic_id", "narrative_id")
 _TEXT_FIELDS = ("text", "query", "title", "query_text", "narrative")

@@ -45,32 +45,6 @@ from rubric_measures.formats.reports import Answer
 from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.types.entities import GradeStatus, Preference, RubricItem, TestBank, Verdict
 
-__all__ = [
-    "BATTLES",
-    "GRADED",
-    "JUDGMENTS",
-    "RUBRIC",
-    "VERDICT_GRADES",
-    "GradedAnswer",
-    "GradedCriterion",
-    "SupportTask",
-    "answers_of_judgments",
-    "bank_of_graded",
-    "graded_answers",
-    "judgments_of_answers",
-    "read_battles",
-    "read_graded_answers",
-    "read_ragdoll_rubrics",
-    "read_support_judgments",
-    "records_of_graded",
-    "verdicts_of",
-    "write_battles",
-    "write_graded_answers",
-    "write_ragdoll_rubrics",
-    "write_support_judgments",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 _VERDICTS: dict[str | None, Verdict | None] = {
     "A": "a", "B": "b", "Tie": "tie", "Tie (Both Bad)": "both_bad", None: None,

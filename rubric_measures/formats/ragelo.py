@@ -31,36 +31,6 @@ from rubric_measures.formats.reports import Answer, say_lost_citations
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
 from rubric_measures.types.entities import Grade, GradeStatus, Preference, Verdict
 
-__all__ = [
-    "ANSWERS",
-    "COLUMNS",
-    "DOCUMENTS",
-    "EVALUATIONS",
-    "GAMES",
-    "HUMAN",
-    "QUERIES",
-    "RAGELO_GAMES",
-    "RANKING",
-    "Kind",
-    "check_games",
-    "detect_kind",
-    "read_preferences",
-    "read_ragelo_answers",
-    "read_ragelo_documents",
-    "read_ragelo_evaluations",
-    "read_ragelo_games",
-    "read_ragelo_queries",
-    "read_ragelo_ranking",
-    "write_preferences",
-    "write_ragelo_answers",
-    "write_ragelo_documents",
-    "write_ragelo_evaluations",
-    "write_ragelo_games",
-    "write_ragelo_queries",
-    "write_ragelo_ranking",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 # Graders whose names begin so are assessors.
 HUMAN = "human:"

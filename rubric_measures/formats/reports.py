@@ -35,39 +35,6 @@ from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.types.entities import Grade
 
-__all__ = [
-    "ANSWERS",
-    "IDS",
-    "ORIGINAL",
-    "RAG",
-    "RAG24",
-    "REPORTS",
-    "Answer",
-    "CitedReport",
-    "ItemGrade",
-    "Kind",
-    "Length",
-    "ReportMetadata",
-    "Sentence",
-    "TrackRules",
-    "answer_doc_id",
-    "answer_of_report",
-    "grades_of_reports",
-    "is_submission",
-    "lost_brackets",
-    "read_answers",
-    "read_reports",
-    "report_of_answer",
-    "reports_of_submission",
-    "say_contradictions",
-    "say_lost_citations",
-    "track_rules",
-    "tracks",
-    "write_answers",
-    "write_reports",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 # The field of a report that keeps the answer as it was written.
 ORIGINAL = "biogen_2024"

@@ -33,39 +33,8 @@ from rubric_measures.base.errors import CONTROL, FormatError, InputError
 from rubric_measures.base.files import atomic_writer, decode_text, note_unfinished, open_binary, path_name
 from rubric_measures.base.sorting import falls_in_both
 from rubric_measures.formats.base import Format, Head, PathName
-from rubric_measures.types.entities import Qrel, Ranking, Run, count_disagreements, make_run, put_in_order
+from rubric_measures.types.entities import Qrel, Ranking, Run, count_disagreements, put_in_order
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
-
-__all__ = [
-    "ITEM_QRELS",
-    "JUDGMENTS",
-    "QRELS",
-    "RUN",
-    "IdCleaner",
-    "Qrel",
-    "QueryQrels",
-    "Ranking",
-    "Run",
-    "as_known",
-    "columns_of",
-    "distinct_run_names",
-    "make_run",
-    "map_qrels",
-    "map_run",
-    "read_passage_qrels",
-    "read_qrels",
-    "read_run",
-    "renamed",
-    "run_file",
-    "run_name_of",
-    "spaced_form",
-    "spaced_ids",
-    "spaced_pairs",
-    "write_qrels",
-    "write_runs",
-    "written_id",
-]
-
 
 _LOG = logging.getLogger("rubric_measures")
 # Spaces part the columns, and a terminal would obey the others.

@@ -39,8 +39,6 @@ from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, wi
 from rubric_measures.types.entities import GradeStatus, RubricItem, canonical_json, content_hash
 from rubric_measures.types.scales import CONTRADICTED, Message
 
-__all__ = ["distribution_of_reply", "mean_distribution"]
-
 
 @dataclass(frozen=True)
 class GradingSettings:

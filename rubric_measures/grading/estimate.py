@@ -27,8 +27,6 @@ from rubric_measures.models.running import LocalRunner, Price
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import TestBank, bank_content, canonical_json
 
-__all__ = ["Estimate", "GradingPlan", "estimate"]
-
 
 @dataclass(frozen=True)
 class Estimate:

@@ -41,29 +41,6 @@ from rubric_measures.records.files import load_graded
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.types.scales import Message
 
-__all__ = [
-    "BankQuery",
-    "GeneratedBank",
-    "LongPassage",
-    "SyntheticQueries",
-    "SyntheticQuery",
-    "aspect_bank",
-    "check_queries",
-    "generate_bank",
-    "generate_queries",
-    "generation_prompt",
-    "long_passages",
-    "made_entries",
-    "query_messages",
-    "read_bank_queries",
-    "read_passages",
-    "reference_sentences",
-    "sample_by_model",
-    "sample_passages",
-    "write_synthetic",
-]
-
-
 _LOGGER = logging.getLogger("rubric_measures")
 
 

@@ -27,28 +27,6 @@ from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import Importance, Query, RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import Message
 
-__all__ = [
-    "BATCH",
-    "MAX_NUGGETS",
-    "BankCall",
-    "Caller",
-    "Failure",
-    "MadeNuggets",
-    "RelatedBy",
-    "SourceSegment",
-    "ask_all",
-    "ask_each",
-    "label_importance",
-    "normalised",
-    "nuggetize",
-    "published_calls",
-    "related_segments",
-    "run_jobs",
-    "trim",
-    "without_duplicates",
-]
-
-
 K = TypeVar("K")
 T = TypeVar("T")
 

@@ -35,22 +35,6 @@ from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import Preference
 from rubric_measures.types.scales import Message
 
-__all__ = [
-    "IDENTICAL",
-    "Game",
-    "PairwiseGrader",
-    "Reference",
-    "answers_by_query",
-    "default_comparison",
-    "documents_text",
-    "load_references",
-    "pair_games",
-    "ragdoll_games",
-    "references_of_collection",
-    "references_of_records",
-]
-
-
 _LOG = logging.getLogger("rubric_measures")
 
 

@@ -45,18 +45,6 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.types.entities import ItemKind, RubricItem, Signature, TestBank, item_content
 
-__all__ = [
-    "AmendCounts",
-    "AmendingMaker",
-    "BankChange",
-    "Cells",
-    "Condition",
-    "amend_passage",
-    "cells_where",
-    "parse_condition",
-    "refuse_without_grades",
-]
-
 
 @functools.lru_cache(maxsize=4096)
 def _rating(field: str, item_id: str, grade: int) -> SelfRating:

@@ -30,11 +30,10 @@ from ir_measures.measures.base import Measure
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened
 from rubric_measures.base.plugins import require
 from rubric_measures.base.sorting import Gap
-from rubric_measures.corpora.answers import Answer
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.nuggetizer import NuggetLine, bank_of_nuggets
-from rubric_measures.formats.reports import CitedReport, answer_doc_id, answer_of_report
+from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.measures.grades import Grades, Label, OnFailed, checked_choice
 from rubric_measures.models.settings import CallOptions, CallSettings, Model
 from rubric_measures.records.details import reasons_of
@@ -42,17 +41,6 @@ from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import QueryPassages, grade_of_items, runs_of_records
 from rubric_measures.types.entities import ItemKind, TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
-
-__all__ = [
-    "JudgeSettings",
-    "ModelSettings",
-    "PairwiseJudge",
-    "PairwiseSettings",
-    "RubricJudge",
-    "SupportJudge",
-    "SupportSettings",
-]
-
 
 P = ParamSpec("P")
 T = TypeVar("T")

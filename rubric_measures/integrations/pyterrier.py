@@ -9,8 +9,6 @@ from pyterrier.datasets import DatasetProvider, get_dataset
 
 from rubric_measures.corpora.collections import PREFIX
 
-__all__ = ["CollectionProvider"]
-
 
 class CollectionProvider(DatasetProvider):  # type: ignore[misc]
     """What stands behind `rubric_measures:` in the name of a dataset: a folder or file, `example`, or a view of one.

@@ -13,7 +13,6 @@ import pytest
 if TYPE_CHECKING:
     from rubric_measures.api import EvaluatedAnswers
 
-__all__ = ["evaluate_answers", "pytest_addoption"]
 
 _MODEL = "rubric_model"
 

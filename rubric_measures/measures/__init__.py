@@ -1,12 +1,13 @@
 """Measures over grades, one file a family, and the provider that computes them for ir_measures."""
 
+from ir_measures.measures.base import ParamInfo
+
 from rubric_measures.measures.cover import NuggetA, NuggetV, NuggetW, RubricCover, WeightedCover, nRubricCover
 from rubric_measures.measures.labels import RubricQrels
 from rubric_measures.measures.measure import (
     CUTOFF,
     JUDGED_ONLY,
     CoverageMeasure,
-    ParamInfo,
     QueryContext,
     RankedDocs,
     RankingScorer,

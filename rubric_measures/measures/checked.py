@@ -15,20 +15,6 @@ from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGrade
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ANY_LEVEL, Scale, covering_level
 
-__all__ = [
-    "BadItem",
-    "CheckedGrade",
-    "CheckedPassage",
-    "CheckedQuery",
-    "UncoveredPassage",
-    "bad_items",
-    "check_records",
-    "grades_by_item",
-    "is_graded",
-    "level_of",
-    "uncovered_passages",
-]
-
 
 class CheckedGrade(NamedTuple):
     """One grade with what led to it; one row a (passage, item).

@@ -11,6 +11,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 
+from ir_measures.measures.base import ParamInfo
+
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.measure import (
     CUTOFF,
@@ -18,7 +20,6 @@ from rubric_measures.measures.measure import (
     BoundsScorer,
     CoverageMeasure,
     OfItems,
-    ParamInfo,
     QueryContext,
     RankedDocs,
     RankingScorer,
@@ -29,8 +30,6 @@ from rubric_measures.measures.measure import (
 from rubric_measures.measures.scoring import ItemWeights, Weights, covered_share, each_item, expected_gain, known
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import Scale
-
-__all__ = ["CreditMeasure", "NuggetA", "NuggetV", "NuggetW", "RubricCover", "WeightedCover", "nRubricCover"]
 
 
 class _RubricCover(CoverageMeasure):

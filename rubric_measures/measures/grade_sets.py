@@ -37,35 +37,6 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content, item_content
 from rubric_measures.types.scales import YES_NO, Scale, scale_from
 
-__all__ = [
-    "ADJUDICATION",
-    "BLIND_REVIEW",
-    "CHOOSING",
-    "FINAL_REVIEW",
-    "HUMAN",
-    "UNKNOWN_GRADER",
-    "AssessorCount",
-    "AssessorGrades",
-    "DirectLabels",
-    "GradeFilter",
-    "GradeSetSelector",
-    "choices_of",
-    "grade_of_assessors",
-    "grade_sets",
-    "graders_of",
-    "grades_by_assessors",
-    "grades_of_set",
-    "held_sets",
-    "is_adjudication",
-    "is_blind_set",
-    "note_stale",
-    "options_of",
-    "prompt_cells",
-    "scale_of_set",
-    "with_assessors",
-]
-
-
 UNKNOWN_GRADER = "none"
 # The prompt's hash and the model are said by themselves; a bank is no setting of a grader.
 _TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")

@@ -25,35 +25,6 @@ from rubric_measures.types.scales import ANY_LEVEL, Scale, as_number, covering_l
 if TYPE_CHECKING:
     import pandas
 
-__all__ = [
-    "BANK_DOC",
-    "DIRECT_ITEM",
-    "LABEL_ITEMS",
-    "Grades",
-    "ItemRows",
-    "Label",
-    "OnFailed",
-    "QueryGrades",
-    "all_rows",
-    "build_query",
-    "check_on_failed",
-    "checked_choice",
-    "faceted",
-    "levels_with_failed",
-    "masks_of",
-    "note_dropped",
-    "note_left_out",
-    "note_lost_penalties",
-    "note_queries",
-    "note_unscored",
-    "note_whole",
-    "note_without_items",
-    "refuse_share",
-    "resolved",
-    "scale_of_item",
-    "scale_rows",
-]
-
 
 _LOG = logging.getLogger("rubric_measures")
 

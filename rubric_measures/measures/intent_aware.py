@@ -16,8 +16,6 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.measures.measure import BoundsScorer, OfIrMeasures, QueryContext, RankedDocs, RankingScorer
 
-__all__ = ["INTENT_AWARE", "IntentAware", "IntentAwareMeasure", "bits"]
-
 
 def bits(mask: int) -> list[int]:
     """The places of the bits that are set, ascending."""

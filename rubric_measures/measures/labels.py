@@ -20,7 +20,7 @@ from typing import Any
 
 import ir_measures
 from ir_measures import providers
-from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure
+from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, ParamInfo
 from ir_measures.util import Metric, ScoredDoc
 
 from rubric_measures.base.errors import MeasureError, origin_of
@@ -30,7 +30,6 @@ from rubric_measures.measures.measure import (
     CUTOFF,
     BoundsScorer,
     OfIrMeasures,
-    ParamInfo,
     QueryContext,
     RankedDocs,
     RankingScorer,
@@ -40,20 +39,6 @@ from rubric_measures.measures.measure import (
 )
 from rubric_measures.types.entities import ScoredIds
 from rubric_measures.types.scales import Scale
-
-__all__ = [
-    "PROVIDER",
-    "RubricQrels",
-    "StandardMeasure",
-    "checked_measure",
-    "compute",
-    "delegated",
-    "other_providers",
-    "parameters_of",
-    "real_label",
-    "refuse_real",
-]
-
 
 LabelScorer = Callable[[RankedDocs], float]
 

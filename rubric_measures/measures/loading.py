@@ -40,19 +40,6 @@ from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSe
 from rubric_measures.types.entities import RubricItem, TestBank, describe, made_by
 from rubric_measures.types.scales import ASSIGNED
 
-__all__ = [
-    "AssignedAnswers",
-    "RankedPassage",
-    "RecordQuery",
-    "collect_grades",
-    "load_assignments",
-    "load_graded_answers",
-    "load_records",
-    "read_records",
-    "select_queries",
-    "select_query",
-]
-
 
 class RankedPassage(NamedTuple):
     """One place of a run's ranking inside the records; sorts best first."""

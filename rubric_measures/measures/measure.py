@@ -28,27 +28,6 @@ from rubric_measures.base.plugins import PlugIn, plug_ins, usable
 from rubric_measures.measures.grades import Label, OnFailed, QueryGrades, levels_with_failed
 from rubric_measures.types.scales import Scale
 
-__all__ = [
-    "CUTOFF",
-    "JUDGED_ONLY",
-    "BoundsScorer",
-    "Computation",
-    "Coverage",
-    "CoverageMeasure",
-    "Needed",
-    "OfIrMeasures",
-    "OfItems",
-    "ParamInfo",
-    "QueryContext",
-    "RankedDocs",
-    "RankingScorer",
-    "RubricMeasure",
-    "Top",
-    "min_grade",
-    "register",
-]
-
-
 T = TypeVar("T")
 # A ranking without a cutoff; longer than any ranking.
 _ALL = 1 << 60

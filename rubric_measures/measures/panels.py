@@ -24,20 +24,6 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import GradeStatus, TestBank, content_hash
 from rubric_measures.types.scales import Scale, as_number
 
-__all__ = [
-    "PANELS",
-    "Gathered",
-    "Outcomes",
-    "Rule",
-    "Said",
-    "compiled",
-    "gather",
-    "member_rule",
-    "outcomes_of",
-    "panel_rule",
-    "with_grades",
-]
-
 PANELS = ("majority", "median", "mean", "weights", "prefer")
 """How the grades of a panel become one."""
 

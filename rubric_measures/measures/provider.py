@@ -28,17 +28,6 @@ from rubric_measures.measures.labels import PROVIDER, other_providers, refuse_re
 from rubric_measures.measures.measure import Coverage, Needed
 from rubric_measures.measures.scoring import Plan, QueryScorer, Scored, is_supported
 
-__all__ = [
-    "PipelineProvider",
-    "RubricEvaluator",
-    "RubricProvider",
-    "metrics_of",
-    "rankings_of",
-    "refuse_unscored",
-    "register_provider",
-    "worst_share",
-]
-
 
 def rankings_of(run: Any) -> dict[str, Sequence[str]]:
     """query_id -> doc_ids in the one sort, of anything that ir_measures takes as a run.

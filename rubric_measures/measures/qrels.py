@@ -41,8 +41,6 @@ from rubric_measures.measures.grades import (
 from rubric_measures.types.entities import Grade, Importance, RubricItem, TestBank
 from rubric_measures.types.scales import Scale, as_number
 
-__all__ = ["UNITS", "Unit", "build_grades", "note_counted", "qrels_of", "read_grades", "times_rows"]
-
 
 class _Columns(NamedTuple):
     """Item-level judgments by column, whatever they came from; a column that was not given is None."""

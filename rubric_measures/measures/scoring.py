@@ -36,31 +36,6 @@ from rubric_measures.measures.measure import (
 from rubric_measures.types.entities import RubricItem, ScoredIds
 from rubric_measures.types.scales import ANY_LEVEL, Scale, refuse_unreachable
 
-__all__ = [
-    "Gain",
-    "ItemWeights",
-    "LeftOpen",
-    "Measures",
-    "Plan",
-    "QueryScorer",
-    "SameScale",
-    "Scored",
-    "Weights",
-    "column_named",
-    "columns_named",
-    "covered_share",
-    "each_item",
-    "expected_gain",
-    "inner_names",
-    "is_standard",
-    "is_supported",
-    "known",
-    "note_labels",
-    "parse_measures",
-    "rubric_measures_of",
-]
-
-
 # A grade above every level.
 _HIGHEST = 1 << 30
 

@@ -12,10 +12,11 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ir_measures.measures.base import ParamInfo
+
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.measure import (
     BoundsScorer,
-    ParamInfo,
     QueryContext,
     RankedDocs,
     RankingScorer,
@@ -24,17 +25,6 @@ from rubric_measures.measures.measure import (
 )
 from rubric_measures.types.entities import CitedSentence
 from rubric_measures.types.scales import CONTRADICTED, Scale
-
-__all__ = [
-    "ALCEPrecision",
-    "ALCERecall",
-    "CitationCoverage",
-    "CitationF1",
-    "ContradictionRate",
-    "SupportPrecision",
-    "SupportRate",
-    "SupportRecall",
-]
 
 _STRICT = ParamInfo(dtype=bool, default=False, desc="partial support earns nothing")
 _RELAXED = ParamInfo(dtype=bool, default=False, desc="partial support counts as support")

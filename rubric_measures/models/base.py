@@ -23,22 +23,6 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
 
-__all__ = [
-    "ATTEMPT_STEP",
-    "ENDPOINT_MARK",
-    "MOST_TOKENS",
-    "Backend",
-    "CountingBackend",
-    "Message",
-    "Reply",
-    "ReplyStatus",
-    "Request",
-    "check_options",
-    "llm_name",
-    "refuse_settings",
-]
-
-
 # Further draws of a replicate whose reply cannot be read are numbered apart, so that none reads that reply.
 ATTEMPT_STEP = 1000
 

@@ -18,8 +18,6 @@ from rubric_measures.base.files import atomic_writer, path_name, read_text
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.wire import Known, reply_of, request_body, trouble_of_status, without_key
 
-__all__ = ["BatchRun"]
-
 _LOG = logging.getLogger("rubric_measures")
 
 # Of one file, by the endpoint's rules (200 MB, of which the last line may take some).

@@ -33,9 +33,6 @@ from rubric_measures.models.wire import (
     without_key,
 )
 
-__all__ = ["CallPolicy", "Engine", "Gate"]
-
-
 _SPAN = 0.5  # seconds that a window takes at least
 _FEW, _OVERLOAD = 0.15, 0.7  # shares of rejections
 _BELOW = 0.95

@@ -34,23 +34,6 @@ from rubric_measures.base.plugins import require
 from rubric_measures.models.base import Backend, Reply, Request, check_options
 from rubric_measures.types.scales import Message
 
-__all__ = [
-    "FORGED",
-    "HuggingFaceModel",
-    "ModelSource",
-    "chat_text",
-    "choose_device",
-    "choose_dtype",
-    "defused",
-    "final_channel",
-    "find_source",
-    "make_hf",
-    "markers_of",
-    "model_kind",
-    "plain_text",
-]
-
-
 # Some templates print today's date (strftime_now, date_string); a reply may not depend on the day it was asked for.
 _DATE = datetime.date(2024, 7, 26)
 _FORMATS = ("%d %b %Y", "%d %B %Y", "%B %d, %Y", "%A, %B %d, %Y", "%Y-%m-%d")

@@ -25,9 +25,6 @@ from rubric_measures.models.calling import CallPolicy, Engine
 from rubric_measures.models.wire import STRUCTURED_MODES, Known
 from rubric_measures.types.scales import Message
 
-__all__ = ["OpenAICompatible", "make_openai"]
-
-
 _OFFICIAL_URL = "https://api.openai.com/v1"
 _LOOK_AHEAD = 2  # requests pulled, in multiples of the calls that may be in flight
 _PULLED_AT_ONCE = 16

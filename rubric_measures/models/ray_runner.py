@@ -27,9 +27,6 @@ from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.ray_workers import BackendSpec, Desk, Returned, Worker, connected, feed, pack_requests
 from rubric_measures.models.running import LocalRunner, RunState
 
-__all__ = ["RayPool", "RayRunner", "RaySettings", "ray_backend"]
-
-
 _LOG = logging.getLogger("rubric_measures")
 _IN_FLIGHT = 2  # blocks that each actor has: one that it answers, and the next
 _TICK = 0.5  # seconds until a Ctrl-C is noticed

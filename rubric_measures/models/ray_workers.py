@@ -32,21 +32,6 @@ from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.types.scales import Message
 
-__all__ = [
-    "QUIET",
-    "BackendSpec",
-    "Desk",
-    "Order",
-    "Returned",
-    "Worker",
-    "connected",
-    "feed",
-    "pack",
-    "pack_requests",
-    "unpack_requests",
-]
-
-
 _TO_ANSWER = 15.0  # seconds for the head of a cluster to take a connection
 _STORE = 512 << 20  # bytes of shared memory of a Ray of our own: blocks are small
 QUIET = {

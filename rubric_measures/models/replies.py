@@ -32,28 +32,6 @@ from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.models.base import MOST_TOKENS, Reply, Request
 from rubric_measures.types.entities import canonical_json
 
-__all__ = [
-    "TABLES",
-    "CacheEntry",
-    "LedgerRow",
-    "ModelCount",
-    "ReplyCache",
-    "Row",
-    "Spent",
-    "add_spent",
-    "decoded",
-    "delete_of",
-    "encoded",
-    "ledger_rows",
-    "live_leases",
-    "messages_hash",
-    "model_counts",
-    "new_owner",
-    "row_of",
-    "take_leases",
-]
-
-
 _KEY_BYTES = 32
 # `priced` tells calls whose cost is known from those made without a price: their tokens can still be priced.
 TABLES = (

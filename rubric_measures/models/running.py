@@ -31,20 +31,6 @@ from rubric_measures.base.json_files import check_keys, parse_json
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, llm_name
 from rubric_measures.models.replies import LedgerRow, ReplyCache, Spent, new_owner
 
-__all__ = [
-    "UNKNOWN_COST",
-    "Account",
-    "Job",
-    "LocalRunner",
-    "Price",
-    "RunState",
-    "RunStats",
-    "checked_price",
-    "load_prices",
-    "price_of",
-    "tokens_in",
-]
-
 
 def tokens_in(raw: Mapping[str, Any], name: str) -> int:
     """A count of tokens that a reply keeps beside its text; 0 where it has none."""

@@ -25,18 +25,6 @@ from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend
 from rubric_measures.models.running import LocalRunner, Price, RunStats, checked_price
 
-__all__ = [
-    "CallOptions",
-    "CallSettings",
-    "Interrupts",
-    "Model",
-    "Progress",
-    "RunnerOptions",
-    "note_limit",
-    "request_bar",
-]
-
-
 # True shows a bar on standard error; a function gets the counts now and then.
 Progress = bool | Callable[[RunStats], None]
 _LOG = logging.getLogger("rubric_measures")

@@ -17,18 +17,6 @@ from typing import Any, Literal, NamedTuple
 
 from rubric_measures.models.base import MOST_TOKENS, Reply, Request
 
-__all__ = [
-    "STRUCTURED_MODES",
-    "Known",
-    "Trouble",
-    "reply_of",
-    "request_body",
-    "retry_after",
-    "trouble_of_status",
-    "without_key",
-]
-
-
 _RENAMED_FIELD = "max_completion_tokens"
 # How endpoints say that the longest reply has another name; both names may also stand in a message about its value.
 _RENAMED = re.compile(

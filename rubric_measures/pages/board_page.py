@@ -34,9 +34,6 @@ from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Scale, covering_level
 
-__all__ = ["DOT_STYLE", "SCRIPT", "STYLE", "Evidence", "QueryEvidence", "board_page", "dot_plot", "evidence_of"]
-
-
 STYLE = """
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 2rem; }
 .cards section { border-top: 1px solid var(--line); }

@@ -20,28 +20,6 @@ from urllib.parse import quote
 from rubric_measures.base.errors import escaped
 from rubric_measures.types.scales import Scale
 
-__all__ = [
-    "PAGE",
-    "REPORT_STYLE",
-    "SCRIPT",
-    "SEARCH",
-    "Link",
-    "ReviewAddress",
-    "fold",
-    "item_names",
-    "page",
-    "page_text",
-    "passage_link",
-    "readable",
-    "rows_in_blocks",
-    "shade",
-    "snippet",
-    "table",
-    "text",
-    "words",
-]
-
-
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --soft: #f3f5f7; --line: #c5ccd3; --edge: #7a838c;
   --note: #4c5560; --accent: #005a9c; --dot: #0072b2; --query: #8a929b; --bad: #9a3412; --bad-back: #fdeadd;

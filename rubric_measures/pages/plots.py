@@ -48,29 +48,6 @@ from rubric_measures.pages.style import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "DotPanel",
-    "cells_figure",
-    "draw_cells",
-    "draw_groups",
-    "draw_means",
-    "draw_queries",
-    "group_columns",
-    "lines_of",
-    "plot_bland_altman",
-    "plot_confusion",
-    "plot_critical_difference",
-    "plot_differences",
-    "plot_dots",
-    "plot_items",
-    "plot_queries",
-    "plot_ranks",
-    "plot_scatter",
-    "plot_stability",
-    "plot_tournament",
-    "rows_figure",
-]
-
 
 FloatArray = NDArray[np.float64]
 # Cells beyond this number have no text, which nobody could read.

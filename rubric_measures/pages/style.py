@@ -25,23 +25,6 @@ from rubric_measures.base.plugins import require
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BLUE",
-    "COLOURS",
-    "GREY",
-    "ORANGE",
-    "SUFFIXES",
-    "check_figure_path",
-    "figure_of",
-    "legend_below",
-    "name_axes",
-    "name_points",
-    "save_figures",
-    "shown_number",
-    "signed",
-    "titled",
-]
-
 
 # Okabe and Ito's palette without yellow, which print loses.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")

@@ -39,8 +39,6 @@ from rubric_measures.types.scales import CONTRADICTED, HELD, Message, Scale, sca
 if TYPE_CHECKING:
     from rubric_measures.prompts.verdicts import Parsed
 
-__all__ = ["FIELD", "Frame", "Slot", "Template", "as_shown", "cut", "cut_json"]
-
 
 FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 

@@ -25,27 +25,7 @@ from rubric_measures.prompts.verdicts import (
     objects_of,
     read_part,
     read_verdict,
-    without_thoughts,
 )
-
-__all__ = [
-    "Parsed",
-    "clean_reply",
-    "is_unanswerable",
-    "objects_of",
-    "parse_aspects",
-    "parse_items",
-    "parse_label",
-    "parse_label_list",
-    "parse_list",
-    "parse_rating",
-    "parse_reply",
-    "parse_text",
-    "parse_verdict",
-    "parse_yes_no",
-    "without_thoughts",
-]
-
 
 _LINE = re.compile(r"^([^\S\n]*)(\d{1,3}[.):]|[-*•])[^\S\n]+(\S.*?)\s*$", re.MULTILINE)
 # The line that says that the items begin: what stands before it is a plan.

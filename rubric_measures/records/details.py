@@ -26,22 +26,6 @@ from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGrade
 from rubric_measures.types.entities import CitedSentence, RubricItem
 from rubric_measures.types.scales import LARGEST_SCORE, as_number
 
-__all__ = [
-    "GRADE_CHOICES",
-    "CitedAnswer",
-    "GradeChoice",
-    "asked_pairs",
-    "cited_answer",
-    "cited_answers",
-    "confidence_of",
-    "details_of",
-    "distributions_of",
-    "grade_by",
-    "reasons_of",
-    "records_of_cited_answers",
-    "sentence_items",
-]
-
 
 @dataclass(frozen=True)
 class CitedAnswer:

@@ -27,8 +27,6 @@ from rubric_measures.records.models import (
     provenance_of,
 )
 
-__all__ = ["GradedFile", "load_graded", "write_graded"]
-
 _LOG = logging.getLogger("rubric_measures")
 
 _Entry = TypeVar("_Entry", ItemGradeSet, DirectGrade)

@@ -29,8 +29,6 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import SCALE_FIELDS, Scale, scale_from
 
-__all__ = ["merge_records"]
-
 _LOG = logging.getLogger("rubric_measures")
 _R = TypeVar("_R", bound=Record)
 _Place = TypeVar("_Place", Judgment, RankingEntry)

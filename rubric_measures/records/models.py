@@ -29,34 +29,6 @@ from rubric_measures.base.sorting import Gap, RankNotes, by_rank
 from rubric_measures.types.entities import GradeStatus, ItemKind, Ranking, Run, content_hash, put_in_order
 from rubric_measures.types.scales import HELD, MOST_RELEVANT, SCALE_FIELDS
 
-__all__ = [
-    "ITEM_CONTENTS",
-    "DirectGrade",
-    "GradeSetKey",
-    "GradedPassage",
-    "ItemGradeSet",
-    "Judgment",
-    "PassageData",
-    "PromptInfo",
-    "QueryPassages",
-    "RankingEntry",
-    "SelfRating",
-    "contents_of",
-    "grade_of_items",
-    "grade_set_key",
-    "grader_hash",
-    "is_of_others",
-    "items_of_set",
-    "kind_of_set",
-    "made_by_set",
-    "provenance_of",
-    "regraded_of",
-    "runs_of_records",
-    "settings_of_others",
-    "stale_in",
-]
-
-
 # What grades mean does not tell who made them.
 _NOT_SETTINGS = frozenset({"prompt_class", *SCALE_FIELDS})
 # The field in which assessors' grade sets keep what their items said then.

@@ -62,22 +62,6 @@ from rubric_measures.review.session import (
 from rubric_measures.review.store import ReviewStore, Snapshot, StateError
 from rubric_measures.types.entities import bank_hash
 
-__all__ = [
-    "ANY_ADDRESS",
-    "DEFAULT_MEASURES",
-    "HEADERS",
-    "Access",
-    "check_bind",
-    "host_name",
-    "is_loopback",
-    "listen",
-    "make_app",
-    "open_review",
-    "parse_assignments",
-    "serve",
-]
-
-
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",

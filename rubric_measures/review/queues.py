@@ -55,23 +55,6 @@ from rubric_measures.types.entities import RubricItem, TestBank, bank_content
 from rubric_measures.types.scales import HELD, SELF_RATING, Scale, known_scale
 from rubric_measures.verification.graders import by_machines
 
-__all__ = [
-    "ORDERS",
-    "CellQueue",
-    "Material",
-    "Order",
-    "QueryMaterial",
-    "QueueChoice",
-    "QueueEntry",
-    "by_influence",
-    "grader_name",
-    "kept_cells",
-    "load_material",
-    "make_queue",
-    "read_entries",
-    "waits_for",
-]
-
 
 def left_items(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
     """(query_id, item_id) -> what was done to it, of the items of the file whose grades count no more, or wait.

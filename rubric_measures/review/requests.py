@@ -24,9 +24,6 @@ from rubric_measures.review.queues import QueueChoice, words_of
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import AssessorGrade, Event, cell_of
 
-__all__ = ["Asked", "ScreenAnswer", "assessor_link", "checked_assessor", "error_page", "local_path", "page"]
-
-
 _SCRIPT = "text/javascript; charset=utf-8"
 ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": _SCRIPT, "bank.js": _SCRIPT}
 

@@ -69,9 +69,6 @@ from rubric_measures.review.store import ADJUDICATE, CellKey, Event, ItemState, 
 from rubric_measures.types.entities import ItemKind, RubricItem, item_content
 from rubric_measures.verification.sections import wilson_interval
 
-__all__ = ["Exported", "Review", "corrected_groups", "export_review", "inside"]
-
-
 # Below so many pairs κ and α say little, whatever they are.
 FEW = 20
 

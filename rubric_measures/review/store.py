@@ -31,9 +31,6 @@ from rubric_measures.measures.grade_sets import grade_of_assessors
 from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
 
-__all__ = ["ConflictError", "Edit", "ReviewStore", "StateError"]
-
-
 EDITS = ("item_add", "item_edit", "item_retire", "item_split", "item_merge")
 # The decision of an adjudicator, which binds.
 ADJUDICATE = "adjudicate"

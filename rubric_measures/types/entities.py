@@ -24,38 +24,6 @@ from rubric_measures.base.sorting import compares_singles, in_order, singles
 if TYPE_CHECKING:
     from json import JSONEncoder
 
-__all__ = [
-    "GRADE_STATUSES",
-    "CitedSentence",
-    "Grade",
-    "GradeStatus",
-    "Importance",
-    "ItemKind",
-    "Passage",
-    "Preference",
-    "Qrel",
-    "Query",
-    "Ranking",
-    "RubricItem",
-    "Run",
-    "ScoredIds",
-    "Signature",
-    "TestBank",
-    "Verdict",
-    "bank_content",
-    "bank_hash",
-    "canonical_json",
-    "content_hash",
-    "count_disagreements",
-    "describe",
-    "facet_of",
-    "item_content",
-    "made_by",
-    "make_item_id",
-    "make_run",
-    "put_in_order",
-]
-
 
 GradeStatus = Literal["graded", "unparsed", "refused", "truncated", "failed"]
 GRADE_STATUSES: tuple[GradeStatus, ...] = ("graded", "unparsed", "refused", "truncated", "failed")

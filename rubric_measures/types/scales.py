@@ -15,28 +15,6 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError, MeasureError
 
-__all__ = [
-    "ANY_LEVEL",
-    "ASSIGNED",
-    "CONTRADICTED",
-    "HELD",
-    "LARGEST_SCORE",
-    "MOST_RELEVANT",
-    "SCALE_FIELDS",
-    "SELF_RATING",
-    "YES_NO",
-    "Message",
-    "Scale",
-    "as_number",
-    "covering_level",
-    "known_scale",
-    "parse_scale",
-    "refuse_unreachable",
-    "scale_from",
-    "scale_problems",
-]
-
-
 # No measure gives more. Squares of larger numbers, summed over queries, are no numbers any more.
 LARGEST_SCORE = 1e100
 

@@ -32,34 +32,6 @@ from rubric_measures.measures.grades import QueryGrades, note_queries
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.types.entities import RubricItem
 
-__all__ = [
-    "Against",
-    "BankStability",
-    "Discrimination",
-    "DuplicateItems",
-    "ItemReport",
-    "ItemStatistics",
-    "LeftOut",
-    "QueryCoverage",
-    "RedundantPair",
-    "Reusability",
-    "RunCoverage",
-    "StabilityPoint",
-    "bank_halves",
-    "bank_stability",
-    "duplicate_items",
-    "influence_of",
-    "item_report",
-    "items_against",
-    "joined_coverage",
-    "mean_scores",
-    "query_coverage",
-    "ranked_by_files",
-    "redundant_pairs",
-    "reusability",
-]
-
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 CountArray = NDArray[np.int32]

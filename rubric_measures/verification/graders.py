@@ -45,25 +45,6 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Scale, covering_level
 
-__all__ = [
-    "ASSESSORS",
-    "CANARY_KINDS",
-    "Anchored",
-    "CanaryCount",
-    "CanaryReport",
-    "Disagreement",
-    "FooledGrade",
-    "GraderCounter",
-    "GraderPair",
-    "GraderReport",
-    "GraderStatistics",
-    "build_canaries",
-    "by_machines",
-    "canary_report",
-    "machine_graded",
-    "read_anchored",
-]
-
 
 @dataclass
 class GraderStatistics:

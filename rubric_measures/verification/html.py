@@ -51,9 +51,6 @@ from rubric_measures.pages.frame import REPORT_STYLE as STYLE
 from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import Section
 
-__all__ = ["LARGEST_PAGE", "LookAt", "QueryPlaces", "query_blocks", "write_html"]
-
-
 # Of a text that is longer, the beginning is shown, and how much is left out.
 _LONGEST = 100_000
 

@@ -31,18 +31,6 @@ from rubric_measures.verification.sections import (
     uncovered_section,
 )
 
-__all__ = [
-    "ANALYSES",
-    "BANK",
-    "CALIBRATION",
-    "STATISTICS",
-    "ReportSettings",
-    "check_reports",
-    "chosen_queries",
-    "report_parts",
-    "report_sections",
-]
-
 ANALYSES = ("verify_grading", "grid_display", "uncovered_passages", "bad_question")
 STATISTICS = ("item_statistics", "grader_statistics")
 # Those that ask which grade covers an item.

@@ -45,27 +45,6 @@ from rubric_measures.verification.banks import (
 )
 from rubric_measures.verification.graders import CanaryReport, GraderReport, machine_graded
 
-__all__ = [
-    "CalibrationBin",
-    "PlotPoint",
-    "Section",
-    "bad_item_section",
-    "bank_sections",
-    "calibration_bins",
-    "calibration_section",
-    "canary_sections",
-    "checked_pairs",
-    "grader_sections",
-    "grading_sections",
-    "grid_section",
-    "item_sections",
-    "line_plot",
-    "sections_report",
-    "stability_section",
-    "uncovered_section",
-    "wilson_interval",
-]
-
 
 @dataclass(frozen=True)
 class Section:
