@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.base.files import check_readable_twice, open_binary, path_name
+from rubric_measures.base.files import path_name
 from rubric_measures.base.plugins import PlugIn, Registry, usable
-from rubric_measures.formats.base import KINDS, Format, Head, PathName
+from rubric_measures.formats.base import KINDS, Format, Head, PathName, head_of
 from rubric_measures.formats.leaderboards import FORMS
 
 __all__ = ["FORMATS", "Format", "Head", "added_format", "detect_format", "head_of"]
@@ -112,25 +112,3 @@ def _by_recognition() -> Iterator[tuple[str, Format]]:
             yield name, FORMATS[name]
     yield from usable(FORMATS.added(), _checked)
     yield _LAST, FORMATS[_LAST]
-
-
-def head_of(path: PathName) -> Head:
-    """The beginning of a file.
-
-    Raises:
-        InputError: the file cannot be opened, or is a pipe, which can be read once only.
-        FormatError: it is empty.
-    """
-    name = path_name(path)
-    check_readable_twice(name)
-    with open_binary(path) as stream:
-        first = stream.read(3).removeprefix(b"\xef\xbb\xbf") + stream.readline(1 << 24)
-        while first and first.isspace():
-            first = stream.readline(1 << 24)
-        rest = stream.read(1 << 16)
-        head = Head(name, first, rest)
-        if first.lstrip().startswith(b"{") and head.value is None:
-            head = head.joined(stream.read(1 << 24))
-    if not first.strip():
-        raise FormatError("is empty", path=name)
-    return head

@@ -24,7 +24,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, peek_head
 from rubric_measures.base.json_files import JsonLines, Record, TextId, check_keys, json_texts, validate_line
 from rubric_measures.base.tables import active, inert
-from rubric_measures.formats.base import Format, Head, PathName, cells_of, read_delimited
+from rubric_measures.formats.base import Format, Head, PathName, cells_of, head_of, read_delimited
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 
 _LOG = logging.getLogger("rubric_measures")
@@ -146,8 +146,6 @@ def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
 
 def is_bank(path: str | os.PathLike[str]) -> bool:
     """Whether the first line of a file is an entry of a bank: then no other format need be tried."""
-    from rubric_measures.formats import head_of
-
     if path_name(path) == "-":
         return False
     try:

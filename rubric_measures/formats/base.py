@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import note_unfinished, path_name, read_text
+from rubric_measures.base.files import check_readable_twice, note_unfinished, open_binary, path_name, read_text
 
 PathName: TypeAlias = str | os.PathLike[str]
 # What files hold; `docs/plugins.md` says what each is in Python.
@@ -213,3 +213,25 @@ def read_delimited(
         csv.field_size_limit(before)
     note_unfinished(text, name)
     return header, rows
+
+
+def head_of(path: PathName) -> Head:
+    """The beginning of a file.
+
+    Raises:
+        InputError: the file cannot be opened, or is a pipe, which can be read once only.
+        FormatError: it is empty.
+    """
+    name = path_name(path)
+    check_readable_twice(name)
+    with open_binary(path) as stream:
+        first = stream.read(3).removeprefix(b"\xef\xbb\xbf") + stream.readline(1 << 24)
+        while first and first.isspace():
+            first = stream.readline(1 << 24)
+        rest = stream.read(1 << 16)
+        head = Head(name, first, rest)
+        if first.lstrip().startswith(b"{") and head.value is None:
+            head = head.joined(stream.read(1 << 24))
+    if not first.strip():
+        raise FormatError("is empty", path=name)
+    return head

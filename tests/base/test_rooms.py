@@ -1,30 +1,67 @@
-"""The rooms of the house: README's table says what each may import, and this holds the code and the tests to it."""
+"""The rooms of the house: CONTRIBUTING's table says what each may import and how big it may be; this holds the code."""
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import rubric_measures
 
 ROOT = Path(rubric_measures.__file__).parent
-README = Path(__file__).parents[2] / "README.md"
-# | `room/` | what lives there | what it imports |
-ROW = re.compile(r"^\| `(?P<room>\w+)/` \|[^|]+\| (?P<imports>[^|]*) \|$", re.MULTILINE)
-MAKING = {"prompts", "backends", "runners", "test_bank", "grading"}
-USING = {"grades", "measures", "leaderboards", "meta_evaluation", "verification"}
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+# | `room/` | what it owns | what it imports | code lines | modules |
+ROW = re.compile(
+    r"^\| `(?P<room>\w+)/` \|[^|]+\| (?P<imports>[^|]*) \| (?P<lines>[\d,]+) \| (?P<modules>\d+) \|$", re.MULTILINE
+)
+TOP = re.compile(r"^\| the top \|[^|]+\|[^|]*\| (?P<lines>[\d,]+) \| (?P<modules>\d+) \|$", re.MULTILINE)
+ALL = re.compile(r"^\| \*\*all\*\* \|[^|]*\|[^|]*\| (?P<lines>[\d,]+) \| (?P<modules>\d+) \|$", re.MULTILINE)
+MAKING = {"prompts", "models", "grading"}
+USING = {"measures", "boards", "analysis", "pages", "games", "verification"}
+# A module has at least so many code lines, and at most so many.
+LEAST, MOST = 100, 700
+# Smaller for a reason: what every command imports before it knows its files, and doors of other programs.
+SMALL = {
+    "base.parallel",
+    "base.startup",
+    "base.words",
+    "corpora.overwriting",
+    "integrations.pyterrier",
+    "integrations.pytest_plugin",
+}
+# What is on a line and no code.
+QUIET = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
-def table() -> dict[str, set[str]]:
-    """room -> the rooms that it imports, by README's table."""
-    rows = {}
-    for row in ROW.finditer(README.read_text(encoding="utf-8")):
+class Room(NamedTuple):
+    """A row of the table."""
+
+    imports: set[str]
+    lines: int
+    modules: int
+
+
+def table() -> dict[str, Room]:
+    """room -> what it may import, and its budget."""
+    rows: dict[str, Room] = {}
+    for row in ROW.finditer(CONTRIBUTING.read_text(encoding="utf-8")):
         named = row["imports"]
-        rows[row["room"]] = set(rows) if named == "all above" else set(re.findall(r"\w+", named.replace("—", "")))
+        imported = set(rows) if named == "all above" else set(re.findall(r"\w+", named.replace("—", "")))
+        rows[row["room"]] = Room(imported, int(row["lines"].replace(",", "")), int(row["modules"]))
     return rows
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def modules() -> dict[str, Path]:
     """Dotted name below the package -> its file; a folder stands for its `__init__`."""
     found = {}
@@ -35,10 +72,12 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(path: Path, known: dict[str, Path]) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """The modules of the package that a file imports, wherever in the file."""
+    known = modules()
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rubric_measures"):
             module = (node.module or "").removeprefix("rubric_measures").removeprefix(".")
             for alias in node.names:
@@ -46,11 +85,29 @@ def imports(path: Path, known: dict[str, Path]) -> set[str]:
                 found.add(inner if inner in known else module)
         elif isinstance(node, ast.Import):
             found |= {alias.name[16:] for alias in node.names if alias.name.startswith("rubric_measures.")}
-    return found
+    return frozenset(found)
+
+
+def docstring_lines(path: Path) -> Iterator[int]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if ast.get_docstring(node, clean=False) is not None and first is not None:
+                yield from range(first.lineno, (first.end_lineno or first.lineno) + 1)
+
+
+@cache
+def code_lines(path: Path) -> int:
+    """The lines with something on them besides blanks, comments and docstrings."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type not in QUIET:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - set(docstring_lines(path)))
 
 
 def room_of(module: str) -> str:
-    return module.partition(".")[0]
+    return module.partition(".")[0] if "." in module or (ROOT / module / "__init__.py").exists() else ""
 
 
 def test_the_table_names_the_rooms_that_there_are() -> None:
@@ -60,47 +117,71 @@ def test_the_table_names_the_rooms_that_there_are() -> None:
     assert loose == {"__init__.py", "__main__.py", "py.typed"}
     # A room imports only rooms that stand above it.
     above: set[str] = set()
-    for room, named in table().items():
-        assert named <= above, room
-        above.add(room)
+    for name, room in table().items():
+        assert room.imports <= above, name
+        above.add(name)
+
+
+def test_no_room_is_over_its_budget() -> None:
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    top, whole = TOP.search(text), ALL.search(text)
+    assert top and whole
+    budgets = {name: (room.lines, room.modules) for name, room in table().items()}
+    budgets[""] = (int(top["lines"].replace(",", "")), int(top["modules"]))
+    sizes = dict.fromkeys(budgets, (0, 0))
+    for module, path in modules().items():
+        lines, files = sizes[room_of(module)]
+        sizes[room_of(module)] = (lines + code_lines(path), files + 1)
+    over = {
+        name: f"{lines} code lines in {files} modules, of {budgets[name][0]} in {budgets[name][1]}"
+        for name, (lines, files) in sizes.items()
+        if lines > budgets[name][0] or files > budgets[name][1]
+    }
+    assert over == {}
+    # The last row is the sum, so that a budget can move from room to room and not grow.
+    sums = (sum(lines for lines, _ in budgets.values()), sum(files for _, files in budgets.values()))
+    assert (int(whole["lines"].replace(",", "")), int(whole["modules"])) == sums
+
+
+def test_modules_are_neither_small_nor_large() -> None:
+    sizes = {name: code_lines(path) for name, path in modules().items() if not path.name.startswith("__")}
+    assert {name: lines for name, lines in sizes.items() if lines > MOST} == {}
+    assert {name for name, lines in sizes.items() if lines < LEAST} == SMALL
+
+
+def test_no_file_stands_in_a_circle_of_imports() -> None:
+    """Imports in functions and for types count, too."""
+    known = modules()
+    left = {name: set(imports(path)) - {name} for name, path in known.items()}
+    while free := [name for name, named in left.items() if not named & left.keys()]:
+        for name in free:
+            del left[name]
+    assert {name: sorted(named & left.keys()) for name, named in left.items()} == {}
 
 
 def test_every_room_imports_what_the_table_says() -> None:
-    known = modules()
-    allowed = table()
+    rooms = table()
     broken = [
         f"{module} imports {name}"
-        for module, path in known.items()
-        for name in sorted(imports(path, known))
-        if room_of(module) in allowed and room_of(name) not in {room_of(module), *allowed[room_of(module)], ""}
+        for module, path in modules().items()
+        for name in sorted(imports(path))
+        if room_of(module) in rooms and room_of(name) not in {room_of(module), *rooms[room_of(module)].imports, ""}
     ]
     assert broken == []
-    used = {room: set[str]() for room in allowed}
-    for module, path in known.items():
-        if room_of(module) in allowed:
-            used[room_of(module)] |= {room_of(name) for name in imports(path, known)} - {room_of(module), ""}
+    used = {name: set[str]() for name in rooms}
+    for module, path in modules().items():
+        if room_of(module) in rooms:
+            used[room_of(module)] |= {room_of(name) for name in imports(path)} - {room_of(module), ""}
     # What the table allows is needed, so that it stays a picture of the code.
-    assert {room: sorted(allowed[room] - used[room]) for room in used if room != "cli"} == {
-        room: [] for room in used if room != "cli"
-    }
+    idle = {name: sorted(rooms[name].imports - used[name]) for name in used if name != "cli"}
+    assert {name: named for name, named in idle.items() if named} == {}
 
 
 def test_using_grades_never_needs_making_them() -> None:
-    allowed = table()
+    rooms = table()
     # Records name the prompt of their grades, and the prompt says what scale they are on.
-    said = {"grades": {"prompts"}}
-    assert {room: allowed[room] & MAKING for room in USING} == {room: said.get(room, set()) for room in USING}
-
-
-def test_an_underscore_says_that_only_its_own_room_uses_a_module() -> None:
-    known = modules()
-    strangers: list[str] = []
-    for module, path in known.items():
-        for name in imports(path, known):
-            package, _, last = name.rpartition(".")
-            if last.startswith("_") and name in known and not f"{module}.".startswith(f"{package}."):
-                strangers.append(f"{module} imports {name}")
-    assert strangers == []
+    said = {"measures": {"prompts"}}
+    assert {name: rooms[name].imports & MAKING for name in USING} == {name: said.get(name, set()) for name in USING}
 
 
 def test_the_tests_have_the_same_rooms() -> None:
@@ -113,26 +194,22 @@ def test_the_tests_have_the_same_rooms() -> None:
 def test_ray_is_named_by_its_runner_alone() -> None:
     named = set()
     for path in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             named |= {path.stem for name in names if name.partition(".")[0] == "ray"}
-    assert named == {"_ray_connection", "_ray_desk", "_ray_worker"}
+    assert named == {"ray_workers"}
 
 
 def test_no_two_things_have_one_class_name() -> None:
     found: dict[str, list[Path]] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(path.relative_to(ROOT))
     assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
 def test_every_file_says_what_lives_in_it() -> None:
-    silent = [
-        str(path.relative_to(ROOT))
-        for path in ROOT.rglob("*.py")
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    silent = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if not ast.get_docstring(tree(path))]
     assert silent == []

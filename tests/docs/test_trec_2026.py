@@ -13,10 +13,10 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
+from tests.boards.test_argue import BANKS, REPORTS
 from tests.formats.test_ragdoll_battles import battle
 from tests.formats.test_ragdoll_rubrics import FULL, NOT, PART, graded
 from tests.formats.test_ragdoll_rubrics import write as write_lines
-from tests.leaderboards.test_argue import BANKS, REPORTS
 from tests.support_data import line, write
 
 ROOT = Path(__file__).resolve().parents[2]

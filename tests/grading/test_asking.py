@@ -12,7 +12,7 @@ from rubric_measures.grading.asking import Ask, Asker
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded
 from rubric_measures.types.scales import Message
-from tests.backends.test_end_to_end_http import (
+from tests.models.test_end_to_end_http import (
     RATING,
     _environment,
     endpoint,

@@ -17,7 +17,9 @@ from rubric_measures.models.base import Reply, Request
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import grade_of_items, provenance_of
-from tests.backends.test_end_to_end_http import (
+from tests.function_backend import FunctionBackend
+from tests.grading.test_grading import bank_of, grade, only_set
+from tests.models.test_end_to_end_http import (
     RATING,
     _environment,
     endpoint,
@@ -29,8 +31,6 @@ from tests.backends.test_end_to_end_http import (
     write_items,
     write_passages,
 )
-from tests.function_backend import FunctionBackend
-from tests.grading.test_grading import bank_of, grade, only_set
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")

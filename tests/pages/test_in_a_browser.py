@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Browser, check_page, needs_browser
-from tests.reports.test_board_page import evaluated, page_of
+from tests.pages.test_board_page import evaluated, page_of
 
 pytestmark = needs_browser
 

@@ -12,7 +12,8 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.records.files import load_graded
-from tests.backends.test_end_to_end_http import (
+from tests.cli.test_grade import start, stored, wait_for
+from tests.models.test_end_to_end_http import (
     RATING,
     _environment,
     endpoint,
@@ -24,7 +25,6 @@ from tests.backends.test_end_to_end_http import (
     write_items,
     write_passages,
 )
-from tests.cli.test_grade import start, stored, wait_for
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")

@@ -21,8 +21,8 @@ from rubric_measures.models.base import Request
 from rubric_measures.models.openai import OpenAICompatible
 from rubric_measures.prompts import load_prompt
 from rubric_measures.types.scales import Message
-from tests.backends.test_end_to_end_http import RATING, grades, write_items, write_passages
 from tests.hf_models import save_llama
+from tests.models.test_end_to_end_http import RATING, grades, write_items, write_passages
 
 for _module in ("openai", "aiohttp", "transformers", "torch", "fastapi", "uvicorn"):
     pytest.importorskip(_module)

@@ -11,8 +11,8 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.prompts import load_prompt
-from tests.backends.test_end_to_end_http import RATING, VERIFIED, grades, sets, write_items, write_passages
 from tests.hf_models import CHAT_TEMPLATE, save_llama, save_t5
+from tests.models.test_end_to_end_http import RATING, VERIFIED, grades, sets, write_items, write_passages
 
 for _module in ("torch", "transformers"):
     pytest.importorskip(_module)

@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.records.models import ItemGradeSet
-from tests.backends.test_end_to_end_http import (
+from tests.models.test_end_to_end_http import (
     _environment,
     endpoint,
     grades,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from tests.backends.test_end_to_end_http import (
+from tests.models.test_end_to_end_http import (
     _environment,
     endpoint,
     grades,
@@ -19,7 +19,7 @@ from tests.backends.test_end_to_end_http import (
     write_items,
     write_passages,
 )
-from tests.backends.test_reasoning import details
+from tests.models.test_reasoning import details
 
 pytest.importorskip("openai")
 pytest.importorskip("aiohttp")

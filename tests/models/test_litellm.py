@@ -11,8 +11,8 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import llm_name
-from tests.backends.test_end_to_end_http import _environment, grades, model, says, sets, write_items, write_passages
 from tests.fault_server import Running
+from tests.models.test_end_to_end_http import _environment, grades, model, says, sets, write_items, write_passages
 
 pytest.importorskip("litellm")
 

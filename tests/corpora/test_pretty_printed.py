@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rubric_measures.cli import main
+from tests.boards.test_argue import BANKS, REPORTS
 from tests.formats.test_ragdoll_battles import battle
 from tests.formats.test_ragdoll_rubrics import FULL, NOT, PART, graded
-from tests.leaderboards.test_argue import BANKS, REPORTS
 from tests.support_data import line
 
 NUGGETS = [{"text": f"nugget {number}", "importance": "vital"} for number in range(2)]
