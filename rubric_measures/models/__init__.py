@@ -29,7 +29,7 @@ BACKENDS: Registry[Callable[..., Backend]] = Registry(
     {
         "lexical": "rubric_measures.models.lexical:make_lexical",
         "scripted": "rubric_measures.models.lexical:make_scripted",
-        "hf": "rubric_measures.models.hf:make_hf",
+        "hf": "rubric_measures.models.hf_models:make_hf",
         "litellm": "rubric_measures.models.openai:make_litellm",
         "openai": "rubric_measures.models.openai:make_openai",
     },

@@ -17,7 +17,6 @@ import abc
 import contextlib
 import datetime
 import hashlib
-import importlib
 import itertools
 import os
 import re
@@ -31,7 +30,7 @@ from typing import Any, Protocol, TypeVar
 
 from rubric_measures.base.errors import BackendError, DeviceLostError, InputError, MissingExtraError
 from rubric_measures.base.plugins import require
-from rubric_measures.models.base import Backend, Reply, Request, check_options
+from rubric_measures.models.base import Reply, Request
 from rubric_measures.types.scales import Message
 
 # Some templates print today's date (strftime_now, date_string); a reply may not depend on the day it was asked for.
@@ -579,29 +578,6 @@ class HuggingFaceModel(abc.ABC):
             torch.cuda.empty_cache()
         elif self.device == "mps":
             torch.mps.empty_cache()
-
-
-_KINDS = {"seq2seq": "Seq2SeqBackend", "decoder": "DecoderBackend", "extractive": "ExtractiveBackend"}
-
-
-def make_hf(name: str, **options: Any) -> Backend:
-    """The backend of a model of the hub (or of a folder), by its architecture; see its class for the options.
-
-    Only the configuration is read here; tokenizer and weights are loaded when they are first used, so a run that is
-    answered from the cache needs no weights.
-
-    Raises:
-        MissingExtraError: transformers or torch is not installed.
-        BackendError: the model does not exist, cannot be fetched, or is of a kind that writes no answers.
-        UnknownNameError: models of this kind do not have an option.
-        InputError: an option has a value that makes no sense.
-    """
-    source = find_source(name)
-    kind = model_kind(source)
-    maker = getattr(importlib.import_module(f"rubric_measures.backends.hf._{kind}"), _KINDS[kind])
-    check_options(f"hf:{name}", maker, options)
-    backend: Backend = maker(source, **options)
-    return backend
 
 
 def model_kind(source: ModelSource) -> str:

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from rubric_measures.base.errors import BackendError, InputError
-from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.base import Backend, Reply, Request, check_options
 from rubric_measures.models.hf import (
     FORGED,
     HuggingFaceModel,
@@ -32,7 +32,9 @@ from rubric_measures.models.hf import (
     chat_text,
     defused,
     final_channel,
+    find_source,
     markers_of,
+    model_kind,
     padded,
     plain_text,
     token_limit,
@@ -527,3 +529,28 @@ class ExtractiveBackend(HuggingFaceModel):
         if not text or null > best.score + self.margin:
             text = NO_ANSWER
         return Reply(text, prompt_tokens=job.tokens, raw=raw)
+
+
+_KINDS: dict[str, type[HuggingFaceModel]] = {
+    "seq2seq": Seq2SeqBackend,
+    "decoder": DecoderBackend,
+    "extractive": ExtractiveBackend,
+}
+
+
+def make_hf(name: str, **options: Any) -> Backend:
+    """The backend of a model of the hub (or of a folder), by its architecture; see its class for the options.
+
+    Only the configuration is read here; tokenizer and weights are loaded when they are first used, so a run that is
+    answered from the cache needs no weights.
+
+    Raises:
+        MissingExtraError: transformers or torch is not installed.
+        BackendError: the model does not exist, cannot be fetched, or is of a kind that writes no answers.
+        UnknownNameError: models of this kind do not have an option.
+        InputError: an option has a value that makes no sense.
+    """
+    source = find_source(name)
+    maker = _KINDS[model_kind(source)]
+    check_options(f"hf:{name}", maker, options)
+    return maker(source, **options)

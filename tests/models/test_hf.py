@@ -124,7 +124,7 @@ def test_labels_are_scored_whole(folders: Callable[[str], str]) -> None:
     # "1010" has several tokens here; its probability is the product over all of them and the end token.
     folder = folders("t5-taught")
     labels = ("1010", "Yes", "4")
-    backend = make_backend(f"hf:{folder}", mode="labels", label_mass=0.0)
+    backend = make_backend(f"hf:{folder}", dtype="float32", mode="labels", label_mass=0.0)
     [reply] = replies(backend, ask(backend, PROMPTS[2], labels=labels))
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     network = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
@@ -207,7 +207,7 @@ def chats(group: str = "p") -> Callable[..., list[Request]]:
 @pytest.mark.parametrize("name", ["llama", "llama-taught"])
 @pytest.mark.parametrize("group", ["", "p"])
 def test_decoders_generate_what_the_library_generates(folders: Callable[[str], str], name: str, group: str) -> None:
-    backend = make_backend(f"hf:{folders(name)}", mode="generate")
+    backend = make_backend(f"hf:{folders(name)}", dtype="float32", mode="generate")
     found = replies(backend, chats(group)(backend))
     shown = [f"<|user|>{PASSAGE}{prompt}<|end|><|assistant|>" for prompt in PROMPTS]
     assert [reply.text for reply in found] == generated(folders(name), shown, "AutoModelForCausalLM")
@@ -215,7 +215,7 @@ def test_decoders_generate_what_the_library_generates(folders: Callable[[str], s
 
 def test_several_groups_and_single_requests_in_one_window(folders: Callable[[str], str]) -> None:
     folder = folders("llama")
-    backend = make_backend(f"hf:{folder}", mode="generate", batch_tokens=600)
+    backend = make_backend(f"hf:{folder}", dtype="float32", mode="generate", batch_tokens=600)
     other = PASSAGE.replace("Rivers", "Lakes and rivers")
     requests = [
         *ask(backend, *[PASSAGE + prompt for prompt in PROMPTS[:4]], group="a"),
@@ -237,7 +237,7 @@ def test_replies_of_decoders_do_not_depend_on_the_batch(folders: Callable[[str],
 
 def test_plain_text_models_end_with_the_line(folders: Callable[[str], str]) -> None:
     folder = folders("llama-plain")
-    backend = make_backend(f"hf:{folder}", mode="generate")
+    backend = make_backend(f"hf:{folder}", dtype="float32", mode="generate")
     found = replies(backend, ask(backend, *PROMPTS, max_tokens=40, labels=LABELS))
     network = generated_plain(folder, PROMPTS, 40)
     for reply, text in zip(found, network, strict=True):
@@ -356,7 +356,7 @@ def test_spans_are_the_best_of_all(folders: Callable[[str], str]) -> None:
     folder = folders("bert")
     contexts = ["The epidermis is the outer layer.", "Rivers carry water to the sea.", "A leap year has 366 days."]
     for margin in (-1e9, 0.0, 1e9):
-        backend = make_backend(f"hf:{folder}", no_answer_margin=margin)
+        backend = make_backend(f"hf:{folder}", dtype="float32", no_answer_margin=margin)
         for context, reply in zip(contexts, replies(backend, question(backend, *contexts)), strict=True):
             text, score, null = best_span(folder, context, "What is named?")
             assert reply.text == ("no answer" if null > score + margin else text)
