@@ -43,7 +43,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.scoring import is_summed
-from rubric_measures.formats.leaderboards import OVERALL
+from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
 from rubric_measures.measures.scoring import Measures, column_named, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import Run, TestBank, canonical_json
@@ -318,7 +318,6 @@ def read_gates(
     path, baseline = os.fspath(fail_if_worse_than), ""
     if not Path(path).exists() and ":" in path:
         path, _, baseline = path.rpartition(":")
-    from rubric_measures.formats.leaderboards import read_leaderboard
 
     return Gates(limits, path, read_board(path), read_leaderboard(path), baseline, by, alpha)
 
@@ -799,8 +798,6 @@ def refuse_sums(measures: Measures) -> None:
 
 def _assessor_table(board: Board, assessor_scores: File, form: Form | None) -> LeaderboardTable:
     """Assessors' scores; the names of the leaderboard tell the columns of a file that does not."""
-    from rubric_measures.formats.leaderboards import read_leaderboard
-
     queries = {query_id for row in board.values.values() for column in row.values() for query_id in column}
     with file_path(assessor_scores) as path:
         table = read_leaderboard(path, form=form, queries=queries, runs=board.values, measures=board.measures)

@@ -58,7 +58,7 @@ from rubric_measures.measures.intent_aware import INTENT_AWARE
 from rubric_measures.measures.labels import compute, real_label
 from rubric_measures.measures.provider import RubricProvider
 from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
-from rubric_measures.pages.board_page import QueryEvidence, evidence_of
+from rubric_measures.pages.board_page import QueryEvidence, board_page, evidence_of
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
@@ -507,8 +507,6 @@ def write_report(
             written.
         UnknownNameError: there is no such baseline.
     """
-    from rubric_measures.pages.board_page import board_page
-
     shown = evidence(board, grades, runs)
     parts = board_page(board, shown, title=title, baseline=baseline, level=level, notes=notes, review=review)
     with atomic_writer(path) as stream:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from rubric_measures.analysis.label_sources import SourceAgreement
+from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, passages_of_records, whole_answers
 from rubric_measures.api.comparing import Scores, official_scores
 from rubric_measures.api.grading import Passages, passages_of
 from rubric_measures.api.loading import (
@@ -35,12 +35,13 @@ from rubric_measures.api.loading import (
     load,
     refuse_filters,
     run_list,
+    run_of,
     scale_of,
 )
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import check_readable_twice
 from rubric_measures.types.entities import TestBank
-from rubric_measures.types.scales import Scale
+from rubric_measures.types.scales import Scale, covering_level
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
@@ -143,7 +144,6 @@ def agreement(
     Raises:
         InputError: fewer than two sources, nothing in common, or an argument without effect.
     """
-    from rubric_measures.analysis.label_sources import compare_sources, whole_answers
     from rubric_measures.analysis.resampling import Draws
 
     if rounds < 0:
@@ -175,7 +175,6 @@ def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws:
 
     from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, correlate_leaderboards, scores_of_board
     from rubric_measures.analysis.panels import Judge
-    from rubric_measures.api.loading import run_of
     from rubric_measures.api.scoring import score
 
     def scored(judge: Judge) -> RunScores:
@@ -214,7 +213,6 @@ def agreement_tables(
     Raises:
         InputError: the source is no file of graded records, or no grade set passes the choice.
     """
-    from rubric_measures.analysis.label_sources import passages_of_records
     from rubric_measures.analysis.workbench import workbench_tables
 
     if not _is_records(source):
@@ -442,7 +440,6 @@ def _weights(weight: Mapping[str, float] | None, members: Sequence[str]) -> list
 
 
 def _cutoff(gathered: Gathered, cutoff: tuple[int, int] | None) -> tuple[int, int]:
-    from rubric_measures.types.scales import covering_level
 
     if cutoff is not None or not gathered.judgments:
         return cutoff or (1, 1)

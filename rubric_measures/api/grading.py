@@ -36,12 +36,12 @@ from rubric_measures.api.loading import (
     run_list,
 )
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming
-from rubric_measures.base.files import peek_head
+from rubric_measures.base.files import fewer_collections, peek_head
 from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import opened_collection
-from rubric_measures.corpora.overwriting import keep_inputs
+from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats.queries import read_queries, read_track_topics
-from rubric_measures.formats.reports import Answer, read_answers
+from rubric_measures.formats.reports import Answer, answer_doc_id, read_answers
 from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
 from rubric_measures.types.entities import Run, TestBank
 from rubric_measures.types.scales import covering_level
@@ -312,8 +312,6 @@ def grade(
         GradingError: the model cannot be used; finished calls are in the cache.
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
-    from rubric_measures.base.files import fewer_collections
-    from rubric_measures.corpora.overwriting import keep_apart, keep_cache
     from rubric_measures.grading import (
         Grader,
         GradingReport,
@@ -752,7 +750,6 @@ def _by_own_texts(answers: Sequence[Answer]) -> Sequence[Answer]:
         "answer, and such a document is called %s@ and the beginning of its text's md5",
         *(len(several), min(several), min(several)),
     )
-    from rubric_measures.formats.reports import answer_doc_id
 
     renamed = []
     for answer in answers:

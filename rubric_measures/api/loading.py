@@ -20,8 +20,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import peek_head
-from rubric_measures.formats import added_format, head_of
-from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
+from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
+from rubric_measures.formats.trec import as_known, distinct_run_names, read_qrels, read_run, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, checked_choice
 from rubric_measures.measures.qrels import build_grades, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
@@ -221,7 +221,6 @@ def load_bank(source: Bank) -> TestBank:
         if path == "-" or bank.is_bank(path):
             return bank.load_bank(path)
         from rubric_measures.corpora.bridges import Options, bridged, targets_of
-        from rubric_measures.formats import FORMATS, detect_format
         from rubric_measures.formats.nuggetizer import bank_of_nuggets, read_assignments
 
         try:
@@ -253,7 +252,6 @@ _SCORED = ("records", "assignments", "ragdoll:graded", "support-labels", "qrels"
 def _named(error: FormatError, path: str) -> FormatError:
     """The error with the format that the file has, where that is known, and what it can be converted to."""
     from rubric_measures.corpora.bridges import targets_of
-    from rubric_measures.formats import FORMATS, detect_format
 
     try:
         name = detect_format(path)
@@ -634,8 +632,6 @@ def judgments_of(path: str) -> list[Any]:
         InputError: nothing of that name, or a file of another format.
     """
     if path == "-" or Path(path).exists():
-        from rubric_measures.formats.trec import read_qrels
-
         return list(read_qrels(path))
     import ir_datasets
 

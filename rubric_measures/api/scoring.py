@@ -30,7 +30,7 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted
 from rubric_measures.base.files import paused_collector
-from rubric_measures.boards.board import BELOW, MANY, TURNING, Leaderboard, turning_neighbours, worst_failed
+from rubric_measures.boards.board import BELOW, MANY, TURNING, Leaderboard, render, turning_neighbours, worst_failed
 from rubric_measures.boards.scoring import score_records, score_run_files, score_runs
 from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.measures.grades import Grades, faceted, note_queries, note_without_items
@@ -101,8 +101,6 @@ class Board(Leaderboard):
                 `markdown` or `trec_eval` (lines run, measure, query, value).
             places: decimal places; -1 prints all digits.
         """
-        from rubric_measures.boards.board import render
-
         return render(self, form, places)
 
     def to_dataframe(self, *, per_query: bool = False) -> pandas.DataFrame:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rubric_measures.base.errors import InputError, UnknownNameError, escaped
-from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.files import atomic_writer, keep_for_good, paused_collector
 from rubric_measures.base.tables import TABLE_FORMS, Cell, Column, Report, Table, render
 from rubric_measures.cli.inputs import (
     REVIEW_PORT,
@@ -226,7 +226,6 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_review(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures.base.files import keep_for_good, paused_collector
     from rubric_measures.review.app import check_bind, open_review, serve
 
     if options.audit < 1:

@@ -226,8 +226,6 @@ examples:
 
 def run_convert(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures import api
-
     api.convert(options.inputs, options.output, **passed(options, api.convert))
     return 0
 

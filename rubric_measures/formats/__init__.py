@@ -33,7 +33,7 @@ FORMATS: Registry[Format] = Registry(
         "ragelo:documents": "rubric_measures.formats.ragelo:DOCUMENTS",
         "ragelo:answers": "rubric_measures.formats.ragelo:ANSWERS",
         "ragelo:evaluations": "rubric_measures.formats.ragelo:EVALUATIONS",
-        "ragelo:games": "rubric_measures.formats.ragelo:GAMES",
+        "ragelo:games": "rubric_measures.formats.ragelo:RAGELO_GAMES",
         "ragelo:ranking": "rubric_measures.formats.ragelo:RANKING",
         "run": "rubric_measures.formats.trec:RUN",
         "qrels": "rubric_measures.formats.trec:QRELS",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base import tables
+from rubric_measures.base import __version__, tables
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.plugins import require
 from rubric_measures.base.tables import Cell, Column, Table, columns, letters, number
@@ -414,7 +414,6 @@ def _played(total: FloatArray, place: int) -> bool:
 
 
 def _signature(games: Games, listed: Sequence[Preference], settings: TournamentSettings) -> Signature:
-    from rubric_measures.base import __version__
 
     outcomes = sorted([game.query_id, game.agent_a, game.agent_b, game.verdict or "", game.grader] for game in listed)
     return Signature(

@@ -2,7 +2,7 @@
 
 from ir_measures.measures.base import ParamInfo
 
-from rubric_measures.measures.cover import NuggetA, NuggetV, NuggetW, RubricCover, WeightedCover, nRubricCover
+from rubric_measures.measures.cover import RubricCover, covered_share, nRubricCover
 from rubric_measures.measures.labels import RubricQrels
 from rubric_measures.measures.measure import (
     CUTOFF,
@@ -17,8 +17,9 @@ from rubric_measures.measures.measure import (
     register,
     register_plug_ins,
 )
+from rubric_measures.measures.nuggets import NuggetA, NuggetV, NuggetW, WeightedCover
 from rubric_measures.measures.provider import register_provider
-from rubric_measures.measures.scoring import covered_share, is_supported
+from rubric_measures.measures.scoring import is_supported
 from rubric_measures.measures.support import (
     ALCEPrecision,
     ALCERecall,

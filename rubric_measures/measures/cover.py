@@ -1,17 +1,14 @@
-"""Rubric-Cover, the nugget scores V, W and A, and cover by weights.
+"""Rubric-Cover: the share of the rubric items that the top k passages cover.
 
-Rubric-Cover: the share of the rubric items that the top k passages cover.
-
-Nugget scores A, V and W: the mean credit of what the top k passages (or an answer) support.
+Leave-one-out expected coverage: what failed grades are expected to earn, read off the valid grades of a ranking. The
+formula, its worked examples and its standard error are those of docs/scores.md, "Failed grades".
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
-
-from ir_measures.measures.base import ParamInfo
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.measure import (
@@ -19,7 +16,6 @@ from rubric_measures.measures.measure import (
     JUDGED_ONLY,
     BoundsScorer,
     CoverageMeasure,
-    OfItems,
     QueryContext,
     RankedDocs,
     RankingScorer,
@@ -27,9 +23,200 @@ from rubric_measures.measures.measure import (
     min_grade,
     register,
 )
-from rubric_measures.measures.scoring import ItemWeights, Weights, covered_share, each_item, expected_gain, known
-from rubric_measures.types.entities import RubricItem
-from rubric_measures.types.scales import Scale
+
+
+class _Grouped:
+    """Items grouped by what they weigh, so that a mask is one popcount a group.
+
+    Attributes:
+        groups: (weight, mask of the items), sorted, so that sums do not depend on the order of the items.
+    """
+
+    __slots__ = ("groups",)
+
+    def __init__(self, groups: Iterable[tuple[float, int]]) -> None:
+        self.groups = sorted(groups)
+
+    def sum(self, mask: int) -> float:
+        """What the items in the mask weigh together."""
+        total = 0.0
+        for weight, members in self.groups:
+            total += weight * (mask & members).bit_count()
+        return total
+
+
+class Weights(_Grouped):
+    """Weights of one sign, as amounts.
+
+    Attributes:
+        members: the mask of all items.
+        total: what they weigh together.
+    """
+
+    __slots__ = ("members", "total")
+
+    def __init__(self, groups: Iterable[tuple[float, int]]) -> None:
+        super().__init__(groups)
+        self.members = sum(mask for _, mask in self.groups)
+        self.total = self.sum(self.members)
+
+    @property
+    def mean(self) -> float:
+        """The mean weight."""
+        return self.total / self.members.bit_count()
+
+
+class ItemWeights(_Grouped):
+    """The weights of a query's items: the positive ones, and the penalties by their amounts."""
+
+    __slots__ = ("penalties", "positive")
+
+    def __init__(self, weights: Iterable[float]) -> None:
+        groups: dict[float, int] = {}
+        for index, weight in enumerate(weights):
+            if weight:
+                groups[weight] = groups.get(weight, 0) | 1 << index
+        super().__init__(groups.items())
+        self.positive = Weights((weight, mask) for weight, mask in groups.items() if weight > 0)
+        self.penalties = Weights((-weight, mask) for weight, mask in groups.items() if weight < 0)
+
+    @property
+    def both(self) -> Weights:
+        """All items that weigh anything, by their amounts."""
+        groups: dict[float, int] = {}
+        for weight, mask in (*self.positive.groups, *self.penalties.groups):
+            groups[weight] = groups.get(weight, 0) | mask
+        return Weights(groups.items())
+
+
+class Gain(NamedTuple):
+    """What failed grades are expected to earn at one level.
+
+    Attributes:
+        value: Σ w_i (1 − (1 − p)^m_i) over the items that no passage covers, m_i of their grades having failed.
+        spread: Σ w_i √(π_i (1 − π_i)) over them, for the standard error.
+    """
+
+    value: float
+    spread: float
+
+
+_NOTHING = Gain(0.0, 0.0)
+
+
+def expected_gain(query: QueryContext, top: Top, rel: int, weights: Weights, others: Weights) -> Gain | None:
+    """What the failed grades of the top k passages are expected to earn, by leave-one-out expected coverage.
+
+    p = a / (a + b), with a = the weight of the items that exactly one passage covers, and b = Σ w_i n_i over the items
+    that none covers, n_i being their valid grades: of the (passage, item) pairs that have a grade and whose item no
+    other passage covers, the share that covers. Where a + b = 0, p is the covering share of all valid grades.
+
+    Args:
+        query: the query.
+        top: its top k passages.
+        rel: the grade from which on an item is covered.
+        weights: what the items weigh that are asked about; the others earn nothing.
+        others: what the items weigh whose grades are asked where those have no valid one.
+
+    Returns:
+        the gain; None where a grade failed and there is no valid one to read p from.
+    """
+    failed, covering, valid = query.grades.failed, query.covering(rel), query.valid_masks
+    seen = twice = 0
+    for doc_id in top.doc_ids:
+        mask = covering.get(doc_id, 0)
+        twice |= seen & mask
+        seen |= mask
+    # at_least[j]: the items of which more than j grades failed.
+    at_least: list[int] = []
+    misses = 0.0
+    open_items = weights.members & ~seen
+    for doc_id in top.doc_ids:
+        lost = failed.get(doc_id, 0)
+        # A facet may have a grade beside a failed one: below the level nobody knows whether it is covered.
+        misses += weights.sum(valid[doc_id] & open_items & ~lost)
+        lost &= open_items
+        for place, mask in enumerate(at_least):
+            if not lost:
+                break
+            at_least[place], lost = mask | lost, mask & lost
+        if lost:
+            at_least.append(lost)
+    if not at_least:
+        return _NOTHING
+    once = weights.sum(seen & ~twice)
+    share = once / (once + misses) if once + misses else _covering_share(query, top, rel, weights, others)
+    if share is None:
+        return None
+    mean = weights.mean
+    smoothed = (once + mean / 2) / (once + misses + mean)
+    value = spread = 0.0
+    for count, mask in enumerate(at_least, 1):
+        # Of the items of which exactly `count` grades failed.
+        exactly = mask & ~at_least[count] if count < len(at_least) else mask
+        weight = weights.sum(exactly)
+        value += weight * (1 - (1 - share) ** count)
+        missed = (1 - smoothed) ** count
+        spread += weight * math.sqrt(missed * (1 - missed))
+    return Gain(value, spread)
+
+
+def _covering_share(query: QueryContext, top: Top, rel: int, weights: Weights, others: Weights) -> float | None:
+    """The share that covers of all valid grades in the top k, by weight; None where there are none."""
+    covering, valid = query.covering(rel), query.valid_masks
+    for some in (weights, others):
+        graded = math.fsum(some.sum(valid[doc_id]) for doc_id in top.doc_ids)
+        if graded:
+            return math.fsum(some.sum(covering.get(doc_id, 0)) for doc_id in top.doc_ids) / graded
+    return None
+
+
+def each_item(query: QueryContext) -> Weights:
+    """Every item by the same weight."""
+    return query.shared("each", lambda: Weights([(1.0, (1 << len(query.items)) - 1)]))
+
+
+def covered_share(
+    query: QueryContext, rel: int, weights: Sequence[float] | None = None
+) -> Callable[[Top], float | None]:
+    """The share of the items that the top k passages cover, with failed grades as the user chose (`on_failed`).
+
+    That is: earning what they are expected to earn; or as not covered; or as a grade. It is what
+    `CoverageMeasure.formula` gives, as that of `RubricCover`.
+
+    Args:
+        query: the query.
+        rel: the grade from which on an item is covered.
+        weights: a weight for each of `query.items`, 0 or more; all count the same if None.
+
+    Returns:
+        the share of a top k by weight, in [0, 1]; None where all that is known of it is that grades failed.
+
+    Raises:
+        MeasureError: the weights are not one an item, or one is negative.
+    """
+    if weights is None:
+        by_weight = each_item(query)
+    elif len(weights) != len(query.items) or not all(0 <= weight < math.inf for weight in weights):
+        raise MeasureError(f"query {query.query_id!r}: a share takes one weight an item, 0 or more")
+    else:
+        by_weight = ItemWeights(weights).positive
+
+    def expected(top: Top) -> float | None:
+        gain = expected_gain(query, top, rel, by_weight, by_weight)
+        return None if gain is None else (by_weight.sum(top.at_least(rel)) + gain.value) / by_weight.total
+
+    def certain(top: Top) -> float:
+        covered = top.at_least(rel)
+        query.refuse_open(top, covered)
+        return by_weight.sum(covered) / by_weight.total if by_weight.total else 0.0
+
+    return expected if query.is_expecting and by_weight.total else certain
+
+
+def known(low: float | None, high: float | None) -> tuple[float, float] | None:
+    """The bounds, where there are both."""
+    return None if low is None or high is None else (low, high)
 
 
 class _RubricCover(CoverageMeasure):
@@ -159,275 +346,3 @@ class _nRubricCover(_RubricCover):
 
 RubricCover = register(_RubricCover)
 nRubricCover = register(_nRubricCover)  # noqa: N816 - named as ir_measures names nDCG, nERR_IA, nNRBP
-
-
-class CreditMeasure(CoverageMeasure):
-    """The weighted mean credit of the items: sum over items of w_i s_i / sum of the positive w_i.
-
-    s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >= partial_rel), else 0: the levels are those of
-    the scale where they are left out. Of several passages the best grade of an item counts. With strict=True partial
-    support earns 0. 0 where no weight is positive.
-    """
-
-    SUPPORTED_PARAMS = {
-        "rel": min_grade("support (credit 1)"),
-        "partial_rel": min_grade("partial support (credit 0.5)"),
-        "strict": ParamInfo(dtype=bool, default=False, desc="partial support earns nothing"),
-        "cutoff": CUTOFF,
-        "judged_only": JUDGED_ONLY,
-    }
-
-    def check(self) -> None:
-        """Partial support asks for no more than support."""
-        if "rel" in self.params and self.params.get("partial_rel", self.params["rel"]) > self.params["rel"]:
-            raise MeasureError(
-                f"{self.NAME}: partial_rel={self.value('partial_rel')} is above rel={self.value('rel')}; "
-                "partial support cannot ask for more than support"
-            )
-
-    def levels(self, scale: Scale | None) -> dict[str, int]:
-        """As of every measure; where no grade is partial, `partial_rel` is `rel`."""
-        levels = super().levels(scale)
-        rel = levels.get("rel", self.params.get("rel"))
-        if "partial_rel" in self.params or self.value("strict") or rel is None:
-            return levels
-        if scale is None:
-            raise self.unknown_scale("partial_rel")
-        return {**levels, "partial_rel": rel if scale.partial is None else min(scale.partial, rel)}
-
-    @abstractmethod
-    def weight(self, item: RubricItem) -> float:
-        """What an item weighs.
-
-        Raises:
-            MeasureError: the item does not say what the measure needs to know.
-        """
-
-    def missing(self, item: RubricItem, what: str) -> MeasureError:
-        """The error of an item that does not say what it weighs."""
-        return MeasureError(
-            f"{self} needs the {what} of every item, and item {item.item_id!r} of query {item.query_id!r} has none; "
-            "score with a test bank that gives it, or assignments by the rules of nuggetizer's program",
-            settings=("bank", "compat"),
-        )
-
-    def lowest(self) -> int:
-        """The lowest grade that earns credit."""
-        return int(self.value("rel") if self.value("strict") else self.value("partial_rel"))
-
-    def weights(self, query: QueryContext) -> ItemWeights:
-        """The weights of the query's items."""
-        return query.shared(("weights", self.NAME), lambda: ItemWeights(map(self.weight, query.items)))
-
-    def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """Sum of w_i s_i / sum of the positive w_i; failed grades as the user chose."""
-        weights, rel, lowest = self.weights(query), self.value("rel"), self.lowest()
-        if query.is_expecting:
-            return self._expected(query)
-        denominator = weights.positive.total
-
-        def credit(top: Top) -> float | None:
-            supported = top.at_least(rel)
-            # What is supported is partially supported, too, so half of both sums is 1 for it.
-            partially = supported if lowest == rel else top.at_least(lowest)
-            total = weights.sum(supported)
-            if lowest != rel:
-                total = 0.5 * total + 0.5 * weights.sum(partially)
-            query.refuse_open(top, partially)
-            return total / denominator if denominator else 0.0
-
-        return credit
-
-    def _shares(self) -> list[tuple[int, float]]:
-        """The levels that earn credit, with the share that each earns."""
-        rel, lowest = self.value("rel"), self.lowest()
-        return [(rel, 1.0)] if lowest == rel else [(rel, 0.5), (lowest, 0.5)]
-
-    def _gains(self, query: QueryContext, top: Top) -> tuple[float, float] | None:
-        """What failed grades are expected to earn, and its spread, in weight; None where nothing is known.
-
-        A penalty that is expected costs; p is that of the penalties alone.
-        """
-        weights = self.weights(query)
-        value = spread = 0.0
-        for rel, share in self._shares():
-            for sign, side in ((1, weights.positive), (-1, weights.penalties)):
-                gain = expected_gain(query, top, rel, side, weights.both)
-                if gain is None:
-                    return None
-                value += sign * share * gain.value
-                spread += share * gain.spread
-        return value, spread
-
-    def _expected(self, query: QueryContext) -> Callable[[Top], float | None]:
-        weights = self.weights(query)
-
-        def credit(top: Top) -> float | None:
-            if not weights.positive.total:
-                return 0.0
-            gains = self._gains(query, top)
-            if gains is None:
-                return None
-            earned = math.fsum(share * weights.sum(top.at_least(rel)) for rel, share in self._shares())
-            return (earned + gains[0]) / weights.positive.total
-
-        return credit
-
-    def spread(self, query: QueryContext) -> RankingScorer:
-        """The spread of the expected credit, over the denominator."""
-        kind = query.top(self.value("cutoff"), self.value("judged_only"))
-        size = self.weights(query).positive.total
-
-        def spread(ranked: RankedDocs) -> float | None:
-            gains = self._gains(query, ranked.top(kind)) if size else (0.0, 0.0)
-            return None if gains is None else gains[1] / size if size else 0.0
-
-        return spread
-
-    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer:
-        """The credit with failed grades of penalties as the highest and of other items as the lowest, and the other
-        way round.
-        """
-        kinds = [query.top(self.value("cutoff"), self.value("judged_only")) for query in (lowest, highest)]
-        weights, shares = self.weights(lowest), self._shares()
-
-        def total(side: Weights, top: Top) -> float:
-            return math.fsum(share * side.sum(top.at_least(rel)) for rel, share in shares)
-
-        def bounds(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float]:
-            size = weights.positive.total
-            if not size:
-                return 0.0, 0.0
-            low, high = of_lowest.top(kinds[0]), of_highest.top(kinds[1])
-            return (
-                (total(weights.positive, low) - total(weights.penalties, high)) / size,
-                (total(weights.positive, high) - total(weights.penalties, low)) / size,
-            )
-
-        return bounds
-
-
-class _NuggetA(CreditMeasure):
-    """The mean credit over all nuggets: A = sum of s_i / N, in [0, 1].
-
-    .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
-    """
-
-    PRETTY_NAME = "All-nugget score"
-    SHORT_DESC = "The mean credit of an answer over all nuggets."
-
-    def weight(self, item: RubricItem) -> float:
-        """1, whatever the nugget."""
-        return 1.0
-
-
-class _NuggetV(CreditMeasure):
-    """The mean credit over the vital nuggets: V = sum of s_i over vital / n_vital, in [0, 1]; 0 where none is vital.
-
-    V with strict=True is the primary measure of the TREC 2024 RAG track.
-
-    .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
-    """
-
-    PRETTY_NAME = "Vital-nugget score"
-    SHORT_DESC = "The mean credit of an answer over the vital nuggets."
-
-    @property
-    def needs(self) -> OfItems:
-        """The grades of vital nuggets alone."""
-        return OfItems(self.depth, "vital")
-
-    def weight(self, item: RubricItem) -> float:
-        """1 for vital, 0 for okay."""
-        if item.importance is None:
-            raise self.missing(item, "importance (vital or okay)")
-        return 1.0 if item.importance == "vital" else 0.0
-
-
-class _NuggetW(CreditMeasure):
-    """The weighted credit: W = (sum of s_i over vital + 0.5 sum over okay) / (n_vital + 0.5 n_okay), in [0, 1].
-
-    .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
-    """
-
-    PRETTY_NAME = "Weighted nugget score"
-    SHORT_DESC = "The mean credit of an answer, vital nuggets counting 1 and okay nuggets 0.5."
-
-    def weight(self, item: RubricItem) -> float:
-        """1 for vital, 0.5 for okay."""
-        if item.importance is None:
-            raise self.missing(item, "importance (vital or okay)")
-        return 1.0 if item.importance == "vital" else 0.5
-
-
-NuggetA = register(_NuggetA)
-NuggetV = register(_NuggetV)
-NuggetW = register(_NuggetW)
-
-
-class _WeightedCover(CreditMeasure):
-    """The weighted credit over criteria of any weight: sum of w_i s_i / sum of the positive w_i.
-
-    Criteria of negative weight are penalties, so the value lies in (-inf, 1]; clip=True reports values below 0 as 0.
-    0 where no criterion has a positive weight.
-    """
-
-    PRETTY_NAME = "Weighted coverage"
-    SHORT_DESC = "The weighted credit of an answer; criteria of negative weight are penalties."
-    SUPPORTED_PARAMS = {
-        **CreditMeasure.SUPPORTED_PARAMS,
-        "clip": ParamInfo(dtype=bool, default=False, desc="report values below 0 as 0"),
-    }
-
-    @property
-    def needs(self) -> OfItems:
-        """The grades of criteria that weigh something."""
-        return OfItems(self.depth, "weighing")
-
-    def weight(self, item: RubricItem) -> float:
-        """The item's own weight."""
-        if item.weight is None:
-            raise self.missing(item, "weight")
-        return item.weight
-
-    def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """As of `CreditMeasure`, not below 0 where it is clipped."""
-        credit = super().formula(query)
-        if not self.value("clip"):
-            return credit
-
-        def clipped(top: Top) -> float | None:
-            value = credit(top)
-            return None if value is None else max(value, 0.0)
-
-        return clipped
-
-    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer:
-        """As of `CreditMeasure`, not below 0 where it is clipped."""
-        bounds = super().bounds(lowest, highest)
-        if not self.value("clip"):
-            return bounds
-
-        def clipped(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float] | None:
-            found = bounds(of_lowest, of_highest)
-            return None if found is None else (max(found[0], 0.0), max(found[1], 0.0))
-
-        return clipped
-
-    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
-        """Not known where there are penalties: a ranking may avoid them."""
-        return None if self.weights(query).penalties.members else super().best(query, score)
-
-    def lost_penalties(self, query: QueryContext, ranked: RankedDocs) -> int:
-        """Penalties of which a grade failed for a ranked passage, while no other passage is known to deserve them.
-
-        Such an item counts as not covered where failed grades count as zero: the score may be too high.
-        """
-        penalties = self.weights(query).penalties.members
-        if not penalties or query.is_expecting:
-            return 0
-        top = ranked.top(query.top(self.value("cutoff"), self.value("judged_only")))
-        return top.failed(query.grades.failed) & penalties & ~top.at_least(self.lowest())
-
-
-WeightedCover = register(_WeightedCover)

@@ -23,6 +23,9 @@ from rubric_measures.verification.sections import (
     Section,
     bad_item_section,
     bank_sections,
+    calibration_bins,
+    calibration_section,
+    checked_pairs,
     grader_sections,
     grading_sections,
     grid_section,
@@ -203,7 +206,6 @@ def _of_query(query: CheckedQuery, settings: ReportSettings) -> Iterator[Section
 
 
 def _calibration(source: GradedFile, bank: TestBank | None, settings: ReportSettings) -> Section:
-    from rubric_measures.verification.sections import calibration_bins, calibration_section, checked_pairs
 
     # Assessors' grades are what the grader's are held against, so they cannot stand in their place.
     selector = GradeSetSelector(replace(settings.wanted, assessors=None), source.name)

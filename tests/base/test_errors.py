@@ -21,9 +21,11 @@ from rubric_measures.base.plugins import require
 
 
 def test_every_exception_stands_in_the_tree_of_the_docstring() -> None:
-    for name in errors.__all__:
-        assert issubclass(getattr(errors, name), RubricMeasuresError)
-        assert name in (errors.__doc__ or "")
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    assert len(kinds) > 5
+    for kind in kinds:
+        assert issubclass(kind, RubricMeasuresError)
+        assert kind.__name__ in (errors.__doc__ or "")
 
 
 def test_a_format_error_is_one_line_with_place() -> None:

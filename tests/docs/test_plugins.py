@@ -51,7 +51,7 @@ their-run = "third_lab:RUN"
 SCORED_FORMATS = """
 from rubric_measures.base.files import iter_lines
 from rubric_measures.formats import Format
-from rubric_measures.formats.trec import Qrel, make_run
+from rubric_measures.types.entities import Qrel, make_run
 
 def rows(path):
     return [line.decode().split("|")[1:] for _, line in iter_lines(path)]

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from ir_measures import nDCG
 
 from rubric_measures.measures import RubricQrels
-from rubric_measures.measures.cover import NuggetA, NuggetV, RubricCover, WeightedCover, nRubricCover
+from rubric_measures.measures.cover import RubricCover, nRubricCover
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, build_query
+from rubric_measures.measures.nuggets import NuggetA, NuggetV, WeightedCover
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import ASSIGNED, SELF_RATING

@@ -336,18 +336,6 @@ def test_an_endpoint_that_accepts_no_call_ends_a_run_unless_the_cache_has_replie
         assert server.stats()["calls"] - calls < 2 * 200
 
 
-@pytest.mark.parametrize("more", [[], ["--explain", "--model-option", "structured=choice+logprobs"]])
-def test_a_first_model_that_cannot_say_how_sure_it_is_costs_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
-) -> None:
-    passages, bank = write_passages(tmp_path, sun="the sun"), write_items(tmp_path, "How long?")
-    with model(tmp_path, says("5", "the sun")) as server:
-        command = ["grade", passages, "--bank", bank, *endpoint(server), "--then", "openai:plain", "--if", "uncertain"]
-        assert main([*command, "--then-base-url", server.url, *more, "-o", str(tmp_path / "out.jsonl")]) == 2
-        assert server.stats()["calls"] == 0
-    assert "nothing says how sure a grade is; say structured=auto" in capsys.readouterr().err
-
-
 def test_a_number_of_items_that_is_none_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["grade", "p.jsonl", "--model", "lexical", "-o", "out", "--items-per-call", "many"])
