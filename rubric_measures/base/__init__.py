@@ -1,3 +1,3 @@
-"""What every room needs: errors, frozen records of items and grades, files, signature, the one sort, seeds, JSON."""
+"""What every room needs: errors, files, JSON, tables in every output form, plug-ins, words, the one sort."""
 
 __version__ = "0.2.0"

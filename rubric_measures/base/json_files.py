@@ -1,8 +1,6 @@
 """JSON and JSON lines, read with their places and written; the base of the pydantic models of files.
 
-JSON of files: one pydantic parse a line, errors in the file's own names; lines of one model read and written.
-
-The base of the pydantic models of files; apart, as many a command reads JSON without any.
+One pydantic parse a line, errors in the file's own names. Commands that need no model of pydantic do not import this.
 """
 
 from __future__ import annotations

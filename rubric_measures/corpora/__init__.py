@@ -1,1 +1,1 @@
-"""Collections of documents and queries, pooling, generated answers and their parts."""
+"""Collections of documents and queries, pooling, generated answers, rules of tracks, any file into any other."""

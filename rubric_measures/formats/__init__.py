@@ -1,4 +1,4 @@
-"""The table of file formats, and which of them a file has; one module holds what belongs to one format."""
+"""The table of file formats, and which of them a file has; one module holds a family of formats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _checked(plug_in: PlugIn, found: Any) -> Format:
 
 
 # Format -> where it stands. A new format is a file, and a line here or an entry point of another package (and a bridge
-# in `conversion` where it holds something new). The first one that recognises a file has it.
+# in `corpora.bridges` where it holds something new). The first one that recognises a file has it.
 FORMATS: Registry[Format] = Registry(
     "rubric_measures.formats",
     "format",

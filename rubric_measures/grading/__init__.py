@@ -1,4 +1,4 @@
-"""Grading: prompts put to a model, replies read, grades with a status added to passage records."""
+"""Grading: prompts put to a model, replies read, grades with a status added to passage records; test banks made."""
 
 from rubric_measures.grading.asking import GradingSettings
 from rubric_measures.grading.estimate import Estimate, GradingPlan, estimate, make_manifest, write_manifest

@@ -1,1 +1,1 @@
-"""Doors for other programs: TREC Auto-Judge."""
+"""Doors for other programs: TREC Auto-Judge, PyTerrier, pytest."""

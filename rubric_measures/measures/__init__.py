@@ -1,4 +1,4 @@
-"""Measures over grades, one file a family, and the provider that computes them for ir_measures."""
+"""The grades of a query, the measures over them, and the provider that computes them for ir_measures."""
 
 from ir_measures.measures.base import ParamInfo
 

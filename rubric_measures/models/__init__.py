@@ -1,4 +1,4 @@
-"""Models behind one method: complete(requests) -> replies; and the reply cache."""
+"""Models behind one method: complete(requests) -> replies; the store of replies; runners."""
 
 from __future__ import annotations
 
