@@ -364,7 +364,8 @@ class PanelReport:
         members: each against the rest.
         reached: each member, then the panel, on the same judged passages.
         grades: grades of the panel.
-        lost: items of passages of which it has none, because too few members have one.
+        lost: items of passages of which it has none.
+        lost_where: where it has none, in words.
         passages: judged passages behind κ; 0 without judgments.
         cutoff: the least label and the least judgment that are relevant.
         official: what the leaderboard is compared with; empty where there is none.
@@ -375,6 +376,7 @@ class PanelReport:
     reached: Sequence[Reached]
     grades: int
     lost: int
+    lost_where: str
     passages: int
     cutoff: tuple[int, int]
     official: str
@@ -398,7 +400,7 @@ class PanelReport:
                 for one in self.members
             ],
             title="each member against the rest",
-            notes=[f"{self.name}: {self.grades} grades, {self.lost} without one (too few members have a grade)"],
+            notes=[f"{self.name}: {self.grades} grades, {self.lost} without one ({self.lost_where})"],
         )
         if not self.passages and not self.official:
             note = "no judgments and no official leaderboard: whether the panel is better than a member is not known"
@@ -423,8 +425,10 @@ class PanelReport:
 
     def _content(self) -> dict[str, object]:
         gains = {what: self.gain(what) for what in ("kappa", "tau")}
+        content = asdict(self)
+        del content["lost_where"]
         return {
-            **asdict(self),
+            **content,
             "gain": {what: {"best": found[0], "gain": found[1]} for what, found in gains.items() if found},
         }
 
@@ -436,6 +440,7 @@ def panel_report(
     rest: Callable[[int], Rule],
     cutoff: tuple[int, int],
     official: Official | None = None,
+    lost_where: str = "too few members have a grade",
 ) -> PanelReport:
     """What a panel says, each member against the rest, and what the panel gains over its best member.
 
@@ -447,6 +452,7 @@ def panel_report(
             grades.
         cutoff: the least label and the least judgment that are relevant.
         official: the official leaderboard.
+        lost_where: where the panel has no grade, in words.
     """
     places = range(len(gathered.names))
     everybody = [outcomes_of(gathered, member_rule(place)) for place in places]
@@ -463,6 +469,7 @@ def panel_report(
         reached,
         sum(grades),
         len(grades) - sum(grades),
+        lost_where,
         len(judged[-1]),
         cutoff,
         "" if official is None else official.name,

@@ -10,7 +10,6 @@ A grader held to a few grades of assessors: its bias, what its grades are worth,
 from __future__ import annotations
 
 import logging
-import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -347,8 +346,7 @@ def combine(
     passages: Passages,
     llm: Sequence[str] = (),
     *,
-    by: Literal["majority", "median", "mean", "weights", "prefer"] = "majority",
-    weight: Mapping[str, float] | None = None,
+    by: Literal["majority", "median", "mean", "prefer"] = "majority",
     name: str = "",
     output: str | os.PathLike[str] | None = None,
     bank: Bank | None = None,
@@ -361,17 +359,15 @@ def combine(
 ) -> Combined:
     """Makes one grader of several: a panel.
 
-    `majority` takes the grade that most members give, `median` the middle one (of two the lower), `mean` the mean (a
-    real grade), `weights` that with the greatest sum of weights; of equally good ones the lowest. Members without a
-    grade abstain, and more than half must have one; else the panel has none, with the status of the first that lost
-    its own. `prefer` takes the grade of the first member that has one: a member that failed, or was not asked, leaves
-    the item to the next.
+    `majority` takes the grade that most members give (of equally frequent ones the lowest), `median` the middle one (of
+    two the lower), `mean` the mean (a real grade). Members without a grade abstain, and more than half must have one;
+    else the panel has none, with the status of the first that lost its own. `prefer` takes the grade of the first
+    member that has one: a member that failed, or was not asked, leaves the item to the next.
 
     Args:
         passages: graded records, or their file.
         llm: the members, two or more; for `prefer` in the order of preference.
         by: how their grades become one.
-        weight: member -> its weight; for `weights`.
         name: what the new grader is called; by default `panel:` and how it is made.
         output: a file for the records with the new grades.
         bank: only items of this test bank; queries without grades count in leaderboards.
@@ -392,9 +388,9 @@ def combine(
 
     members = [llm] if isinstance(llm, str) else list(llm)
     if len(members) < 2:
-        raise InputError("a panel has two members or more; name each", settings=("llm",))
-    weights = _weights(weight, members)
-    rule = panel_rule(by, weights)
+        text = "a panel has two members or more; name each"
+        raise InputError(text, settings=("prefer" if by == "prefer" else "llm",))
+    rule = panel_rule(by)
     name = name or f"panel:{by}"
     if name in members:
         raise InputError(f"{name} is a member; give the panel another name", settings=("name",))
@@ -412,35 +408,24 @@ def combine(
         column = official_scores(official, official_measure)
         scored = _scored(source, gathered, ranked, measure)
         known = Official(f"the official leaderboard ({column.name})", column.means, scored)
-    rest = partial(_rule_of_others, by, weights, len(members))
-    report = panel_report(gathered, name, outcomes, rest, _cutoff(gathered, cutoff), known)
-    settings: dict[str, Any] = {"by": by, "weights": weights} if weights else {"by": by}
-    made = with_grades(source, gathered, outcomes, name, settings)
+    rest = partial(_rule_of_others, by, len(members))
+    lost = {"lost_where": "no member has one"} if by == "prefer" else {}
+    report = panel_report(gathered, name, outcomes, rest, _cutoff(gathered, cutoff), known, **lost)
+    made = with_grades(source, gathered, outcomes, name, {"by": by})
     return Combined.kept(made, output, llm=name, report=report)
 
 
-def _rule_of_others(by: str, weights: Sequence[float] | None, members: int, place: int) -> Any:
+def _rule_of_others(by: str, members: int, place: int) -> Any:
     """The rule of a panel without the member at a place."""
     from rubric_measures.measures.panels import panel_rule
 
     others = [other for other in range(members) if other != place]
     # A mean is seldom equal to a grade.
-    of_others = panel_rule("median" if by == "mean" else by, weights and [weights[other] for other in others])
+    of_others = panel_rule("median" if by == "mean" else by)
     return lambda said: of_others([said[other] for other in others])
 
 
-def _weights(weight: Mapping[str, float] | None, members: Sequence[str]) -> list[float] | None:
-    if not weight:
-        return None
-    if weight.keys() != {*members}:
-        raise InputError(f"each member needs a weight, and nobody else: {', '.join(members)}", settings=("weight",))
-    if not all(isinstance(one, int | float) and math.isfinite(one) for one in weight.values()):
-        raise InputError("a weight is a number above 0", settings=("weight",))
-    return [weight[one] for one in members]
-
-
 def _cutoff(gathered: Gathered, cutoff: tuple[int, int] | None) -> tuple[int, int]:
-
     if cutoff is not None or not gathered.judgments:
         return cutoff or (1, 1)
     return covering_level(gathered.scale), 1

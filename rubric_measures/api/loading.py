@@ -376,7 +376,7 @@ class Records:
         return next((one.grades.is_of_labels for one in self.queries() if one.grades.levels), False)
 
     def queries(self, *, keep_ranks: bool = False, wanted: GradeFilter | None = None) -> Iterator[RecordQuery]:
-        """The queries with the grades that count; see `grades.loading.select_queries`."""
+        """The queries with the grades that count; see `measures.loading.select_queries`."""
         from rubric_measures.measures.loading import select_queries
 
         return select_queries(self.groups, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)

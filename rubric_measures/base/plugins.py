@@ -1,9 +1,5 @@
 """What is imported when it is asked for: plug-ins, optional libraries, names of a package.
 
-What is imported where it is used: optional libraries, and names of a package that are asked for later.
-
-What other packages add by entry points: found when a name is asked for, imported when it is used.
-
 A package that is installed beside this one adds a measure, a kind of model, a file format, or a folder of prompts by an
 entry point (`docs/plugins.md`). Built-in names win over added ones. A plug-in that cannot be imported stops only what
 needs it.

@@ -52,7 +52,7 @@ _LOG = logging.getLogger("rubric_measures")
 
 
 def texts_digest(parts: Iterable[str]) -> str:
-    """Twelve hex digits of texts in their order; no id holds a NUL."""
+    """Twelve hex digits of texts in their order, parted by a NUL."""
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 

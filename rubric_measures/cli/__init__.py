@@ -198,6 +198,9 @@ def run_command(arguments: Sequence[str]) -> int:
     for action in parser._actions:
         # What depends on other options, as the form of the output on its name.
         getattr(action, "settle", lambda _: None)(options)
+    if name == "example":
+        # Its steps are commands.
+        options.run_command = run_command
     most, is_quiet, is_verbose = (vars(options).pop(name) for name in ("max_size", "quiet", "verbose"))
     if getattr(options, "plot", None) is not None:
         # What cannot be drawn is refused before hours of computing, in all commands alike.

@@ -29,7 +29,6 @@ from rubric_measures.base.errors import InputError, UnknownNameError, counted, e
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, Column, Report, Table, columns, render
 from rubric_measures.cli.inputs import (
-    NamedNumber,
     NamedValue,
     add_endpoint_options,
     add_gate_options,
@@ -207,7 +206,7 @@ def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     add = parser.add_argument
     add("graded", metavar="GRADED", help="graded records")
-    ways = ("majority", "median", "mean", "weights")
+    ways = ("majority", "median", "mean")
     add("--by", choices=ways, help="how grades become one (default majority)")
     add(
         "--prefer",
@@ -216,9 +215,6 @@ def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="no vote: of each item the grade of the first of these graders that has one; a grader that failed, or was "
         "not asked, leaves it to the next",
-    )
-    add(
-        "--weight", action=NamedNumber, default={}, metavar="LLM=NUMBER", help="by weights: what a member's vote counts"
     )
     add("--name", default="", metavar="NAME", help="what the new grader is called (default: panel:majority, …)")
     add("-o", "--output", metavar="OUT", help="the records with the new grades (default: only the report)")
@@ -251,8 +247,8 @@ def run_combine(options: argparse.Namespace) -> int:
     from rubric_measures import api
 
     members = options.llm or ()
-    if options.prefer and (members or options.by or options.weight):
-        raise InputError("--prefer names the graders, and there is no vote; leave --llm, --by and --weight out")
+    if options.prefer and (members or options.by):
+        raise InputError("--prefer names the graders, and there is no vote; leave --llm and --by out")
     options.llm = options.prefer or members
     options.by = "prefer" if options.prefer else options.by or "majority"
     options.cutoff = None if options.cutoff is None else tuple(options.cutoff)
@@ -311,7 +307,6 @@ def _copied(source: Path, target: Path) -> Path:
 
 def run_example(options: argparse.Namespace) -> int:
     """Runs the command."""
-    from rubric_measures.cli import run_command
     from rubric_measures.corpora.collections import example_folder
 
     folder = Path(options.output)
@@ -332,7 +327,7 @@ def run_example(options: argparse.Namespace) -> int:
     status = 0
     for step in _steps(source, folder):
         print(f"\n$ rubric_measures {shlex.join(step)}", flush=True)
-        status = max(status, run_command(step))
+        status = max(status, options.run_command(step))
     print(f"\ngraded records: {folder / 'graded.jsonl.gz'}")
     print(f"qrels:          {folder / 'rubric.qrels'}   (trec_eval -l 4 reads a grade of 4 as relevant)")
     print(f"leaderboard:    {folder / 'leaderboard.tsv'}")

@@ -311,7 +311,7 @@ def read_ragelo_evaluations(path: PathName) -> list[Grade]:
     grades = []
     for row in rows:
         label = row.fields["answer"].strip()
-        # No label has ten digits; Python reads none of thousands.
+        # Python reads no number of thousands of digits.
         if label and not (label.isdecimal() and len(label) < 10):
             raise FormatError(f"expected a whole number; found {label!r:.40}", path=name, line=row.line, field="answer")
         value = int(label) if label else None

@@ -24,7 +24,7 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import GradeStatus, TestBank, content_hash
 from rubric_measures.types.scales import Scale, as_number
 
-PANELS = ("majority", "median", "mean", "weights", "prefer")
+PANELS = ("majority", "median", "mean", "prefer")
 """How the grades of a panel become one."""
 
 
@@ -153,14 +153,14 @@ def _check_members(found: Gathered, selectors: Sequence[GradeSetSelector]) -> No
     found.scale = next(iter(scales.values()), None)
 
 
-def panel_rule(by: str, weights: Sequence[float] | None = None) -> Rule:
+def panel_rule(by: str) -> Rule:
     """How the grades of a panel become one.
 
-    `majority` is the grade that most members give, `median` the middle one (of an even number the lower), `mean` the
-    mean, a real number rounded to six decimals, `weights` the grade whose members have the greatest sum of weights. Of
-    equally good ones the lowest counts. Members without a grade of the item abstain, as do those that were not asked
-    about it. More than half of the members must have a grade; else the panel has none, with the status of the first
-    member that lost its own (`failed` where none did). `prefer` is no vote: the grade of the first member that has one.
+    `majority` is the grade that most members give (of equally frequent ones the lowest), `median` the middle one (of an
+    even number the lower), `mean` the mean, a real number rounded to six decimals. Members without a grade of the item
+    abstain, as do those that were not asked about it. More than half of the members must have a grade; else the panel
+    has none, with the status of the first member that lost its own (`failed` where none did). `prefer` is no vote: the
+    grade of the first member that has one.
 
     >>> rule = panel_rule("majority")
     >>> rule([Said(4), Said(1), Said(4)]).grade, rule([Said(4), Said(1), None]).grade
@@ -172,38 +172,31 @@ def panel_rule(by: str, weights: Sequence[float] | None = None) -> Rule:
 
     Args:
         by: one of `PANELS`.
-        weights: the weight of each member, above 0; for `weights`.
 
     Raises:
-        InputError: there is no such rule; a weight is missing, too many, or not above 0.
+        InputError: there is no such rule.
     """
     if by not in PANELS:
         raise InputError(f"{by} combines no grades; expected one of {', '.join(PANELS)}", settings=("by",))
-    if (by == "weights") != bool(weights):
-        raise InputError("weights go with the rule of that name: one for each member", settings=("weight", "by"))
-    if not all(0 < weight < float("inf") for weight in weights or ()):
-        raise InputError("a weight is a number above 0; leave out who shall not count", settings=("weight",))
 
     def together(said: Sequence[Said | None]) -> Said:
-        given = [(one.grade, place) for place, one in enumerate(said) if one is not None and one.grade is not None]
+        given = [one.grade for one in said if one is not None and one.grade is not None]
         if not given or (by != "prefer" and 2 * len(given) <= len(said)):
             lost = next((one for one in said if one is not None and one.grade is None), Said(None, "failed"))
             return Said(None, lost.status, note=f"{len(said) - len(given)} of {len(said)} members have no grade")
         if by == "prefer":
-            return Said(given[0][0])
+            return Said(given[0])
         if by == "median":
-            return Said(median_low([grade for grade, _ in given]))
+            return Said(median_low(given))
         if by == "mean":
-            return Said(as_number(round(fsum(grade for grade, _ in given) / len(given), 6)))
-        if real := next((grade for grade, _ in given if grade % 1), None):
+            return Said(as_number(round(fsum(given) / len(given), 6)))
+        if real := next((grade for grade in given if grade % 1), None):
             raise InputError(
                 f"a member has the grade {real}, and only whole grades are votes; take their mean or median, or "
                 "the most probable grade (mode) of each",
                 settings=("by", "grade"),
             )
-        votes: dict[float, float] = {}
-        for grade, place in given:
-            votes[grade] = votes.get(grade, 0) + (weights[place] if weights else 1)
+        votes = Counter(given)
         return Said(min(votes, key=lambda grade: (-votes[grade], grade)))
 
     return together

@@ -318,7 +318,7 @@ class Prompt:
             them), `query` (makes queries), `any` (an item of either kind).
         task: what the reply is for: `grade`, `extract` (a text for assessors to verify), `verify` (extract, then check
             against gold answers), `generate`, `label`, `compare`, or `part` (it fills a field of another prompt).
-        parser: how a reply is read; one of `PARSERS` in `prompts._checks`.
+        parser: how a reply is read; one of `PARSERS`.
         scale: lowest and highest grade; None where the reply is no grade.
         covers: the least grade that counts as covering, as support or as relevant; None takes the highest.
         partial: the least grade that earns half the credit; None where no grade is partial.

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 GradeStatus = Literal["graded", "unparsed", "refused", "truncated", "failed"]
-GRADE_STATUSES: tuple[GradeStatus, ...] = ("graded", "unparsed", "refused", "truncated", "failed")
 Importance = Literal["vital", "okay"]
 Verdict = Literal["a", "b", "tie", "both_bad"]
 ItemKind = Literal["question", "nugget"]

@@ -405,7 +405,7 @@ def build_canaries(
     case that cannot be made (no other query, no query text, no questions) is left out, and a note counts it.
 
     Args:
-        groups: the passages of the collection, graded or not; gone through twice, and not kept where that is possible.
+        groups: the passages of the collection, graded or not; gone through twice.
         bank: the items; its query texts are shuffled.
         seed: of the choices and shuffles; equal seeds make equal cases whatever the order of the input.
         cases: how many cases of `other-query` and of `item-text` a query gets, at least 1.

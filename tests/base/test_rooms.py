@@ -21,8 +21,12 @@ ROW = re.compile(
 )
 TOP = re.compile(r"^\| the top \|[^|]+\|[^|]*\| (?P<lines>[\d,]+) \| (?P<modules>\d+) \|$", re.MULTILINE)
 ALL = re.compile(r"^\| \*\*all\*\* \|[^|]*\|[^|]*\| (?P<lines>[\d,]+) \| (?P<modules>\d+) \|$", re.MULTILINE)
+LATE = re.compile(r"rubric_measures(\.\w+)+(:\S+)?$")
+# Names of groups of entry points and of folders with files, which import nothing.
+GROUPS = {"formats", "measures", "models", "prompts", "review"}
 MAKING = {"prompts", "models", "grading"}
 USING = {"measures", "boards", "analysis", "pages", "games", "verification"}
+ALL_LINES, ALL_MODULES = 40_977, 142
 # A module has at least so many code lines, and at most so many.
 LEAST, MOST = 100, 700
 # Smaller for a reason: what every command imports before it knows its files, and doors of other programs.
@@ -78,13 +82,20 @@ def imports(path: Path) -> frozenset[str]:
     known = modules()
     found = set()
     for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            raise AssertionError(f"{path}:{node.lineno}: name the module from rubric_measures on")
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rubric_measures"):
             module = (node.module or "").removeprefix("rubric_measures").removeprefix(".")
             for alias in node.names:
                 inner = f"{module}.{alias.name}".removeprefix(".")
                 found.add(inner if inner in known else module)
         elif isinstance(node, ast.Import):
-            found |= {alias.name[16:] for alias in node.names if alias.name.startswith("rubric_measures.")}
+            names = [alias.name for alias in node.names if alias.name.partition(".")[0] == "rubric_measures"]
+            found |= {name.removeprefix("rubric_measures").removeprefix(".") for name in names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and LATE.match(node.value):
+            # Imported by its name later, as tables of names do.
+            module = node.value.removeprefix("rubric_measures.").partition(":")[0]
+            found |= {module} & known.keys() - GROUPS
     return frozenset(found)
 
 
@@ -138,9 +149,11 @@ def test_no_room_is_over_its_budget() -> None:
         if lines > budgets[name][0] or files > budgets[name][1]
     }
     assert over == {}
-    # The last row is the sum, so that a budget can move from room to room and not grow.
+    # The last row is the sum, so that a budget can move from room to room.
     sums = (sum(lines for lines, _ in budgets.values()), sum(files for _, files in budgets.values()))
     assert (int(whole["lines"].replace(",", "")), int(whole["modules"])) == sums
+    # The sum only goes down: who takes lines away lowers it here as well.
+    assert sums[0] <= ALL_LINES and sums[1] <= ALL_MODULES
 
 
 def test_modules_are_neither_small_nor_large() -> None:

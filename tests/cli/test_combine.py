@@ -98,11 +98,6 @@ PANEL = ("--llm", "A", "--llm", "B", "--llm", "C")
         (("median",), {"d1": [5, 4], "d2": [0, 3], "d3": [1, 2], "d4": [1]}),
         # Whole numbers stay whole; 11/3 has six decimals.
         (("mean",), {"d1": [3.666667, 3.666667], "d2": [0, 3.666667], "d3": [0.666667, 3], "d4": [2]}),
-        # C outvotes A and B together; without C, A's 4 would stand alone in d4/i1.
-        (
-            ("weights", "--weight", "A=1", "--weight", "B=1", "--weight", "C=2.5"),
-            {"d1": [1, 5], "d2": [0, 5], "d3": [1, 2], "d4": [5]},
-        ),
     ],
 )
 def test_a_panel_is_one_more_grader(
@@ -234,21 +229,15 @@ def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
         (("--llm", "A"), "a panel has two members or more; name each (--llm)"),
         (("--llm", "A", "--llm", "X"), "holds no grades for llm=X; there are grades of: llm=A prompt_class"),
         (("--llm", "A", "--llm", "A"), "A is named twice; a member has one vote (--llm)"),
-        ((*PANEL, "--by", "weights"), "weights go with the rule of that name: one for each member (--weight, --by)"),
-        (
-            (*PANEL, "--by", "weights", "--weight", "A=1"),
-            "each member needs a weight, and nobody else: A, B, C (--weight)",
-        ),
         ((*PANEL, "--name", "A"), "A is a member; give the panel another name (--name)"),
-        (("--prefer", "A"), "a panel has two members or more; name each (--llm)"),
+        (("--prefer", "A"), "a panel has two members or more; name each (--prefer)"),
         (("--prefer", "A", "X"), "holds no grades for llm=X; there are grades of: llm=A prompt_class"),
         (("--prefer", "A", "D"), "the members are on different scales (A on 0-5:4:3"),
         (
             ("--prefer", "A", "B", "--by", "mean"),
-            "--prefer names the graders, and there is no vote; leave --llm, --by and --weight out",
+            "--prefer names the graders, and there is no vote; leave --llm and --by out",
         ),
         (("--prefer", "A", "B", "--llm", "C"), "--prefer names the graders, and there is no vote"),
-        (("--prefer", "A", "B", "--weight", "A=1"), "--prefer names the graders, and there is no vote"),
         ((*PANEL, "--llm", "D"), "the members are on different scales (A on 0-5:4:3"),
     ],
 )
@@ -266,10 +255,3 @@ def test_what_cannot_be_combined_is_one_line(
     assert said in errors
     assert errors.count("\n") == 1
     assert not output.exists()
-
-
-@pytest.mark.parametrize("weight", ["m=abc", "m=nan", "m", "=1"])
-def test_weights_are_numbers(weight: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(tmp_path / "graded.jsonl")
-    assert main(["combine", path, "--by", "weights", "--llm", "m", "--llm", "n", "--weight", weight]) == 2
-    assert "expected NAME=NUMBER" in capsys.readouterr().err
