@@ -618,8 +618,10 @@ def _with_verdicts(
 def _check(
     scores: Mapping[str, object], measure: str, baseline: str | None, procedure: str, test: str, alpha: float
 ) -> None:
-    if procedure not in CORRECTIONS or test not in ("t", "permutation"):
-        raise InputError(f"unknown correction {procedure!r} or test {test!r}")
+    if procedure not in CORRECTIONS:
+        raise InputError(f"unknown correction {procedure!r}; expected one of {', '.join(CORRECTIONS)}")
+    if test not in ("t", "permutation"):
+        raise InputError(f"unknown test {test!r}; expected t or permutation")
     if baseline is not None and baseline not in scores:
         raise UnknownNameError("run", baseline, scores, settings=("baseline",))
     if not 0.0 < alpha < 1.0:

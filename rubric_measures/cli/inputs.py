@@ -100,7 +100,7 @@ def add_label_option(parser: argparse.ArgumentParser) -> None:
 
 def add_endpoint_options(add: Callable[..., object]) -> None:
     """Adds the options that say where a model is asked, to a parser or group whose `add_argument` this is."""
-    add("--base-url", metavar="URL", help="openai: the endpoint")
+    add("--base-url", action=Once, metavar="URL", help="openai: the endpoint")
     add("--endpoint-name", metavar="NAME", help="openai: part of the model's name, where servers have other weights")
     add("--model-option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a setting of the model's backend")
 
@@ -392,6 +392,16 @@ class NamedValue(argparse.Action):
         except ValueError:
             raise InputError(f"{option} {pair!r}: {text} is no number that a request can have") from None
         setattr(options, self.dest, {**getattr(options, self.dest), name: value})
+
+
+class Once(argparse.Action):
+    """Takes one value, and refuses a second one in the place of using the last."""
+
+    def __call__(self, parser: object, options: argparse.Namespace, value: object, option: str | None = None) -> None:
+        """Keeps the value."""
+        if getattr(options, self.dest) is not None:
+            raise InputError(f"{option} is given twice; name one (a proxy can stand before several servers)")
+        setattr(options, self.dest, value)
 
 
 class NamedNumber(argparse.Action):

@@ -662,8 +662,9 @@ def parse_condition(text: str) -> Condition:
         return lambda grade: grade is None
     if found := _BETWEEN.fullmatch(words):
         low, high = float(found[1]), float(found[2])
-        if low <= high:
-            return lambda grade: grade is not None and low <= grade <= high
+        if low > high:
+            raise InputError(f"{text!r}: name the lower grade first", settings=("where",))
+        return lambda grade: grade is not None and low <= grade <= high
     if found := _COMPARED.fullmatch(words):
         holds, least = _SIGNS[found[1]], float(found[2])
         return lambda grade: grade is not None and holds(grade, least)
@@ -702,7 +703,8 @@ def cells_where(
             if chosen := frozenset(item_id for item_id in asked if holds(grades.get(item_id))):
                 ids[group.query_id, passage.doc_id] = chosen
     if not selector.found:
-        raise selector.nothing_found(settings=("where", "llm"))
+        inside = " of items in the bank" if selector.outside else ""
+        raise selector.nothing_found(inside, settings=("where", "llm"))
     selector.note_counts()
     (key,) = selector.found
     return Cells(where, key, ids, total)

@@ -283,10 +283,17 @@ class OpenAICompatible:
 
 
 def _endpoint(base_url: str) -> str:
+    if not isinstance(base_url, str):
+        raise InputError("expected one base URL; a proxy can stand before several servers", settings=("base_url",))
     url = base_url.strip().rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"base URL {shown_url(url)!r}: expected http://HOST:PORT/v1 or https://…")
+    try:
+        parts = urlsplit(url)
+        is_endpoint = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        # A port that is none, or half an address in brackets.
+        is_endpoint = False
+    if not is_endpoint:
+        raise InputError(f"base URL {url.rpartition('@')[2]!r:.100}: expected http://HOST:PORT/v1 or https://…")
     return url
 
 

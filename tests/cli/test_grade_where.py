@@ -237,7 +237,7 @@ SECOND = ["--model", "lexical", "--where"]
             "'uncertain': expected grade between 2 and 3, grade < 3, grade <= 3, grade > 3, grade >= 3, grade = 3, or "
             "grade failed (--where)",
         ),
-        ([*SECOND, "grade between 3 and 1"], "'grade between 3 and 1': expected grade between 2 and 3"),
+        ([*SECOND, "grade between 3 and 1"], "'grade between 3 and 1': name the lower grade first (--where)"),
         ([*SECOND, "grade == 3"], "'grade == 3': expected grade between 2 and 3"),
         ([*SECOND, "grade < three"], "'grade < three': expected grade between 2 and 3"),
         ([*SECOND, "grade < 3", "--llm", "X"], "holds no grades for llm=X; there are grades of: llm="),
@@ -257,6 +257,22 @@ def test_what_is_no_choice_of_cells(
     errors = capsys.readouterr().err
     assert said in errors and errors.count("\n") == 1
     assert not out.exists() and not Path(f"{out}.cache.sqlite").exists()
+
+
+def test_a_bank_whose_items_nobody_graded_is_said(
+    first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"query_id": "q1", "items": [{"question_id": "q1/z", "question_text": "Whence?"}]}\n')
+    assert main(["grade", first, "--bank", str(other), "-o", str(tmp_path / "out.jsonl"), *SECOND, "grade < 3"]) == 2
+    said = capsys.readouterr().err
+    assert "holds no grades of items in the bank" in said and said.count("\n") == 1
+
+
+def test_two_endpoints_are_refused(first: str, bank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    urls = ["--base-url", "http://127.0.0.1:9", "--base-url", "http://127.0.0.1:8"]
+    assert main(["grade", first, "--bank", bank, "--model", "openai:x", *urls, "-o", str(tmp_path / "out.jsonl")]) == 2
+    assert "--base-url is given twice; name one" in capsys.readouterr().err
 
 
 def test_passages_without_grades_and_with_several(

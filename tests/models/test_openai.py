@@ -84,6 +84,10 @@ def test_named_as_on_the_command_line(server: Running) -> None:
     ("options", "words"),
     [
         ({"base_url": "localhost:8000"}, "expected http://HOST"),
+        ({"base_url": "http://127.0.0.1:9,http://127.0.0.1:8"}, "expected http://HOST"),
+        ({"base_url": "http://127.0.0.1:99999"}, "expected http://HOST"),
+        ({"base_url": "http://[::1"}, "expected http://HOST"),
+        ({"base_url": ["http://127.0.0.1:9", "http://127.0.0.1:8"]}, "expected one base URL"),
         ({"structured": "maybe"}, "expected one of off"),
         ({"concurrency": 0}, "more than 0"),
         ({"endpoint_name": "a b"}, "expected letters"),
