@@ -8,7 +8,7 @@ What a panel of graders gains over its best member: numbers and their tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -376,7 +376,7 @@ class PanelReport:
     reached: Sequence[Reached]
     grades: int
     lost: int
-    lost_where: str
+    lost_where: str = field(repr=False)
     passages: int
     cutoff: tuple[int, int]
     official: str
