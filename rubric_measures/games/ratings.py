@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.resampling import seeded
+from rubric_measures.analysis.resampling import FloatArray, seeded
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.types.entities import Preference
 
@@ -223,7 +223,6 @@ def win_table(games: Games, order: Sequence[str] | None = None) -> WinTable:
     return WinTable(names, tuple(map(tuple, beaten)), tuple(map(tuple, tied)), tuple(rates), averages)
 
 
-FloatArray = NDArray[np.float64]
 # Games times replays that are held at once: some 300 MB.
 _CELLS = 8_000_000
 # Of points and ratings: games are still told apart.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rubric_measures.analysis.resampling import FloatArray
 from rubric_measures.base import __version__, tables
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.plugins import require
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     import pandas
 
 
-FloatArray = NDArray[np.float64]
 MEASURES = ("BradleyTerry", "Elo", "WinRate")
 # Strengths are shown on the scale of Elo: 400 points are odds of ten to one.
 _SCALE = 400.0 / math.log(10.0)

@@ -28,7 +28,7 @@ from scipy.stats import rankdata
 from rubric_measures.analysis.agreement import Agreement, bland_altman
 from rubric_measures.analysis.comparison import Comparison
 from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau
-from rubric_measures.analysis.resampling import Draws
+from rubric_measures.analysis.resampling import Draws, FloatArray
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.plugins import require
 from rubric_measures.pages.style import (
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-FloatArray = NDArray[np.float64]
 # Cells beyond this number have no text, which nobody could read.
 _MANY_CELLS = 6_000
 

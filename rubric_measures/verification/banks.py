@@ -25,14 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.correlation import correlate, ranks
-from rubric_measures.analysis.resampling import adjust, seeded
+from rubric_measures.analysis.resampling import FloatArray, adjust, seeded
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
 from rubric_measures.measures.grades import QueryGrades, note_queries
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.types.entities import RubricItem
 
-FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 CountArray = NDArray[np.int32]
 
