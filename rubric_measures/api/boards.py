@@ -41,6 +41,7 @@ from rubric_measures.api.loading import (
 from rubric_measures.api.scoring import Board, Compat, in_units, score, units
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import path_name, read_text
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
@@ -176,8 +177,6 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     Raises:
         FormatError: it is no such file, or one without settings and digests.
     """
-    from rubric_measures.base.json_files import parse_json
-
     name = path_name(path)
     content = parse_json(read_text(name), path=name)
     if not isinstance(content, dict) or content.get("format") != "rubric_measures leaderboard 1":
@@ -587,8 +586,6 @@ def _fields_only(entry: Any) -> Any:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    from rubric_measures.base.json_files import parse_json
-
     name = str(folder / _MANIFEST)
     content = parse_json(read_text(name), path=name)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:

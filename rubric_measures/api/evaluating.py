@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.corpora.run_checks import Finding
     from rubric_measures.formats.autojudge import ArgueReport
-    from rubric_measures.formats.nuggetizer import UnknownLabels
+    from rubric_measures.formats.nuggets import UnknownLabels
     from rubric_measures.measures.grades import Label
     from rubric_measures.measures.qrels import Unit
 

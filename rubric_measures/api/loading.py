@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas
     from typing_extensions import TypeIs
 
-    from rubric_measures.formats.nuggetizer import UnknownLabels
+    from rubric_measures.formats.nuggets import UnknownLabels
     from rubric_measures.grading import GradingPlan, GradingReport
     from rubric_measures.measures.grade_sets import GradeFilter, QuestionSet
     from rubric_measures.measures.loading import AssignedAnswers, RecordQuery

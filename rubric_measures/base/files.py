@@ -195,7 +195,7 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raw: BinaryIO = cast(BinaryIO, sys.stdin.buffer)
     else:
         try:
-            raw = open(name, "rb")  # noqa: SIM115 - closed below, standard input must stay open
+            raw = open(name, "rb", 1 << 18)  # noqa: SIM115 - closed below, standard input must stay open
         except OSError as error:
             raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))

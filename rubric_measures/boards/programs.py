@@ -47,7 +47,7 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import FormatError, InputError, MeasureError
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector, run_of_file
-from rubric_measures.base.json_files import json_texts, parse_json
+from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
 from rubric_measures.boards.scoring import (
     InputsReader,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rubric_measures import api
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import TABLE_FORMS, Report, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.leaderboards import FORMS
@@ -383,7 +384,7 @@ class NamedValue(argparse.Action):
         if not equals or not name:
             raise InputError(f"{option} {pair!r}: expected NAME=VALUE")
         try:
-            value = json.loads(text)
+            value = parse_json(text, lenient=True)
         except ValueError:
             value = text
         try:

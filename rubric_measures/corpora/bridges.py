@@ -22,7 +22,6 @@ from rubric_measures.formats.labels import GradeRow, SupportAnswer, labels_of_su
 from rubric_measures.formats.nuggetizer import (
     AssignmentLine,
     RequestLine,
-    UnknownLabels,
     assignment_lines,
     bank_of_nuggets,
     bank_of_rubrics,
@@ -31,6 +30,7 @@ from rubric_measures.formats.nuggetizer import (
     records_of_assignments,
     rubric_lines,
 )
+from rubric_measures.formats.nuggets import UnknownLabels
 from rubric_measures.formats.queries import QueryFile, Topic
 from rubric_measures.formats.ragdoll import (
     GradedAnswer,

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name, peek_head
-from rubric_measures.base.json_files import json_texts, parse_json
+from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.corpora.collections import Collection
 from rubric_measures.formats.queries import Limit, Topic, length_of
 from rubric_measures.formats.reports import (

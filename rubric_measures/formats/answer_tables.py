@@ -6,17 +6,17 @@ The column names of ragas, deepeval, promptfoo and Hugging Face datasets are kno
 from __future__ import annotations
 
 import ast
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, get_args
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name, peek_head
-from rubric_measures.base.json_files import json_texts, parse_json
+from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.plugins import require
 from rubric_measures.formats.base import PathName, read_delimited
 from rubric_measures.types.entities import canonical_json
@@ -363,7 +363,7 @@ def _of_document(value: Any) -> Any:
 
 
 def _listed(cell: str) -> Any:
-    for read in (json.loads, ast.literal_eval):
+    for read in (partial(parse_json, lenient=True), ast.literal_eval):
         try:
             value = read(cell)
         except (ValueError, SyntaxError, RecursionError, MemoryError):

@@ -21,7 +21,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.formats.base import Format
-from rubric_measures.formats.nuggetizer import bank_of_items
+from rubric_measures.formats.nuggets import bank_of_items
 from rubric_measures.formats.reports import CitedReport
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import LARGEST_SCORE

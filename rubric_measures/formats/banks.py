@@ -22,7 +22,8 @@ from pydantic import TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, peek_head
-from rubric_measures.base.json_files import JsonLines, Record, TextId, check_keys, json_texts, validate_line
+from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
+from rubric_measures.base.json_text import check_keys, json_texts, parse_json
 from rubric_measures.base.tables import active, inert
 from rubric_measures.formats.base import Format, Head, PathName, cells_of, head_of, read_delimited
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
@@ -474,7 +475,7 @@ def _item(cells: Mapping[str, str], usual: str, name: str, line: int) -> BankIte
 def _answers(cell: str) -> list[str]:
     if cell.startswith("["):
         try:
-            listed = json.loads(cell)
+            listed = parse_json(cell)
         except ValueError:
             listed = None
         if isinstance(listed, list) and all(isinstance(one, str) for one in listed):

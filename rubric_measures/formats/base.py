@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import check_readable_twice, note_unfinished, open_binary, path_name, read_text
+from rubric_measures.base.json_text import json_at, parse_json
 
 PathName: TypeAlias = str | os.PathLike[str]
 # What files hold; `docs/plugins.md` says what each is in Python.
@@ -90,7 +91,7 @@ class Head:
         """
         try:
             text = (self.first + self.more + further).decode("utf-8", "ignore").lstrip()
-            found, end = json.JSONDecoder().raw_decode(text)
+            found, end = json_at(text)
         except (ValueError, RecursionError):
             return self
         return Head(self.name, json.dumps(found).encode("utf-8"), text[end : end + (1 << 16)].encode("utf-8"))
@@ -101,9 +102,6 @@ class Head:
         Raises:
             FormatError: it is none.
         """
-        # `import rubric_measures` comes by here, and pydantic takes its time.
-        from rubric_measures.base.json_files import parse_json
-
         return parse_json(self.first, path=self.name, line=1)
 
 
@@ -131,7 +129,7 @@ def write_objects(path: PathName, rows: Iterable[Mapping[str, Any]], what: str) 
     Raises:
         InputError: the file cannot be written, or there is nothing to write.
     """
-    # `import rubric_measures` comes by here, and pydantic takes its time.
+    # Most uses of this package write no JSON lines, and pydantic takes its time.
     from rubric_measures.base.json_files import write_texts
 
     write_texts(path, (json.dumps(row, ensure_ascii=False) for row in rows), what)

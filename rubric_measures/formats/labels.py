@@ -102,7 +102,9 @@ class SupportAnswer(Record):
     sentences: list[SupportSentence]
 
 
-_LINES = JsonLines(TypeAdapter(SupportAnswer), "labelled answers", lambda answer: (answer.run_id, answer.query_id))
+_LINES = JsonLines(
+    TypeAdapter(SupportAnswer), "labelled answers", lambda answer: (answer.run_id, answer.query_id), lenient=True
+)
 write_support_labels = _LINES.write
 
 

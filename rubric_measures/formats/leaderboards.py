@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, read_text
+from rubric_measures.base.json_text import check_keys, parse_json
 from rubric_measures.base.tables import active, inert
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.formats.trec import IdCleaner, columns_of, is_number, run_name_of
@@ -79,8 +80,8 @@ def form_of_text(text: str, name: str) -> Form | None:
     stripped = text.lstrip()
     if stripped[0] == "{":
         try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
+            content = parse_json(text, lenient=True)
+        except FormatError:
             return "jsonl"
         if content.get("format") == OWN_FORMAT:
             return "json"
@@ -435,9 +436,6 @@ def is_wide_row(row: Mapping[str, Any]) -> bool:
 
 
 def _json_object(text: str, name: str, line: int = 0) -> dict[str, Any]:
-    # Most uses of this package read no JSON leaderboard, and pydantic takes its time.
-    from rubric_measures.base.json_files import check_keys, parse_json
-
     content = parse_json(text, path=name, line=line)
     check_keys(text, path=name, line=line)
     if not isinstance(content, dict):

@@ -13,18 +13,30 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import path_name, run_of_file
-from rubric_measures.base.json_files import JsonLines, Record, TextId, json_texts, parse_json, validate_line
+from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
+from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.formats.base import Format, Head
+from rubric_measures.formats.nuggets import (
+    ASSIGNMENT_GRADES,
+    AssignmentLabel,
+    ImportanceLabel,
+    UnknownLabels,
+    bank_of_items,
+    facet_ids,
+    item_of_nugget,
+    known_label,
+    label_treatment,
+    note_unknown_labels,
+    with_known_labels,
+)
 from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
@@ -37,57 +49,6 @@ from rubric_measures.types.entities import Grade, RubricItem, TestBank, make_ite
 from rubric_measures.types.scales import ASSIGNED
 
 _LOG = logging.getLogger("rubric_measures")
-
-
-def facet_ids(texts: Iterable[str | None]) -> dict[str, str]:
-    """Facet text -> a short id: its lower-case words joined by hyphens, numbered where two would be the same.
-
-    Blank texts are no facet.
-
-    >>> facet_ids(['"Key advantages of nuclear energy"', None, "Key advantages of nuclear energy?"])
-    {'"Key advantages of nuclear energy"': 'key-advantages-of-nuclear-energy', \
-'Key advantages of nuclear energy?': 'key-advantages-of-nuclear-energy-2'}
-    """
-    ids: dict[str, str] = {}
-    used: set[str] = set()
-    for text in texts:
-        stripped = (text or "").strip()
-        if not stripped or stripped in ids:
-            continue
-        words = "-".join(re.findall(r"\w+", stripped.lower()))[:60].rstrip("-") or "facet"
-        facet_id, number = words, 1
-        while facet_id in used:
-            number += 1
-            facet_id = f"{words}-{number}"
-        used.add(facet_id)
-        ids[stripped] = facet_id
-    return ids
-
-
-def bank_of_items(
-    items: Mapping[str, Sequence[RubricItem]],
-    query_texts: Mapping[str, str] | None = None,
-    facet_texts: Mapping[tuple[str, str], str] | None = None,
-) -> TestBank:
-    """A bank in which an item that comes twice in its query is kept once, counted.
-
-    Raises:
-        InputError: the two have different importances, weights or gold answers.
-    """
-    kept: dict[str, tuple[RubricItem, ...]] = {}
-    repeated = 0
-    for query_id, members in items.items():
-        unique: dict[str, RubricItem] = {}
-        for item in members:
-            earlier = unique.setdefault(item.item_id, item)
-            if earlier != item:
-                what = "comes twice with different importance, weight or answers; keep one"
-                raise InputError(f"query {query_id!r}: {item.text!r} {what}")
-        repeated += len(members) - len(unique)
-        kept[query_id] = tuple(unique.values())
-    if repeated:
-        _LOG.warning("%d items come twice in their query; each is kept once", repeated)
-    return TestBank(kept, dict(query_texts or {}), dict(facet_texts or {}))
 
 
 class Criterion(Record):
@@ -177,21 +138,8 @@ RUBRICS = Format(
     write_rubrics,
     lambda head: "rubrics" in head.object,
 )
-UnknownLabels: TypeAlias = Literal["failed"]
-"""What labels that nobody defined count as; without it they are refused."""
-
-
-def _label(value: Any) -> Any:
-    """Older files write labels with capitals, spaces and hyphens, and `okey`; RAGDoll writes `fail`."""
-    if not isinstance(value, str):
-        return value
-    label = "_".join(value.lower().replace("-", " ").replace("_", " ").split())
-    return {"okey": "okay", "fail": "failed"}.get(label, label)
-
-
-ImportanceLabel = Annotated[Literal["vital", "okay", "failed"], BeforeValidator(_label)]
-_Assigned = Literal["support", "partial_support", "not_support", "failed"]
-AssignmentLabel = Annotated[_Assigned, BeforeValidator(_label)]
+_Importance = Annotated[ImportanceLabel, BeforeValidator(known_label)]
+_Assignment = Annotated[AssignmentLabel, BeforeValidator(known_label)]
 
 
 class Nugget(Record):
@@ -205,7 +153,7 @@ class Nugget(Record):
     """
 
     text: Annotated[str, Field(pattern=r"\S")]
-    importance: ImportanceLabel | None = None
+    importance: _Importance | None = None
     mapped_sub_narrative: str | None = None
     source: str | None = None
 
@@ -213,7 +161,7 @@ class Nugget(Record):
 class AssignedNugget(Nugget):
     """One nugget and how well an answer supports it."""
 
-    assignment: AssignmentLabel
+    assignment: _Assignment
 
 
 class NuggetLine(Record):
@@ -308,39 +256,6 @@ def read_assignments(
     return _ASSIGNMENTS.once(rows, path)
 
 
-def label_treatment(unknown_labels: object) -> Counter[str] | None:
-    """Where labels that nobody defined are counted, if they are to count as failed; None where they are refused.
-
-    Raises:
-        InputError: something else is to be done with them.
-    """
-    if unknown_labels not in (None, "failed"):
-        raise InputError(f"unknown_labels is {unknown_labels!r}; expected failed, or nothing")
-    return None if unknown_labels is None else Counter()
-
-
-def with_known_labels(content: Any, found: Counter[str]) -> Any:
-    """A line of assignments in which labels that nobody defined are `failed`; they are counted."""
-    nuggets = content.get("nuggets") if isinstance(content, dict) else None
-    if not isinstance(nuggets, list):
-        return content
-    known = []
-    for nugget in nuggets:
-        label = nugget.get("assignment") if isinstance(nugget, dict) else None
-        if isinstance(label, str) and _label(label) not in get_args(_Assigned):
-            found[label] += 1
-            nugget = {**nugget, "assignment": "failed"}
-        known.append(nugget)
-    return {**content, "nuggets": known}
-
-
-def note_unknown_labels(found: Counter[str] | None, name: str) -> None:
-    """Says how many labels counted as failed because nobody defined them."""
-    if found:
-        shown = ", ".join(f"{label!r} {count}" for label, count in found.most_common(3))
-        _LOG.warning("%s: %d labels that nobody defined (%s) are failed grades", name, found.total(), shown)
-
-
 def validate_assignments(data: bytes | Mapping[str, Any], name: str, line: int) -> AssignmentLine:
     """One line of an assignments file, as JSON or as what that says; one that names no run has the name of the file.
 
@@ -389,8 +304,6 @@ REQUESTS = Format(
     lambda head: "candidates" in head.object,
 )
 PROMPT_CLASS = "nuggets.assign"
-# The grades of the three labels; `failed` is a status and no grade.
-ASSIGNMENT_GRADES: Mapping[str, int] = MappingProxyType({"not_support": 0, "partial_support": 1, "support": 2})
 _LABELS: Mapping[float, str] = {grade: label for label, grade in ASSIGNMENT_GRADES.items()}
 
 
@@ -424,20 +337,6 @@ def bank_of_nuggets(lines: Iterable[NuggetLine | AssignmentLine]) -> TestBank:
     if failed:
         _LOG.warning("%d nuggets have no importance (failed); measures of vital and okay nuggets need one", failed)
     return bank_of_items(items, texts, facet_texts)
-
-
-def item_of_nugget(query_id: str, nugget: Nugget, facets: Mapping[str, str]) -> RubricItem:
-    """The rubric item that a nugget of a query is; `facets` says the ids of sub-narratives."""
-    facet_id = facets.get((nugget.mapped_sub_narrative or "").strip())
-    return RubricItem(
-        item_id=make_item_id(query_id, nugget.text, facet_id),
-        query_id=query_id,
-        text=nugget.text.strip(),
-        kind="nugget",
-        facet_id=facet_id,
-        importance=None if nugget.importance == "failed" else nugget.importance,
-        info=None if nugget.source is None else {"source": nugget.source},
-    )
 
 
 def nugget_lines(bank: TestBank) -> list[NuggetLine]:

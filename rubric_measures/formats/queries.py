@@ -23,16 +23,8 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError, InputError, naming
 from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, peek_head, read_text
-from rubric_measures.base.json_files import (
-    JsonLines,
-    Record,
-    TextId,
-    check_keys,
-    json_texts,
-    parse_json,
-    scanned_json,
-    validate_line,
-)
+from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
+from rubric_measures.base.json_text import check_keys, json_texts, parse_json, scanned_json
 from rubric_measures.formats.banks import bank_entries
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.formats.reports import Length, track_rules
@@ -527,7 +519,7 @@ def read_tqa(path: str | os.PathLike[str]) -> TestBank:
     """
     name = path_name(path)
     content = read_text(path)
-    lessons = validate_line(_LESSONS, content, path=name, line=0)
+    lessons = validate_line(_LESSONS, content.encode("utf-8"), path=name, line=0)
     check_keys(content, path=name)
     if not lessons:
         raise FormatError("expected a JSON list of TQA lessons", path=name)

@@ -32,14 +32,8 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.labels import SupportAnswer
-from rubric_measures.formats.nuggetizer import (
-    Criterion,
-    RubricLine,
-    answer_passage,
-    assigned_set,
-    bank_of_items,
-    bank_of_rubrics,
-)
+from rubric_measures.formats.nuggetizer import Criterion, RubricLine, answer_passage, assigned_set, bank_of_rubrics
+from rubric_measures.formats.nuggets import bank_of_items
 from rubric_measures.formats.ragelo import check_games
 from rubric_measures.formats.reports import Answer
 from rubric_measures.records.models import GradedPassage, QueryPassages

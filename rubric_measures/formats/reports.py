@@ -30,7 +30,8 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, mo
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, note_unfinished, open_binary, path_name
-from rubric_measures.base.json_files import JsonLines, Record, TextId, json_texts, parse_json, validate_line
+from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
+from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.types.entities import Grade

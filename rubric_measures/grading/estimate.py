@@ -8,7 +8,6 @@ The manifest beside graded records: what made them, in full; counts by status.
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import os
 import platform
@@ -18,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
 from rubric_measures.grading.grader import Grader, GradingReport, default_prompts
 from rubric_measures.models.base import CountingBackend, llm_name
@@ -269,11 +268,11 @@ def _earlier_runs(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     if not Path(path).is_file():
         return []
     try:
-        old = json.loads(read_text(path))
+        old = parse_json(read_text(path), lenient=True)
         runs = [*old.get("earlier_runs", []), _as_run(old)]
         if all(isinstance(run["calls"], dict) for run in runs):
             return runs
-    except (ValueError, InputError, AttributeError, TypeError, KeyError, RecursionError):
+    except (ValueError, AttributeError, TypeError, KeyError):
         pass
     _LOG.warning("%s: was no manifest of a run, and is replaced", path_name(path))
     return []

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import logging
 import random
 from collections import Counter
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, check_readable_twice, iter_lines, path_name
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.banks import BankEntry, bank_entries
 from rubric_measures.formats.queries import read_query_file
@@ -483,10 +483,7 @@ def _of_records(name: str) -> Iterator[SourceSegment]:
 
 
 def _of_object(data: bytes, name: str, line: int) -> SourceSegment:
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"is not JSON ({error})", path=path_name(name), line=line) from None
+    value = parse_json(data, path=path_name(name), line=line)
     doc_id = next((value[field] for field in _ID_FIELDS if isinstance(value.get(field), str | int)), None)
     text = next((value[field] for field in _TEXT_FIELDS if isinstance(value.get(field), str)), None)
     if doc_id is None or text is None:

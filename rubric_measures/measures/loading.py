@@ -18,17 +18,17 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, UnknownNameError, naming
 from rubric_measures.base.files import path_name, paused_collector
-from rubric_measures.base.json_files import json_texts, parse_json
+from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.sorting import by_rank
-from rubric_measures.formats.nuggetizer import (
+from rubric_measures.formats.assignments import best_of_each
+from rubric_measures.formats.nuggetizer import AssignmentLine, validate_assignments
+from rubric_measures.formats.nuggets import (
     ASSIGNMENT_GRADES,
-    AssignmentLine,
     UnknownLabels,
     facet_ids,
     item_of_nugget,
     label_treatment,
     note_unknown_labels,
-    validate_assignments,
     with_known_labels,
 )
 from rubric_measures.formats.ragdoll import VERDICT_GRADES, bank_of_graded, read_graded_answers, verdicts_of
@@ -250,9 +250,7 @@ def collect_grades(queries: Iterable[RecordQuery], bank: TestBank | None, on_fai
     return Grades(found, on_failed, {**describe(sets, bank), **made_by(made)})
 
 
-# One that failed says less than any other.
-_WORTH: Mapping[str, int] = {**ASSIGNMENT_GRADES, "failed": -1}
-_LABELS = frozenset(_WORTH)
+_LABELS = frozenset([*ASSIGNMENT_GRADES, "failed"])
 # (text, importance, sub-narrative) of every nugget of a line, which most lines of a query share.
 _Key = tuple[tuple[Any, Any, Any], ...]
 
@@ -349,7 +347,7 @@ def load_assignments(
                 item_ids = _item_ids(query, row, bank, name, line)
                 known = query.known[row.key] = item_ids, len(set(item_ids)) == len(item_ids)
             item_ids, is_each_once = known
-            query.answers[row.run_id] = (item_ids, row.labels) if is_each_once else _best_of_each(item_ids, row.labels)
+            query.answers[row.run_id] = (item_ids, row.labels) if is_each_once else best_of_each(item_ids, row.labels)
     if not queries:
         raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
     note_unknown_labels(unknown, name)
@@ -419,15 +417,6 @@ def _item_ids(query: _OpenQuery, row: _AssignmentLine, bank: TestBank | None, na
             raise FormatError(problem, path=name, line=line)
         item_ids.append(item.item_id)
     return item_ids
-
-
-def _best_of_each(item_ids: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Each nugget of a line once, with its better label."""
-    best: dict[str, str] = {}
-    for item_id, label in zip(item_ids, labels, strict=True):
-        if _WORTH[label] > _WORTH[best.setdefault(item_id, label)]:
-            best[item_id] = label
-    return list(best), list(best.values())
 
 
 def load_graded_answers(

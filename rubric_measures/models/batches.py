@@ -15,6 +15,7 @@ from typing import Any
 
 from rubric_measures.base.errors import BackendError, FormatError
 from rubric_measures.base.files import atomic_writer, path_name, read_text
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.wire import Known, reply_of, request_body, trouble_of_status, without_key
 
@@ -160,7 +161,7 @@ class BatchRun:
             content = self._client.files.content(file).read() if file else b""
             for line in content.splitlines():
                 with contextlib.suppress(ValueError):  # a line that is no JSON is a reply that never came
-                    result = json.loads(line)
+                    result = parse_json(line, lenient=True)
                     found[str(result.get("custom_id"))] = result
         return found
 
@@ -206,7 +207,7 @@ class BatchRun:
             return []
         text = read_text(self._state)
         try:
-            entries = json.loads(text)["batches"]
+            entries = parse_json(text, lenient=True)["batches"]
             if all(isinstance(entry["file"], str) and "batch" in entry for entry in entries):
                 return list(entries)
         except (ValueError, KeyError, TypeError):

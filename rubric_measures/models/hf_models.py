@@ -12,13 +12,13 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from rubric_measures.base.errors import BackendError, InputError
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import Backend, Reply, Request, check_options
 from rubric_measures.models.hf import (
     FORGED,
@@ -435,7 +435,7 @@ class ExtractiveBackend(HuggingFaceModel):
     def _prepare(self, request: Request) -> _WindowJob | Reply:
         self.check_options(request)
         try:
-            fields = json.loads(request.messages[-1].content)
+            fields = parse_json(request.messages[-1].content, lenient=True)
             context, question = (defused(str(fields[name]), self.control_tokens) for name in ("context", "question"))
         except (ValueError, KeyError, TypeError, IndexError):
             return Reply(None, "failed", "this model reads only the prompt ExtractiveQuestionAnswering")

@@ -7,7 +7,6 @@ The backend `scripted:FILE`: a table of replies, for tests, teaching, and replay
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import pydantic
 
 from rubric_measures.base.errors import FormatError, users_pattern
 from rubric_measures.base.files import iter_lines, path_name
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.words import content_stems
 from rubric_measures.models.base import MOST_TOKENS, Reply, ReplyStatus, Request, check_options
 from rubric_measures.models.replies import messages_hash
@@ -137,7 +137,7 @@ class LexicalBackend:
 
 def _reply(request: Request) -> Reply:
     try:
-        fields = json.loads(request.messages[-1].content)
+        fields = parse_json(request.messages[-1].content, lenient=True)
         if "answer_a" in fields:
             texts = (str(fields[name]) for name in ("query", "documents", "answer_a", "answer_b"))
             return Reply(lexical_verdict(*texts))

@@ -29,6 +29,7 @@ from typing import NamedTuple, Self
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import MOST_TOKENS, Reply, Request
 from rubric_measures.types.entities import canonical_json
 
@@ -221,10 +222,7 @@ def decoded(text: str) -> Reply:
     Raises:
         ValueError, TypeError, KeyError, AttributeError: the text is none.
     """
-    try:
-        fields = json.loads(text)
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
+    fields = parse_json(text, lenient=True)
     status = fields.get("status", "ok")
     tokens = [fields.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
     if not isinstance(fields["text"], str) or status not in ("ok", "truncated"):

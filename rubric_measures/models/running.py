@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from rubric_measures.base.errors import FormatError, GradingError, InputError, RejectedError, counted
 from rubric_measures.base.files import path_name, read_text
-from rubric_measures.base.json_files import check_keys, parse_json
+from rubric_measures.base.json_text import check_keys, parse_json
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, llm_name
 from rubric_measures.models.replies import LedgerRow, ReplyCache, Spent, new_owner
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import datetime
 import email.utils
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import MOST_TOKENS, Reply, Request
 
 _RENAMED_FIELD = "max_completion_tokens"
@@ -238,7 +238,7 @@ def reply_of(content: bytes | str, request: Request, secrets: tuple[str, ...] = 
     with status 200, no choices, no text) is trouble, and so is one that the endpoint broke off.
     """
     try:
-        body = json.loads(content)
+        body = parse_json(content, lenient=True)
     except ValueError:
         return Trouble("failure", "the endpoint's answer is not JSON")
     if not isinstance(body, dict):
@@ -347,7 +347,7 @@ def _text_of(content: object) -> str | None:
 def _unwrapped(text: str, labels: tuple[str, ...]) -> str:
     """The label inside the JSON object that the schema asked for; any other text stays as it is."""
     try:
-        value = json.loads(text)
+        value = parse_json(text, lenient=True)
     except ValueError:
         return text
     label = value.get(_SCHEMA_FIELD) if isinstance(value, dict) else None

@@ -20,6 +20,8 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from rubric_measures.base.json_text import json_at, parse_json
+
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -167,7 +169,6 @@ class Value(NamedTuple):
 
 
 _LABEL_BEFORE = re.compile(r"(\w[\w ]{0,40}?)[\"'*`_]*\s*[:=][\"'*`_\s]*\Z")
-_STRICT = json.JSONDecoder(strict=False)
 
 
 def find_values(text: str) -> tuple[list[Value], bool]:
@@ -197,7 +198,7 @@ _OPENED = re.compile(r"[\[{]")
 def _value_at(text: str, start: int) -> tuple[Any, int]:
     """What opens at `start` (None when nothing that can be read does), and where to go on."""
     try:
-        return _STRICT.raw_decode(text, start)
+        return json_at(text, start, lenient=True)
     except RecursionError:
         return None, len(text)  # what nests that deep is no answer, and each bracket of it would be tried again
     except ValueError:
@@ -311,8 +312,8 @@ def read_part(reply: str) -> str:
 def objects_of(reply: str) -> list[dict[str, Any]]:
     """The JSON objects of a reply: itself where it is one, of any length, else those in the part that is read."""
     try:
-        whole = json.loads(reply, strict=False) if reply[:1] == "{" else None
-    except (ValueError, RecursionError):
+        whole = parse_json(reply, lenient=True) if reply[:1] == "{" else None
+    except ValueError:
         whole = None
     return [whole] if whole else find_objects(read_part(reply))
 
@@ -338,8 +339,8 @@ def _repaired(text: str) -> object:
     fixed = re.sub(quoted, lambda found: found[1] + json.dumps(found[2], ensure_ascii=False), fixed)
     fixed = re.sub(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)", r'\1"\2"\3', fixed)
     try:
-        return json.loads(fixed)
-    except (ValueError, RecursionError):
+        return parse_json(fixed, lenient=True)
+    except ValueError:
         return None
 
 

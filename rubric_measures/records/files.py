@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
 from rubric_measures.base.json_files import field_path, first_problem
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.records.details import distributions_of
 from rubric_measures.records.models import (
     DirectGrade,
@@ -139,7 +140,7 @@ def _in_other_shape(
     except ValidationError as error:
         problem = error
     try:
-        value = json.loads(data)
+        value = parse_json(data)
         changed = _ids_as_text(value)
         if changed:
             result = cast(tuple[Any, Any], adapter.validate_json(json.dumps(value)))
@@ -147,7 +148,7 @@ def _in_other_shape(
             return result
     except ValidationError as error:
         problem = error
-    except (ValueError, RecursionError):
+    except ValueError:
         pass
     raise _format_error(problem, name, line) from None
 

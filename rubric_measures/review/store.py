@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.banks import BankEntry, BankItem, bank_entries, former_items, item_id_of
 from rubric_measures.measures.grade_sets import grade_of_assessors
 from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
@@ -794,9 +795,9 @@ class ReviewStore:
 
     def _event(self, number: int, assessor: str, time: str, kind: str, text: str, uid: str) -> Event:
         try:
-            payload = json.loads(text)
+            payload = parse_json(text, lenient=True)
             datetime.fromisoformat(time)
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError):
             payload = None
         # SQLite keeps what it is given, whatever the column.
         whole = all(isinstance(one, str) for one in (assessor, time, kind, uid)) and isinstance(payload, dict)

@@ -18,7 +18,7 @@ from rubric_measures.formats.autojudge import (
     write_nugget_banks,
 )
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.nuggetizer import bank_of_items
+from rubric_measures.formats.nuggets import bank_of_items
 from rubric_measures.types.entities import RubricItem, TestBank, bank_hash
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats.nuggetizer import bank_of_rubrics, facet_ids, read_rubrics, rubric_lines, write_rubrics
+from rubric_measures.formats.nuggetizer import bank_of_rubrics, read_rubrics, rubric_lines, write_rubrics
+from rubric_measures.formats.nuggets import facet_ids
 from rubric_measures.types.entities import RubricItem, TestBank
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"

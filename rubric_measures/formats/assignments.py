@@ -1,0 +1,169 @@
+"""Assigned nuggets in bulk: the lines of nuggetizer's files as typed structs, nearly at the speed of parsing them.
+
+Lines that are not as nuggetizer writes them today go through the models of `formats.nuggetizer`, which know older forms
+and name the field that is wrong. These are imported only then: pydantic takes as long as 10,000 lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.files import path_name
+from rubric_measures.base.json_text import json_texts, parse_json
+from rubric_measures.formats.nuggets import (
+    ASSIGNMENT_GRADES,
+    AssignmentLabel,
+    ImportanceLabel,
+    NuggetSet,
+    UnknownLabels,
+    label_treatment,
+    note_unknown_labels,
+    with_known_labels,
+)
+
+if TYPE_CHECKING:
+    from rubric_measures.formats.nuggetizer import AssignmentLine
+
+
+class _BulkNugget(msgspec.Struct, gc=False):
+    text: str
+    assignment: AssignmentLabel
+    importance: ImportanceLabel | None = None
+    mapped_sub_narrative: str | None = None
+    source: str | None = None
+
+
+class _BulkLine(msgspec.Struct, gc=False):
+    """A line as nuggetizer writes it today: with the answer, and the run that gave it; further fields are skipped."""
+
+    qid: str
+    run_id: str
+    answer_text: str
+    nuggets: list[_BulkNugget]
+
+
+# One that failed says less than any other.
+_WORTH: Mapping[str, int] = {**ASSIGNMENT_GRADES, "failed": -1}
+_decoded = msgspec.json.Decoder(_BulkLine).decode
+# (text, importance, sub-narrative) of every nugget of a line.
+_Key = tuple[tuple[str, str | None, str | None], ...]
+
+
+class AssignedRow(NamedTuple):
+    """The nuggets of a query, assigned to the answer of a run.
+
+    Attributes:
+        query_id: the query.
+        run_id: the run.
+        nuggets: the nuggets.
+        labels: the label of each: `support`, `partial_support`, `not_support` or `failed`.
+        text: the answer.
+        said_length: its length, as the file says it, where it lacks the text.
+        line: where it stands in the file.
+    """
+
+    query_id: str
+    run_id: str
+    nuggets: NuggetSet
+    labels: Sequence[str]
+    text: str | None
+    said_length: int | None
+    line: int
+
+    @property
+    def length(self) -> int:
+        """L, the length of the answer in whitespace words: of the text, else what the file says."""
+        return len(self.text.split()) if self.text is not None else self.said_length or 0
+
+
+@dataclass
+class _OpenNuggets:
+    """The nuggets of the last line of a query, labels aside, and all sets of nuggets that its lines have."""
+
+    query_id: str
+    last: list[_BulkNugget] = field(default_factory=list)
+    last_set: NuggetSet | None = None
+    sets: dict[_Key, NuggetSet] = field(default_factory=dict)
+
+    def set_of(self, nuggets: list[_BulkNugget]) -> NuggetSet | None:
+        """The set of the nuggets, which are not used again; None where it is new."""
+        for one in nuggets:
+            one.assignment = "failed"
+        # Most lines of a query have the nuggets of the one before, and structs are compared fast.
+        if nuggets != self.last:
+            self.last, self.last_set = nuggets, self.sets.get(_key(nuggets))
+        return self.last_set
+
+    def added(self, nuggets: list[_BulkNugget]) -> NuggetSet:
+        made = self.last_set = self.sets[_key(nuggets)] = NuggetSet.of(self.query_id, nuggets)
+        return made
+
+
+def _key(nuggets: list[_BulkNugget]) -> _Key:
+    return tuple([(one.text, one.importance, one.mapped_sub_narrative) for one in nuggets])
+
+
+def assignment_rows(path: str | os.PathLike[str], unknown_labels: UnknownLabels | None = None) -> Iterator[AssignedRow]:
+    """The lines of a file of assignments, one after the other, whatever their order.
+
+    Args:
+        path: the file; several runs may be in it.
+        unknown_labels: what labels that nobody defined count as, with a note in the end; None refuses them.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when there are no lines.
+    """
+    name = path_name(path)
+    unknown = label_treatment(unknown_labels)
+    queries: dict[str, _OpenNuggets] = {}
+    for number, data in json_texts(name):
+        text: str | None
+        said_length = None
+        try:
+            line = _decoded(data)
+            query_id, run_id, text, nuggets = line.qid, line.run_id, line.answer_text, line.nuggets
+        except (ValueError, RecursionError):
+            run_id = ""
+        if not run_id:
+            found = _careful(data, name, number, unknown)
+            query_id, run_id, text, said_length = found.qid, str(found.run_id), found.answer_text, found.response_length
+            nuggets = [
+                _BulkNugget(one.text, one.assignment, one.importance, one.mapped_sub_narrative, one.source)
+                for one in found.nuggets
+            ]
+        labels = [one.assignment for one in nuggets]
+        query = queries.get(query_id) or queries.setdefault(query_id, _OpenNuggets(query_id))
+        known = query.set_of(nuggets)
+        if known is None:
+            if not all(one.text.strip() for one in nuggets):
+                _careful(data, name, number, unknown)
+            known = query.added(nuggets)
+        yield AssignedRow(query_id, run_id, known, labels, text, said_length, number)
+    if not queries:
+        raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
+    note_unknown_labels(unknown, name)
+
+
+def _careful(data: bytes, name: str, line: int, unknown: Counter[str] | None) -> AssignmentLine:
+    """A line in whatever form files ever had."""
+    from rubric_measures.formats.nuggetizer import validate_assignments
+
+    content = parse_json(data, path=name, line=line)
+    return validate_assignments(data if unknown is None else with_known_labels(content, unknown), name, line)
+
+
+def best_of_each(item_ids: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Each item of a line once, with its best label."""
+    best: dict[str, str] = {}
+    for item_id, label in zip(item_ids, labels, strict=True):
+        if _WORTH[label] > _WORTH[best.setdefault(item_id, label)]:
+            best[item_id] = label
+    return list(best), list(best.values())
