@@ -27,7 +27,6 @@ from rubric_measures.base.sorting import Gap, in_single, ranked
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain, ranged
 from rubric_measures.boards.board import (
     BELOW,
-    NO_RUNS,
     Leaderboard,
     board_content,
     board_data,
@@ -177,7 +176,7 @@ def _best(board: Leaderboard, measure: str) -> tuple[str, ...]:
     means = {
         run: round(row[measure].mean, 12)  # type: ignore[arg-type]
         for run, row in board.cells.items()
-        if run not in NO_RUNS and row[measure].mean is not None
+        if run not in BELOW and row[measure].mean is not None
     }
     return tuple(sorted(run for run, mean in means.items() if mean == max(means.values())))
 
@@ -296,7 +295,7 @@ def powered_means(
                 f"the assessors' scores have no measure {measure}; they have {', '.join(assessors.measures)}"
             )
         assessed = assessors.per_query(name)
-        for run in sorted(board.values.keys() & assessed.keys() - NO_RUNS):
+        for run in sorted(board.values.keys() & assessed.keys() - {*BELOW}):
             model = {query: value for query, value in board.values[run][measure].items() if value is not None}
             both = sorted(model.keys() & assessed[run].keys())
             rest = sorted(model.keys() - assessed[run].keys())
@@ -313,7 +312,7 @@ def powered_means(
             result.setdefault(run, {})[measure] = powered
     if not result:
         raise InputError("no run has scores by assessors; their leaderboard must name the same runs")
-    _note_left_out(strangers, set(board.values) - NO_RUNS, set(assessors.run_ids) - NO_RUNS)
+    _note_left_out(strangers, set(board.values) - {*BELOW}, set(assessors.run_ids) - {*BELOW})
     return result
 
 
@@ -453,7 +452,7 @@ def _beside(report: LeaderboardReport, run: str, measure: str, places: int) -> s
     if interval is not None and interval.low is not None:
         parts.append(_between(interval.low, interval.high, places))
     comparison = report.comparisons.get(measure)
-    if comparison is not None and run not in NO_RUNS:
+    if comparison is not None and run not in BELOW:
         if comparison.baseline is None:
             parts.append(_group(run, comparison))
         else:
@@ -527,11 +526,11 @@ def _compared(comparison: Comparison, runs: Sequence[str]) -> tuple[list[str], l
     measure = comparison.measure
     if comparison.baseline is None:
         heads = [f"group:{measure}"]
-        rows: list[list[Cell]] = [[None if run in NO_RUNS else _group(run, comparison)] for run in runs]
+        rows: list[list[Cell]] = [[None if run in BELOW else _group(run, comparison)] for run in runs]
         if comparison.outlook is not None:
             heads += [f"{kind}:{measure}" for kind in ("better", "same", "undecided")]
             for run, row in zip(runs, rows, strict=True):
-                row += [None] * 3 if run in NO_RUNS else _counted(comparison, run)
+                row += [None] * 3 if run in BELOW else _counted(comparison, run)
         return heads, rows
     pairs = [_pair(comparison, run) for run in runs]
     heads = [f"difference:{measure}", f"p:{measure}"] + ([f"verdict:{measure}"] if comparison.outlook else [])

@@ -52,7 +52,7 @@ from rubric_measures.analysis.resampling import (
 )
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
 from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain, ranged
-from rubric_measures.boards.board import NO_RUNS, Leaderboard
+from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.programs import score_workbench, workbench_filter
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.leaderboards import LeaderboardTable
@@ -228,8 +228,7 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
         ranks: whether the numbers are ranks, 1 best; by default when the column is called `rank`.
 
     Returns:
-        the file's aggregates, or the means over queries where it has none. The row of the best possible score
-        (`_overall_`) is no run and is left out.
+        the file's aggregates, or the means over queries where it has none. Rows that sum up the runs are left out.
 
     Raises:
         UnknownNameError: there is no such column.
@@ -239,9 +238,9 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
     queries = {
         run: {query: sign * value for query, value in values.items()}
         for run, values in table.per_query(measure).items()
-        if run not in NO_RUNS
+        if run not in BELOW
     }
-    means = {run: sign * value for run, value in table.column(measure).items() if run not in NO_RUNS}
+    means = {run: sign * value for run, value in table.column(measure).items() if run not in BELOW}
     for run, values in queries.items():
         means.setdefault(run, sum(values.values()) / len(values))
     return RunScores(measure, means, queries, is_rank)
@@ -249,7 +248,7 @@ def scores_of_table(table: LeaderboardTable, measure: str, *, ranks: bool | None
 
 def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
     """One column of a leaderboard of ours; runs without a mean (nothing could be scored) are left out."""
-    means = {run: row[measure].mean for run, row in board.cells.items() if run not in NO_RUNS}
+    means = {run: row[measure].mean for run, row in board.cells.items() if run not in BELOW}
     return RunScores(
         measure,
         {run: mean for run, mean in means.items() if mean is not None},
@@ -272,7 +271,7 @@ def scores_of_workbench(board: Leaderboard, measure: str) -> RunScores:
         {
             run: statistics.mean(values)
             for run, row in board.values.items()
-            if run not in NO_RUNS and (values := [value for value in row[measure].values() if value is not None])
+            if run not in BELOW and (values := [value for value in row[measure].values() if value is not None])
         },
     )
 

@@ -42,7 +42,7 @@ from rubric_measures.api.scoring import Board, Compat, in_units, score, units
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.board import BELOW, Best, Cell, Leaderboard
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 
 _INPUTS = ("scored", "runs", "qrels")
+# Measure -> query_id -> score, and the mean under the empty id.
+_Columns = Mapping[str, Mapping[str, float | None]]
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class KeptBoard:
         qrels: query_id -> digest of its judgments, where official measures stand beside ours.
         signature: the short hash of the signature.
         scores: run_id -> measure -> query_id -> score, and the mean under the empty id.
+        best: the best possible scores, likewise: measure -> query_id -> score.
     """
 
     measures: Sequence[str]
@@ -79,7 +82,8 @@ class KeptBoard:
     runs: Mapping[str, str]
     qrels: Mapping[str, str]
     signature: str
-    scores: Mapping[str, Mapping[str, Mapping[str, float | None]]]
+    scores: Mapping[str, _Columns]
+    best: _Columns
 
     @property
     def on_failed(self) -> OnFailed | None:
@@ -110,7 +114,7 @@ class KeptBoard:
             runs,
             list(self.measures),
             qrels=qrels,
-            overall=OVERALL in self.scores,
+            overall=bool(self.best),
             facets=unit == "facet",
             per_facet=unit == "per facet",
             compat=self.settings.get("compat"),
@@ -129,20 +133,23 @@ class KeptBoard:
 
     def _other_numbers(self, board: Board) -> list[str]:
         """The scores and means that the file does not have as they are computed now."""
-        slack = _half_a_digit(self.scores)
+        slack = _half_a_digit([*self.scores.values(), self.best])
         lines = [f"run {run}: scores now, none in the file" for run in board.cells if run not in self.scores]
-        for run, measures in self.scores.items():
+        cells: dict[str, Mapping[str, Cell | Best]] = {**board.cells, OVERALL: board.best}
+        values = {**board.values, OVERALL: {name: best.per_query for name, best in board.best.items()}}
+        for run, measures in {**self.scores, OVERALL: self.best}.items():
+            row = "best possible score" if run == OVERALL else f"run {run}"
             for measure, kept in measures.items():
-                if measure not in board.cells.get(run, {}):
-                    lines.append(f"run {run}, {measure}: in the file, not computed now")
+                if measure not in cells.get(run, {}):
+                    lines.append(f"{row}, {measure}: in the file, not computed now")
                     continue
-                now = {**board.values[run][measure], "": board.cells[run][measure].mean}
+                now = {**values[run][measure], "": cells[run][measure].mean}
                 for query in sorted(kept.keys() | now.keys()):
                     old, new = kept.get(query), now.get(query)
                     is_same = old is new is None or (old is not None and new is not None and abs(old - new) <= slack)
                     if not is_same:
                         what = f"query {query}" if query else "mean"
-                        lines.append(f"run {run}, {measure}, {what}: {_number(old)} in the file, {_number(new)} now")
+                        lines.append(f"{row}, {measure}, {what}: {_number(old)} in the file, {_number(new)} now")
         return lines
 
 
@@ -150,9 +157,9 @@ def _number(value: float | None) -> str:
     return "none" if value is None else repr(value)
 
 
-def _half_a_digit(scores: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> float:
+def _half_a_digit(rows: Iterable[_Columns]) -> float:
     """How far a number may be off by rounding to the places that the file has."""
-    numbers = [value for row in scores.values() for column in row.values() for value in column.values()]
+    numbers = [value for row in rows for column in row.values() for value in column.values()]
     places = max((len(repr(value).partition(".")[2]) for value in numbers if value is not None), default=0)
     # All digits may still differ by the order of a sum.
     return float(0.5 * 10.0**-places) + 1e-12
@@ -192,7 +199,9 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
         raise FormatError(f"{qrels!r:.60} is no digests of queries", path=name, field="inputs.qrels")
     if wrong := [one for one in measures if not isinstance(one, str)]:
         raise FormatError(f"{wrong[0]!r:.60} is no measure", path=name, field="measures")
-    scores = _scores(content.get("runs", []), name)
+    scores = _scores(content.get("runs", []), content.get("best", {}), name)
+    # Where a run has this name, it is the best possible score: that was a row among the runs.
+    best = {measure: column for measure, column in scores.pop(OVERALL).items() if column[""] is not None}
     try:
         parse_measures(measures)
         if settings.get("on_failed") is not None:
@@ -201,18 +210,18 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
         canonical_json(settings)
     except (InputError, ValueError) as error:
         raise FormatError(str(error), path=name) from None
-    return KeptBoard(measures, settings, grades, runs, qrels, str(content.get("signature_hash")), scores)
+    return KeptBoard(measures, settings, grades, runs, qrels, str(content.get("signature_hash")), scores, best)
 
 
-def _scores(runs: object, name: str) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Run -> measure -> query -> score, the mean under the empty id."""
+def _scores(runs: object, best: object, name: str) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Run -> measure -> query -> score, the mean under the empty id; the best possible one under its name."""
     try:
         return {
             row["run_id"]: {
                 measure: {query: _score(value) for query, value in [*cell["per_query"].items(), ("", cell["mean"])]}
                 for measure, cell in row["measures"].items()
             }
-            for row in runs  # type: ignore[attr-defined]
+            for row in ({"run_id": OVERALL, "measures": best}, *runs)  # type: ignore[misc]
         }
     except (AttributeError, KeyError, OverflowError, TypeError):
         raise FormatError("has a run without scores", path=name, field="runs") from None
@@ -426,7 +435,7 @@ def runs_worse(
 
 
 def _chosen(board: Leaderboard, runs: Sequence[str] | None) -> list[str]:
-    there = [run for run in board.ranking() if run != OVERALL and run not in BELOW]
+    there = [run for run in board.ranking() if run not in BELOW]
     for run in runs or ():
         if run not in there:
             raise UnknownNameError("run", run, there)
@@ -692,7 +701,7 @@ def _moved(old: KeptBoard, new: KeptBoard) -> list[str]:
     """The runs whose rank among the runs of both changed, by each measure that both have."""
     from rubric_measures.analysis.correlation import ranks
 
-    common = sorted(old.scores.keys() & new.scores.keys() - {OVERALL})
+    common = sorted(old.scores.keys() & new.scores.keys())
     lines = []
     for measure in (one for one in old.measures if one in new.measures):
         means = [[_mean(board, run, measure) for run in common] for board in (old, new)]

@@ -29,7 +29,7 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.boards.board import NO_RUNS, Leaderboard
+from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.scoring import (
     column_named,
@@ -295,7 +295,7 @@ def _together(sources: Sequence[_Source], measure: str) -> dict[str, Mapping[str
         for run_id, values in source.by_measure.get(measure, source.by_measure.get(_ANY, {})).items():
             if run_id in found:
                 raise InputError(f"{source.name}: run {run_id!r} is in another file, too; give each run once")
-            if run_id not in NO_RUNS:
+            if run_id not in BELOW:
                 found[run_id] = values
     return found
 

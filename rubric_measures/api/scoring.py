@@ -83,12 +83,11 @@ class Board(Leaderboard):
     """Scores of runs by measures; `print` shows them, best run first, with standard errors and coverage.
 
     Attributes: see `Leaderboard`: `measures`, `values` (run -> measure -> query -> value), `cells` (run -> measure ->
-    mean, standard error, coverage), `signature`, ….
+    mean, standard error, coverage), `best` (measure -> best possible mean, with its values by query), `signature`, ….
     """
 
     def __repr__(self) -> str:
-        runs = [run for run in self.cells if run != OVERALL]
-        return f"<Board of {counted(len(runs), 'run')} by {', '.join(self.measures)}>"
+        return f"<Board of {counted(len(self.cells), 'run')} by {', '.join(self.measures)}>"
 
     def __str__(self) -> str:
         return self.render("text").rstrip("\n")
@@ -109,7 +108,7 @@ class Board(Leaderboard):
         >>> import rubric_measures
         >>> from ir_measures import Qrel
         >>> grades = rubric_measures.load([Qrel("q1", "d1", 4, "a")], scale="0-5:4")
-        >>> board = rubric_measures.score(grades, {"one": {"q1": {"d1": 1.0}}}, "RubricCover@1", overall=False)
+        >>> board = rubric_measures.score(grades, {"one": {"q1": {"d1": 1.0}}}, "RubricCover@1")
         >>> board.to_dataframe().to_dict()
         {'RubricCover(rel=4)@1': {'one': 1.0}}
 
@@ -201,7 +200,7 @@ class Board(Leaderboard):
                 "%d values are not scored: the grades of all their items failed, or no item has a positive weight",
                 unscored,
             )
-        shares = ((cell.coverage, run) for run, row in self.cells.items() for cell in row.values() if run != OVERALL)
+        shares = ((cell.coverage, run) for run, row in self.cells.items() for cell in row.values())
         share, run = min(((share, run) for share, run in shares if share is not None), default=(1.0, ""))
         if share < 1:
             log.info("grades exist for %.1f %% of what the least covered run (%s) needs", 100 * share, run)
@@ -309,8 +308,8 @@ def score(
             items have importance, …, or what the program of `compat` shows; and nDCG@10 of the qrels.
         qrels: official judgments, as a file, an id of ir_datasets or in memory: `nDCG@10` reads them, and
             `RubricQrels(measure='nDCG@10')` the grades. Both stand on one board, each over its own queries.
-        overall: add the row `_overall_`: by measures of coverage the score of all graded passages together (whatever
-            the cutoff: finding the best k passages is NP-hard), by others the best that a ranking could reach.
+        overall: find the best possible score, `Board.best`: by measures of coverage that of all graded passages
+            together (whatever the cutoff: finding the best k passages is NP-hard), by others that of the best ranking.
         facets: score facets (subtopics) in the place of items.
         per_facet: score the items of each facet apart, as `query/facet`.
         length: add L, the length of answers in whitespace words; for answers inside the records.
@@ -323,7 +322,8 @@ def score(
         notes: log what the means do not show, see `Board.log_notes`.
 
     Raises:
-        InputError: there is no run, two runs have one name, or arguments exclude each other.
+        InputError: there is no run, two runs have one name, one is called `_overall_` as the best possible score is in
+            files, or arguments exclude each other.
         FormatError: a file cannot be read; names file and line.
         MeasureError: a measure cannot be read, or not be computed from these grades.
         UnknownNameError: there is no such measure, or the bank lacks a query.
@@ -357,6 +357,9 @@ def score(
             board = _of_runs(known, runs, ours, overall, facets, per_facet, watch)
         if official:
             board = _with_official(board, _of_runs(judged, runs, official, overall, False, False, watch), asked)
+    if OVERALL in board.cells:
+        # Who reads the board from a file would take it for that.
+        raise InputError(f"a run is called {OVERALL}, the name of the best possible score in files; rename it")
     if present:
         from rubric_measures.boards.programs import with_present
 
@@ -527,12 +530,8 @@ def _of_rankings_inside(
 def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
     """Refuses the zeros of answers that have no grades, because the documents that they cite have them."""
     for measure in board.measures:
-        cells = [row[measure] for run, row in board.cells.items() if run != OVERALL]
-        if (
-            cells
-            and all(cell.coverage == 0.0 and not cell.failed for cell in cells)
-            and grades.records.are_of_citations
-        ):
+        cells = [row[measure] for row in board.cells.values()]
+        if all(cell.coverage == 0.0 and not cell.failed for cell in cells) and grades.records.are_of_citations:
             raise MeasureError(
                 f"{measure}: no answer has a grade, only what answers cite; name a measure of citations, such as "
                 f"{OF_CITATIONS[0]}",
@@ -556,10 +555,7 @@ def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], overall: bo
     _refuse_on_failed(grades)
     queries = grades.records.queries(keep_ranks=True, wanted=workbench_filter(grades.records.wanted))
     board = score_workbench(queries, measures, _settings(grades, False, False))
-    if overall:
-        return board
-    cells = {run: row for run, row in board.cells.items() if run != OVERALL}
-    return replace(board, cells=cells, values={run: board.values[run] for run in cells})
+    return board if overall else replace(board, best={})
 
 
 def _of_answers_as(
@@ -647,7 +643,7 @@ def plot_board(
 
 
 def _runs_of(board: Leaderboard) -> list[str]:
-    return [run for run in board.ranking() if run != OVERALL and run not in BELOW]
+    return [run for run in board.ranking() if run not in BELOW]
 
 
 def _dots(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
@@ -695,7 +691,7 @@ def _panel(
     from rubric_measures.pages.plots import DotPanel
 
     means = {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None}
-    best = board.cells[OVERALL][name].mean if OVERALL in board.cells else None
+    best = board.best[name].mean if name in board.best else None
     if _is_sum(board, name):
         has_queries = any(board.values[run].get(name) for run in runs)
         return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, best=best)

@@ -12,15 +12,13 @@ from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.sorting import RankNotes
 from rubric_measures.base.tables import Column, Report, Table, columns, number
-from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.formats.trec import IdCleaner
 from rubric_measures.measures.grades import refuse_share
 from rubric_measures.types.entities import Signature
 
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
+# They are no runs, and no statistic over runs counts them.
 BELOW = ("_max_", "_median_", "_min_")
-# All rows that are no runs, and that no statistic over runs counts.
-NO_RUNS = frozenset({OVERALL, *BELOW})
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,22 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Best:
+    """The best possible score by one measure: of measures of coverage that of all graded passages together, whatever
+    the cutoff (finding the best k of them is NP-hard); of others that of the best ranking.
+
+    Attributes:
+        mean: over the queries, as in `Cell`.
+        standard_error: as in `Cell`.
+        per_query: query_id -> value.
+    """
+
+    mean: float
+    standard_error: float | None
+    per_query: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class BoardInputs:
     """The digests of what a leaderboard was scored from.
 
@@ -97,6 +111,8 @@ class Leaderboard:
         ranks: what is to be said of rankings inside records.
         without_items: queries without items, which have no score (left out).
         inputs: the content that was scored; its digests are part of the signature.
+        best: measure -> best possible score, of the measures by which it is known for every query; empty where nobody
+            asked for it.
     """
 
     measures: Sequence[str]
@@ -108,10 +124,11 @@ class Leaderboard:
     ranks: RankNotes = field(default_factory=RankNotes)
     without_items: Sequence[str] = ()
     inputs: BoardInputs = field(default_factory=BoardInputs)
+    best: Mapping[str, Best] = field(default_factory=dict)
 
     def ranking(self, measure: str | None = None) -> list[str]:
-        """The runs, best first by the first measure, and by name where they are equal. The best possible score stands
-        on top; rows that sum up the runs stand at the end.
+        """The runs, best first by the first measure, and by name where they are equal. Rows that sum up the runs
+        stand at the end.
         """
         name = self.measures[0] if measure is None else measure
         if name not in self.measures:
@@ -119,7 +136,7 @@ class Leaderboard:
 
         def key(run_id: str) -> tuple[int, float, str]:
             mean = self.cells[run_id][name].mean
-            place = 0 if run_id == OVERALL else 1 + (run_id in BELOW and BELOW.index(run_id) + 1)
+            place = BELOW.index(run_id) + 1 if run_id in BELOW else 0
             return (place, -mean if mean is not None else math.inf, run_id)
 
         return sorted(self.cells, key=key)
@@ -128,9 +145,7 @@ class Leaderboard:
     def is_complete(self) -> bool:
         """Whether every value could be scored and no grade that was needed failed."""
         return all(
-            cell.failed == 0 and (cell.mean is not None or run_id == OVERALL)
-            for run_id, row in self.cells.items()
-            for cell in row.values()
+            cell.failed == 0 and cell.mean is not None for row in self.cells.values() for cell in row.values()
         ) and not any(None in queries.values() for row in self.values.values() for queries in row.values())
 
 
@@ -166,7 +181,7 @@ def turning_neighbours(board: Leaderboard, measure: str) -> list[tuple[str, str]
     Two runs could change places where their means differ by no more than 1.96 standard errors for failures at random
     of both together, or, where these are not known, where their bounds overlap.
     """
-    runs = [run_id for run_id in board.ranking(measure) if run_id != OVERALL and run_id not in BELOW]
+    runs = [run_id for run_id in board.ranking(measure) if run_id not in BELOW]
     return [pair for pair in pairwise(runs) if _could_turn(*(board.cells[run_id][measure] for run_id in pair))]
 
 
@@ -185,7 +200,7 @@ def _could_turn(upper: Cell, lower: Cell) -> bool:
 def board_table(
     board: Leaderboard, places: int = 4, more: Callable[[str, str], str] = lambda run_id, measure: ""
 ) -> Table:
-    """A row a run, best first: mean ± standard error by each measure, and the least coverage.
+    """A row a run, best first: mean ± standard error by each measure, and the least coverage. The best score is below.
 
     Args:
         board: the leaderboard.
@@ -202,28 +217,27 @@ def board_table(
             spread = "" if error is None else f" ± {number(error, places)}"
             row.append(f"{number(cells[name].mean, places)}{spread}{more(run_id, name)}")
         rows.append([*row, f"{min(shares):.1%}" if shares else None])
-    return Table(columns(["run", *board.measures, "grades"]), rows, notes=_of_overall(board))
+    return Table(columns(["run", *board.measures, "grades"]), rows, notes=_of_best(board, places))
 
 
-def _of_overall(board: Leaderboard) -> list[str]:
-    """What the row of the best score says by each measure, for a reader."""
-    if OVERALL not in board.cells:
+def _of_best(board: Leaderboard, places: int) -> list[str]:
+    """The best possible score by each measure, and what it is the score of, for a reader."""
+    if not board.best:
         return []
     import ir_measures
 
     from rubric_measures.measures.measure import CoverageMeasure
 
     said: dict[str, list[str]] = {}
-    for name, cell in board.cells[OVERALL].items():
-        if cell.mean is not None:
-            try:
-                is_union = isinstance(ir_measures.parse_measure(name), CoverageMeasure)
-            except (NameError, ValueError):
-                # The measure of a package that is not there now.
-                continue
-            said.setdefault("all graded passages together" if is_union else "the best reachable", []).append(name)
-    parts = [f"{what} by {', '.join(names)}" for what, names in said.items()]
-    return [f"{OVERALL} is no run: {'; '.join(parts)}"] if parts else []
+    for name, best in board.best.items():
+        try:
+            is_union = isinstance(ir_measures.parse_measure(name), CoverageMeasure)
+            what = " (all graded passages together)" if is_union else " (the best ranking)"
+        except (NameError, ValueError):
+            # The measure of a package that is not there now, or of answered queries.
+            what = ""
+        said.setdefault(what, []).append(f"{name} {number(best.mean, places)}")
+    return [f"best possible: {'; '.join(', '.join(scores) + what for what, scores in said.items())}"]
 
 
 def board_data(board: Leaderboard, places: int = 4) -> Table:
@@ -259,10 +273,15 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
                 "per_query": {query_id: rounded(value) for query_id, value in board.values[run_id][name].items()},
             }
         runs.append({"run_id": run_id, "missing_queries": list(board.missing.get(run_id, ())), "measures": measures})
+    best = {}
+    for name, one in board.best.items():
+        means = {"mean": rounded(one.mean), "standard_error": rounded(one.standard_error)}
+        best[name] = {**means, "per_query": {query_id: rounded(value) for query_id, value in one.per_query.items()}}
     return {
         "format": "rubric_measures leaderboard 1",
         "measures": list(board.measures),
         "runs": runs,
+        **({"best": best} if best else {}),
         "signature": str(board.signature),
         "signature_hash": board.signature.short,
         "settings": dict(board.signature.settings),
@@ -326,15 +345,10 @@ def _not_known(board: Leaderboard) -> list[str]:
 
 
 def _scores(board: Leaderboard, places: int) -> Table:
-    """Every value of a run that exists, and the means as those of the query `all`; spaces of names are percent-encoded.
-
-    The best score is left out: programs that read these lines would rank it as a run.
-    """
+    """Every value that exists, and the means as those of the query `all`; spaces of names are percent-encoded."""
     rows: list[list[tables.Cell]] = []
     clean = IdCleaner()
     for run_id in board.ranking():
-        if run_id == OVERALL:
-            continue
         for name in board.measures:
             start = [clean(run_id), clean(name)]
             values = board.values[run_id][name]

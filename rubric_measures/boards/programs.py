@@ -51,6 +51,7 @@ from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
 from rubric_measures.boards.scoring import (
     InputsReader,
+    best_of,
     cell_of,
     collect_cells,
     inputs_settings,
@@ -59,7 +60,6 @@ from rubric_measures.boards.scoring import (
     texts_digest,
 )
 from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
-from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.formats.ragdoll import GradedCriterion, read_graded_answers
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import QueryGrades
@@ -521,11 +521,12 @@ def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[s
             if (both := sorted({*ours.unknown[run]} & {*official.unknown.get(run, ())}))
         },
         inputs=inputs,
+        best={name: best for name in measures if (best := official.best.get(name) or ours.best.get(name))},
     )
 
 
 def _united(some: Mapping[str, Iterable[str]], more: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    return {run: sorted({*some.get(run, ()), *more.get(run, ())}) for run in sorted({*some, *more}) if run != OVERALL}
+    return {run: sorted({*some.get(run, ()), *more.get(run, ())}) for run in sorted({*some, *more})}
 
 
 def _say_queries(graded: Mapping[str, str], judged: Mapping[str, str]) -> None:
@@ -680,6 +681,7 @@ def score_workbench(
     plan, scales = Plan(measures), SameScale()
     asked = [str(measure) for measure in measures]
     values: dict[str, dict[str, dict[str, float | None]]] = {}
+    reachable: dict[str, dict[str, float]] = {name: {} for name in asked}
     grade_sets: set[str] = set()
     made: set[str] = set()
     inputs = InputsReader()
@@ -704,8 +706,8 @@ def score_workbench(
                 if kept:
                     values.setdefault(run_id, {}).setdefault(name, {})[query.query_id] = cover.value(measure, kept)
         for measure, name in zip(measures, asked, strict=True):
-            values.setdefault(OVERALL, {}).setdefault(name, {})[query.query_id] = cover.overall(measure)
-    if not values.keys() - {OVERALL}:
+            reachable[name][query.query_id] = cover.overall(measure)
+    if not values:
         raise InputError(
             "the records hold no ranking; the Rubric workbench's program scores the rankings inside the records"
         )
@@ -718,7 +720,8 @@ def score_workbench(
     }
     said = {"measures": names, "compat": "workbench", "grades": sorted(grade_sets), **made_by(made), **(settings or {})}
     signature = Signature({**said, **inputs_settings(inputs.read())})
-    return Leaderboard(names, ordered, collect_cells(ordered), signature, inputs=inputs.read())
+    best = {name: best for name, one in zip(names, asked, strict=True) if (best := best_of(reachable[one]))}
+    return Leaderboard(names, ordered, collect_cells(ordered), signature, inputs=inputs.read(), best=best)
 
 
 def _within(places: Sequence[RankedPassage], cutoff: int) -> list[str]:
@@ -754,8 +757,6 @@ def lengths_of_records(groups: Iterable[QueryPassages], name: str) -> dict[str, 
 def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -> Leaderboard:
     """The leaderboard with L as its last measure: whitespace words of the answer, 0 where there is none.
 
-    The row of the best possible score has no length.
-
     Raises:
         MeasureError: the leaderboard has a measure of that name.
     """
@@ -763,13 +764,9 @@ def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -
         raise MeasureError(f"the leaderboard has a measure {LENGTH} already")
     values: dict[str, dict[str, Mapping[str, float | None]]] = {}
     for run_id, by_measure in board.values.items():
-        values[run_id] = dict(by_measure)
-        if run_id != OVERALL:
-            queries = next(iter(by_measure.values()), {})
-            found = lengths.get(run_id, {})
-            values[run_id][LENGTH] = {query_id: float(found.get(query_id, 0)) for query_id in queries}
-        else:
-            values[run_id][LENGTH] = {}
+        found = lengths.get(run_id, {})
+        queries = next(iter(by_measure.values()), {})
+        values[run_id] = {**by_measure, LENGTH: {query_id: float(found.get(query_id, 0)) for query_id in queries}}
     made = collect_cells({run_id: {LENGTH: by_measure[LENGTH]} for run_id, by_measure in values.items()})
     cells = {run_id: {**row, **made[run_id]} for run_id, row in board.cells.items()}
     return replace(board, measures=[*board.measures, LENGTH], values=values, cells=cells)
@@ -779,7 +776,7 @@ def with_present(board: Leaderboard) -> Leaderboard:
     """The leaderboard with each measure once more, as `present:NAME`: over the queries alone that the run answers.
 
     A mean over all queries counts an answer that is missing as 0; this one says how good the answers are that there
-    are. The row of the best possible score has an answer to every query.
+    are. The best possible score has an answer to every query.
     """
     values: dict[str, dict[str, Mapping[str, float | None]]] = {}
     for run_id, by_measure in board.values.items():
@@ -801,6 +798,7 @@ def with_present(board: Leaderboard) -> Leaderboard:
         measures=[*board.measures, *(PRESENT + name for name in board.measures)],
         values={run_id: {**board.values[run_id], **by_measure} for run_id, by_measure in values.items()},
         cells=cells,
+        best={**board.best, **{PRESENT + name: best for name, best in board.best.items()}},
     )
 
 
@@ -808,20 +806,19 @@ def with_summary(board: Leaderboard) -> Leaderboard:
     """The leaderboard with the rows `_max_`, `_median_` and `_min_` over its runs.
 
     The mean of `_max_` is the greatest of the runs' means, and its value for a query the greatest of their values for
-    it; so for the other two. The rows have no standard error and no coverage. The best possible score is no run.
+    it; so for the other two. The rows have no standard error and no coverage.
     """
-    runs = [run_id for run_id in board.cells if run_id != OVERALL]
     values = dict(board.values)
     cells = dict(board.cells)
     for row, combine in _KINDS.items():
         by_measure: dict[str, dict[str, float | None]] = {}
         summary: dict[str, Cell] = {}
         for name in board.measures:
-            means = [mean for run_id in runs if (mean := board.cells[run_id][name].mean) is not None]
-            queries = dict.fromkeys(query_id for run_id in runs for query_id in board.values[run_id][name])
+            means = [mean for run_id in board.cells if (mean := board.cells[run_id][name].mean) is not None]
+            queries = dict.fromkeys(query_id for run_id in board.cells for query_id in board.values[run_id][name])
             by_measure[name] = {}
             for query_id in queries:
-                found = [board.values[run_id][name].get(query_id) for run_id in runs]
+                found = [board.values[run_id][name].get(query_id) for run_id in board.cells]
                 known = [value for value in found if value is not None]
                 by_measure[name][query_id] = float(combine(known)) if known else None
             summary[name] = Cell(float(combine(means)) if means else None, None, len(queries), None, 0)

@@ -25,7 +25,7 @@ from ir_measures.util import Metric
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.parallel import forked_map
 from rubric_measures.base.sorting import Placed, RankNotes
-from rubric_measures.boards.board import BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
+from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
 from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.formats.trec import as_known, distinct_run_names, map_run, renamed, spaced_ids, written_id
 from rubric_measures.measures.grades import (
@@ -182,6 +182,13 @@ def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | N
     return Cell(mean, error, len(scored), share, tally.failed)
 
 
+def best_of(values: Mapping[str, float | None], measure: Measure | None = None) -> Best | None:
+    """The best possible score, of query_id -> value; None where it is not known for every query, or there is none."""
+    known = {query_id: value for query_id, value in sorted(values.items()) if value is not None}
+    cell = make_cell(known.values(), Tally(), measure)
+    return None if cell.mean is None or len(known) < len(values) else Best(cell.mean, cell.standard_error, known)
+
+
 def with_failures(
     cell: Cell, values: Mapping[str, float | None], failures: Mapping[str, LeftOpen], tally: Tally, measure: Measure
 ) -> Cell:
@@ -325,7 +332,7 @@ class Scoring:
         self.is_on_failed_given = on_failed is not None
         self.inputs = InputsReader()
         self.rows: dict[str, RunRow] = {}
-        self.best = self.new_row() if overall else None
+        self.best: list[dict[str, float | None]] | None = [{} for _ in self.names] if overall else None
         # Where facets are scored apart, each has a scorer of its own, and all have the rankings of their query.
         self.scorers: dict[str, QueryScorer] = {}
         self.parts: dict[str, list[str]] = {}
@@ -346,7 +353,7 @@ class Scoring:
         scorer = self.scorers[name] = self.plan.for_query(grades, self.on_failed)
         self._say_levels(grades)
         if self.best is not None:
-            for column, value in zip(self.best.columns, scorer.best_possible(), strict=True):
+            for column, value in zip(self.best, scorer.best_possible(), strict=True):
                 column[name] = value
         return scorer
 
@@ -386,12 +393,10 @@ class Scoring:
         """The leaderboard. What a run does not rank scores as an empty ranking does.
 
         Raises:
-            InputError: there is no run, or one has the name of the row of the best possible score.
+            InputError: there is no run.
         """
         if not self.rows:
             raise InputError("there is no run to score")
-        if OVERALL in self.rows:
-            raise InputError(f"a run is called {OVERALL}, the name of the row of the best possible score; rename it")
         for row in self.rows.values():
             for name, scorer in self.scorers.items():
                 if name not in row.columns[0]:
@@ -399,11 +404,9 @@ class Scoring:
         for run_id, row in self.rows.items():
             self.inputs.add_run(run_id, row.rankings.items())
         inputs = self.inputs.read()
-        if self.best is not None:
-            self.rows[OVERALL] = self.best
-        rows = self._with_known_best(self.rows)
+        rows, best = self.rows, self._known_best()
         values = {run_id: self._by_query(row) for run_id, row in sorted(rows.items())}
-        cells = {run_id: self._cells(run_id, rows[run_id], of_run.values()) for run_id, of_run in values.items()}
+        cells = {run_id: self._cells(rows[run_id], of_run.values()) for run_id, of_run in values.items()}
         if not self.is_on_failed_given and any(cell.failed for row in cells.values() for cell in row.values()):
             refuse_many_failed(cells)
         if dropped := sum(row.dropped for row in rows.values()):
@@ -420,21 +423,22 @@ class Scoring:
             ranks=ranks or RankNotes(),
             without_items=sorted(self.without_items),
             inputs=inputs,
+            best=best,
         )
 
     def _by_query(self, row: RunRow) -> dict[str, dict[str, float | None]]:
         """Measure -> query -> value, sorted by query."""
-        # All columns have the same queries; that of a best score that nobody knows has none.
-        queries = sorted(next(filter(None, row.columns), {}))
-        columns = [{query_id: column[query_id] for query_id in queries if column} for column in row.columns]
+        # All columns have the same queries.
+        queries = sorted(row.columns[0])
+        columns = [{query_id: column[query_id] for query_id in queries} for column in row.columns]
         return dict(zip(self.names, columns, strict=True))
 
-    def _cells(self, run_id: str, row: RunRow, by_query: Iterable[Mapping[str, float | None]]) -> dict[str, Cell]:
+    def _cells(self, row: RunRow, by_query: Iterable[Mapping[str, float | None]]) -> dict[str, Cell]:
         columns = map(row.in_order, by_query, self.plan.computations)
         return {
             name: with_failures(
                 make_cell(column.values(), row.tallies[which], measure),
-                column if run_id != OVERALL else {},
+                column,
                 failures,
                 row.tallies[which],
                 measure,
@@ -444,25 +448,19 @@ class Scoring:
             )
         }
 
-    def _with_known_best(self, rows: Mapping[str, RunRow]) -> Mapping[str, RunRow]:
-        """The rows, with the best possible score by each measure whose best score is known for every query."""
-        best = rows.get(OVERALL)
-        if best is None:
-            return rows
-        known = {name: None not in column.values() for name, column in zip(self.names, best.columns, strict=True)}
-        if all(known.values()):
-            return rows
-        _LOG.warning(
-            "the best possible score (%s) is not known by %s: the measure says none, or a penalty (negative weight) "
-            "or a query of which all grades failed stands against it",
-            OVERALL,
-            " ".join(name for name, is_known in known.items() if not is_known),
-        )
-        others = {run_id: row for run_id, row in rows.items() if run_id != OVERALL}
-        if not any(known.values()):
-            return others
-        columns = [column if known[name] else {} for name, column in zip(self.names, best.columns, strict=True)]
-        return {**others, OVERALL: replace(best, columns=columns)}
+    def _known_best(self) -> dict[str, Best]:
+        """The best possible score by each measure by which it is known for every query."""
+        if self.best is None:
+            return {}
+        unknown = [name for name, column in zip(self.names, self.best, strict=True) if None in column.values()]
+        if unknown:
+            _LOG.warning(
+                "the best possible score (%s) is not known by %s: the measure says none, or a penalty (negative "
+                "weight) or a query of which all grades failed stands against it",
+                *(OVERALL, " ".join(unknown)),
+            )
+        found = zip(self.names, self.best, self.plan.measures, strict=True)
+        return {name: best for name, column, measure in found if (best := best_of(column, measure))}
 
 
 def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, object]:

@@ -316,7 +316,7 @@ def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_review_option(parser)
     add_places_option(parser, None)
-    parser.add_argument("--no-overall", action="store_true", help="leave out the row of the best score")
+    parser.add_argument("--no-overall", action="store_true", help="leave out the best possible score")
     parser.add_argument("--length", action="store_true", help="add L, the length of answers in whitespace words")
     parser.add_argument("--present", action="store_true", help="add means over the queries alone that a run answers")
     parser.add_argument("--summary", action="store_true", help="add the greatest, median and least score of the runs")

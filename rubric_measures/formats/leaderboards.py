@@ -15,7 +15,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Literal, NamedTuple, get_args
@@ -30,7 +30,7 @@ from rubric_measures.types.scales import LARGEST_SCORE
 
 # What a line that holds the aggregate over the queries has in the place of a query.
 ALL = "all"
-# The row of the best score that there is; the name that the Rubric workbench gives it. It is no run.
+# The name that the Rubric workbench gives the row of the best possible score. It is no run.
 OVERALL = "_overall_"
 OWN_FORMAT = "rubric_measures leaderboard 1"
 Form = Literal[
@@ -223,10 +223,12 @@ class LeaderboardTable:
     """The numbers of a leaderboard file, in file order; no (run, measure, query) twice.
 
     Attributes:
-        rows: the numbers.
+        rows: the numbers of runs.
+        best: those of the best possible score, which is no run: of rows called `_overall_`, and of our own JSON.
     """
 
     rows: tuple[Score, ...]
+    best: tuple[Score, ...] = ()
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -327,9 +329,10 @@ def read_leaderboard(
     else:
         rows = _from_long(text, name, form, KnownNames(frozenset(queries), frozenset(runs), frozenset(measures)))
     unique = _unique(rows, name)
-    if not unique:
-        raise FormatError("holds no number; expected a leaderboard", path=name)
-    return LeaderboardTable(unique)
+    of_runs = tuple(row for row in unique if row.run_id != OVERALL)
+    if not of_runs:
+        raise FormatError(f"holds no number{' of a run' * bool(unique)}; expected a leaderboard", path=name)
+    return LeaderboardTable(of_runs, tuple(row for row in unique if row.run_id == OVERALL))
 
 
 def _unique(rows: Iterable[tuple[int, Score]], name: str) -> tuple[Score, ...]:
@@ -513,7 +516,8 @@ def _optional(row: Sequence[str], column: int, name: str, line: int, header: Seq
 def _from_own_json(content: Mapping[str, Any], name: str) -> Iterator[tuple[int, Score]]:
     """The JSON that this package's leaderboards are printed as."""
     try:
-        for run in content["runs"]:
+        best = {"run_id": OVERALL, "measures": content.get("best", {})}
+        for run in (*content["runs"], best):
             run_id = run["run_id"]
             if not isinstance(run_id, str):
                 raise FormatError("is no text", path=name, field="run_id")
@@ -540,18 +544,14 @@ def _side_field(value: Any, key: str, name: str, measure: str) -> Any:
     raise FormatError(problem, path=name, field=f"{measure}.{key}")
 
 
-# Forms of our own and of the workbench, which know that the row of the best score is no run.
-_WITH_BEST = frozenset(("wide", "workbench"))
-
-
 def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:
     """Writes a leaderboard; reading the file gives the same rows, but for what its form cannot hold (said).
 
     Args:
         path: the file.
         table: the numbers; all digits are written.
-        form: one of `FORMS` but `json`; by default lines `run topic measure value`. Only `wide` and `workbench` have
-            the row of the best score (`_overall_`), as others would read it as a run.
+        form: one of `FORMS` but `json`; by default lines `run topic measure value`. Only `workbench` has a row of
+            the best possible score (`_overall_`), as others would read it as a run.
 
     Raises:
         InputError: the file cannot be written, the form is not known, it holds one run (or measure) only and the
@@ -559,10 +559,10 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
     """
     if form not in _WRITERS:
         raise UnknownNameError("leaderboard form", form, _WRITERS)
-    best = [row for row in table.rows if row.run_id == OVERALL]
-    if best and form not in _WITH_BEST:
-        table = replace(table, rows=tuple(row for row in table.rows if row.run_id != OVERALL))
-        _LOG.info("%s: %d values of %s left out: it is no run", path_name(path), len(best), OVERALL)
+    if form == "workbench":
+        table = LeaderboardTable((*table.best, *table.rows))
+    elif table.best:
+        _LOG.info("%s: %d values of %s left out: it is no run", path_name(path), len(table.best), OVERALL)
     clean = IdCleaner()
     lines = _WRITERS[form](table, form, clean)
     with atomic_writer(path) as stream:

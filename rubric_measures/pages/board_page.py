@@ -25,7 +25,6 @@ from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.boards.board import BELOW, Leaderboard
-from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.pages.frame import fold, page, review_link, text, words
@@ -464,7 +463,7 @@ def board_page(
         InputError: there is no run, or no query.
         UnknownNameError: there is no such baseline.
     """
-    runs = [run for run in board.ranking() if run != OVERALL and run not in BELOW]
+    runs = [run for run in board.ranking() if run not in BELOW]
     if baseline is not None and baseline not in runs:
         raise UnknownNameError("run", baseline, runs, settings=("baseline",))
     listed = list(queries)

@@ -185,6 +185,32 @@ def test_check_says_what_differs(folder: Path, capsys: pytest.CaptureFixture[str
     assert said[1] == "query q02: other grades or items"
 
 
+def test_check_holds_the_best_possible_score(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [str(folder / "bm25.run"), str(folder / "fusion.run"), "--bank", str(folder / "bank.jsonl")]
+    path = folder / "board.json"
+    for more in ([], ["--no-overall"]):
+        assert main(["leaderboard", str(folder / "graded.jsonl"), *given, *BOARD, "-o", str(path), *more]) == 0
+        content = json.loads(path.read_text(encoding="utf-8"))
+        assert list(content.get("best", {})) == content["measures"] * (not more)
+        assert check(folder, capsys, *given)[0] == 0
+    assert main(["leaderboard", str(folder / "graded.jsonl"), *given, *BOARD, "-o", str(path)]) == 0
+    content = json.loads(path.read_text(encoding="utf-8"))
+    # It once was a row among the runs, which had no mean where it is not known.
+    best = content.pop("best")
+    row = {"run_id": "_overall_", "missing_queries": [], "measures": best}
+    path.write_text(json.dumps({**content, "runs": [row, *content["runs"]]}), encoding="utf-8")
+    assert check(folder, capsys, *given)[0] == 0
+    best["nDCG@10"] = {"mean": None, "standard_error": None, "per_query": {}}
+    path.write_text(json.dumps({**content, "runs": [row, *content["runs"]]}), encoding="utf-8")
+    assert check(folder, capsys, *given)[0] == 0
+    cover = best["RubricCover(rel=4)@20"]
+    mean = cover["mean"]
+    cover["mean"] = 0.25
+    path.write_text(json.dumps({**content, "best": best}), encoding="utf-8")
+    said = f"best possible score, RubricCover(rel=4)@20, mean: 0.25 in the file, {mean} now"
+    assert check(folder, capsys, *given) == (1, [said])
+
+
 def test_check_refuses_what_is_no_board(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = {"format": "rubric_measures leaderboard 1", "settings": {}, "inputs": {"grades": {}, "runs": {}}}
     cell = {"per_query": {"q01": "much"}, "mean": 0.5}

@@ -32,7 +32,7 @@ def test_runs_of_every_form_score_alike() -> None:
     grades = rubric_measures.load("graded.jsonl.gz", "bank.jsonl")
     board = rubric_measures.score(grades, ["alpha.run", Path("beta.run")], [COVER, "nDCG@10"])
     # alpha covers a and b of the four items of q1, the item of q2 and none of q3; beta covers b of q1.
-    assert {run: row[COVER].mean for run, row in board.cells.items() if run != "_overall_"} == {
+    assert {run: row[COVER].mean for run, row in board.cells.items()} == {
         "alpha": pytest.approx((0.5 + 1 + 0) / 3),
         "beta": pytest.approx(0.25 / 3),
     }
@@ -71,7 +71,7 @@ def test_grades_of_every_form_score_alike() -> None:
 @pytest.mark.usefixtures("folder")
 def test_rankings_inside_records() -> None:
     board = rubric_measures.score("graded.jsonl.gz", measures=COVER, length=True, summary=True)
-    assert board.ranking()[:3] == ["_overall_", "one", "two"]
+    assert board.ranking()[:2] == ["one", "two"]
     assert board.measures == [COVER, "L"] and "_max_" in board.cells
 
 
@@ -81,7 +81,7 @@ def test_what_a_board_gives() -> None:
     pytest.importorskip("matplotlib")
     grades = rubric_measures.load("graded.jsonl.gz", "bank.jsonl")
     assert repr(grades) == "<Grades of graded.jsonl.gz>"
-    board = rubric_measures.score(grades, ["alpha.run", "beta.run"], [COVER, "nDCG@10"], overall=False)
+    board = rubric_measures.score(grades, ["alpha.run", "beta.run"], [COVER, "nDCG@10"])
     assert repr(board) == f"<Board of 2 runs by {COVER}, {NDCG}>"
     assert str(board).splitlines()[0].split() == ["run", COVER, NDCG, "grades"]
     frame = board.to_dataframe()
@@ -97,6 +97,24 @@ def test_what_a_board_gives() -> None:
     assert list(compared.to_dataframe()["run"]) == ["alpha", "alpha"]
     board.plot("board.pdf")
     assert Path("board.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_best_possible_score_is_no_row() -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib")
+    board = rubric_measures.score("graded.jsonl.gz", ["alpha.run", "beta.run"], COVER)
+    assert board.ranking() == ["alpha", "beta"]
+    assert board.to_dataframe().idxmax()[COVER] == "alpha"
+    assert set(board.to_dataframe(per_query=True)["run"]) == {"alpha", "beta"}
+    # All graded passages cover two of the three items of q1, and the item of q2.
+    assert board.best[COVER].per_query == {"q1": pytest.approx(2 / 3), "q2": 1.0}
+    assert board.best[COVER].mean == pytest.approx((2 / 3 + 1) / 2)
+    assert f"\nbest possible: {COVER} 0.8333 (all graded passages together)" in str(board)
+    assert rubric_measures.score("graded.jsonl.gz", "alpha.run", COVER, overall=False).best == {}
+    # The picture has it as a line.
+    board.plot("board.svg")
+    assert 'id="best-1"' in Path("board.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("folder")

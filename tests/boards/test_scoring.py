@@ -17,10 +17,10 @@ from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover
 from rubric_measures.api import evaluate
 from rubric_measures.base.errors import FormatError, InputError, MeasureError
 from rubric_measures.base.tables import FORMS
-from rubric_measures.boards.board import Cell, Failures, Leaderboard, render
+from rubric_measures.boards.board import Best, Cell, Failures, Leaderboard, render
 from rubric_measures.boards.scoring import collect_cells, score_records, score_run_files, score_runs
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
+from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.types.entities import Signature
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
@@ -51,7 +51,7 @@ def test_rankings_inside_the_records(folder: Path) -> None:
     # q1: four items in the bank, one reaches a (4) and b (5): 2/4; two reaches b: 1/4. q2: 1/1 and nothing. q3: 0.
     assert board.values["one"][name] == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
     assert board.values["two"][name] == {"q1": 0.25, "q2": 0.0, "q3": 0.0}
-    assert board.values[OVERALL][name] == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
+    assert board.best[name].per_query == {"q1": 0.5, "q2": 1.0, "q3": 0.0}
     assert {run_id: sorted(queries) for run_id, queries in board.missing.items()} == {
         "one": ["q3"],
         "two": ["q2", "q3"],
@@ -59,7 +59,7 @@ def test_rankings_inside_the_records(folder: Path) -> None:
     # one: mean 0.5, deviations 0, 0.5, -0.5: variance 0.5 / 2, standard error sqrt(0.25 / 3).
     # Needed: q1 2 passages x 4 items, q2 1 x 1; graded: 2 x 3 + 1.
     assert board.cells["one"][name] == Cell(0.5, pytest.approx(math.sqrt(0.25 / 3)), 3, pytest.approx(7 / 9), 0)
-    assert board.ranking() == [OVERALL, "one", "two"]
+    assert board.ranking() == ["one", "two"]
     assert board.is_complete
 
 
@@ -117,7 +117,7 @@ def test_the_best_possible_score(folder: Path) -> None:
     measures = [RubricCover(rel=4) @ 1, NDCG, ir_measures.alpha_nDCG @ 10, NuggetV(rel=4, partial_rel=1)]
     board = record_board(folder, *measures)
     # Coverage takes all graded passages, whatever the cutoff: V has a (4) of the vital a and d.
-    assert [board.values[OVERALL][str(m)]["q1"] for m in measures] == [0.5, 1.0, 1.0, 0.5]
+    assert [board.best[str(m)].per_query["q1"] for m in measures] == [0.5, 1.0, 1.0, 0.5]
 
 
 def test_penalties_have_no_known_best(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_a
         # `deep` ranks the passage below the cutoff, and `other` none: they cover nothing, whatever its grades.
         assert [board.values[run][name]["q1"] for run in ("s", "deep", "other")] == [None, 0.0, 0.0], name
         assert board.cells["s"][name].queries == 1
-    assert OVERALL not in board.values
+    assert not board.best
     zero = score_records(read_records(path), measures, on_failed="zero")
     assert {column["q1"] for column in zero.values["s"].values()} == {0.0}
     for measure in measures:
@@ -240,21 +240,18 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(
     cover, weighted = "RubricCover(rel=4)", "WeightedCover(rel=4,partial_rel=3)"
     board = score_records(read_records(graded, bank), measures)
     assert {name: cell.mean for name, cell in board.cells["s"].items()} == {cover: 1.0, weighted: 1 / 3}
-    assert {name: cell.mean for name, cell in board.cells[OVERALL].items()} == {
-        cover: 1.0,
-        weighted: None,
-    }
-    assert board.values[OVERALL] == {cover: {"q": 1.0}, weighted: {}}
+    assert board.best == {cover: Best(1.0, None, {"q": 1.0})}
     # Nothing is incomplete: no run lacks a value.
     assert board.is_complete
     said = f"the best possible score (_overall_) is not known by {weighted}: "
     assert [record.message[: len(said)] for record in caplog.records] == [said]
-    for output_format in FORMS:
-        # Lines of trec_eval hold runs only.
-        assert (OVERALL in render(board, output_format).replace("\\", "")) == (output_format != "trec_eval")
-    (tmp_path / "board.tsv").write_text(render(board, "tsv"), encoding="utf-8")
-    assert read_leaderboard(tmp_path / "board.tsv").column(cover) == {OVERALL: 1.0, "s": 1.0}
-    assert OVERALL not in score_records(read_records(graded, bank), [WeightedCover]).cells
+    assert f"best possible: {cover} 1.0000 (all graded passages together)\n" in render(board, "text")
+    (tmp_path / "board.json").write_text(render(board, "json"), encoding="utf-8")
+    table = read_leaderboard(tmp_path / "board.json")
+    assert (table.column(cover), table.measures) == ({"s": 1.0}, (cover, weighted))
+    assert [row[1:4] for row in table.best] == [(cover, "q", 1.0), (cover, "all", 1.0)]
+    board = score_records(read_records(graded, bank), [WeightedCover])
+    assert not board.best and "best" not in json.loads(render(board, "json"))
 
 
 def test_every_output_holds_every_run(folder: Path) -> None:
@@ -271,7 +268,6 @@ def test_tsv(folder: Path) -> None:
     name = str(COVER)
     assert lines == [
         ["run_id", name, f"stderr:{name}", f"coverage:{name}"],
-        [OVERALL, "0.5000", "0.2887", "-"],
         ["one", "0.5000", "0.2887", "0.7778"],
         ["two", "0.0833", "0.0833", "0.7500"],
     ]
@@ -304,10 +300,16 @@ def test_trec_eval_lines_have_four_columns_whatever_the_names(folder: Path, capl
 def test_json_carries_queries_and_signature(folder: Path) -> None:
     content = json.loads(render(record_board(folder, COVER), "json", -1))
     assert content["format"] == "rubric_measures leaderboard 1"
-    assert [run["run_id"] for run in content["runs"]] == [OVERALL, "one", "two"]
-    two = content["runs"][2]
+    assert [run["run_id"] for run in content["runs"]] == ["one", "two"]
+    two = content["runs"][1]
     assert two["missing_queries"] == ["q2", "q3"]
     assert two["measures"][str(COVER)]["per_query"] == {"q1": 0.25, "q2": 0.0, "q3": 0.0}
+    best = {
+        "mean": 0.5,
+        "standard_error": pytest.approx(0.2887, abs=1e-4),
+        "per_query": {"q1": 0.5, "q2": 1.0, "q3": 0.0},
+    }
+    assert content["best"] == {str(COVER): best}
     assert f'measures:["{COVER}"]' in content["signature"]
     assert len(content["signature_hash"]) == 12
 
@@ -337,7 +339,7 @@ def test_latex_and_markdown_escape(folder: Path) -> None:
     assert r"a_b\|c" in render(board, "markdown")
     for name, cell in ((r"a\|b", r"a\\\|b"), ("_a_b_", r"\_a_b\_"), ("<i>*[`", r"\<i\>\*\[\`")):
         renamed = {name: board.cells["one"]}
-        table = render(replace(board, cells=renamed, values={name: board.values["one"]}), "markdown")
+        table = render(replace(board, cells=renamed, values={name: board.values["one"]}, best={}), "markdown")
         assert table.splitlines()[-1].startswith(f"| {cell} ")
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.boards.board import Leaderboard
+from rubric_measures.base.tables import FORMS
+from rubric_measures.boards.board import Best, Leaderboard
 from rubric_measures.boards.programs import lengths_of_records, with_lengths, with_summary
 from rubric_measures.boards.scoring import collect_cells
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.corpora.pooling import pool
-from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard, write_leaderboard
+from rubric_measures.formats.leaderboards import read_leaderboard, write_leaderboard
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.types.entities import Signature
 from tests.example_records import write_all
@@ -23,16 +24,17 @@ VALUES = {
     "a": {"V": {"q1": 0.0, "q2": 1.0}},
     "b": {"V": {"q1": 0.5, "q2": 0.25}},
     "c": {"V": {"q1": 1.0, "q2": None}},
-    OVERALL: {"V": {"q1": 1.0, "q2": 1.0}},
 }
-BOARD = Leaderboard(["V"], VALUES, collect_cells(VALUES), Signature({}))
+BEST = {"V": Best(1.0, 0.0, {"q1": 1.0, "q2": 1.0})}
+BOARD = Leaderboard(["V"], VALUES, collect_cells(VALUES), Signature({}), best=BEST)
 
 
 def test_lengths_are_a_measure_of_runs_only() -> None:
     board = with_lengths(BOARD, {"a": {"q1": 3, "q2": 5}, "b": {"q1": 7}})
     assert board.measures == ["V", "L"]
     # b has no answer to q2: (7 + 0) / 2; nobody knows c: 0.
-    assert {run: row["L"].mean for run, row in board.cells.items()} == {"a": 4.0, "b": 3.5, "c": 0.0, OVERALL: None}
+    assert {run: row["L"].mean for run, row in board.cells.items()} == {"a": 4.0, "b": 3.5, "c": 0.0}
+    assert board.best == BEST
     assert board.values["b"]["L"] == {"q1": 7.0, "q2": 0.0}
     assert BOARD.measures == ["V"]
     with pytest.raises(MeasureError, match="has a measure L already"):
@@ -43,7 +45,6 @@ def test_summary_rows_are_of_runs_only_and_stand_at_the_end() -> None:
     board = with_summary(BOARD)
     # Means: a 0.5, b 0.375, c 1.0 (q2 could not be scored).
     assert [(row, board.cells[row]["V"].mean) for row in board.ranking()] == [
-        (OVERALL, 1.0),
         ("c", 1.0),
         ("a", 0.5),
         ("b", 0.375),
@@ -87,24 +88,32 @@ def test_the_command_line_adds_both(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_the_best_score_is_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its row says what it is where people read it, and is not there where programs would rank it."""
+    """A line below says what it is where people read it, and it is not there where programs would rank it."""
     monkeypatch.chdir(write_all(tmp_path))
     score = ("leaderboard", "graded.jsonl.gz", "alpha.run", "beta.run", "--bank", "bank.jsonl", "-m")
     measures = ("RubricCover(rel=4)@2", "RubricQrels(measure='nDCG@10')")
-    assert main([*score, *measures, "--format", "text"]) == 0
-    assert (
-        "_overall_ is no run: all graded passages together by RubricCover(rel=4)@2; "
-        "the best reachable by RubricQrels(measure='nDCG@10')\n"
-    ) in capsys.readouterr().out
-    assert main([*score, *measures, "--format", "trec_eval"]) == 0
-    assert "_overall_" not in capsys.readouterr().out
+    line = (
+        "best possible: RubricCover(rel=4)@2 0.5000 (all graded passages together); "
+        "RubricQrels(measure='nDCG@10') 0.6667 (the best ranking)"
+    )
+    for form in FORMS:
+        assert main([*score, *measures, "--format", form]) == 0
+        out = capsys.readouterr().out
+        assert "_overall_" not in out.replace("\\", "")
+        assert (line in out) == (form in ("text", "markdown", "latex"))
+        assert ('"best"' in out) == (form == "json")
     assert main([*score, measures[0], "--format", "json", "--output", "board.json"]) == 0
     assert main(["convert", "board.json", "--to", "leaderboard", "-o", "here.txt"]) == 0
     held = {}
+    best = [(row.query_id, row.value) for row in read_leaderboard("board.json").best]
+    assert best == [("q1", 0.5), ("q2", 1.0), ("q3", 0.0), ("all", 0.5)]
+    assert read_leaderboard("board.json").run_ids == ("alpha", "beta")
     for form in ("ir_measures", "tot", "rag4reports", "ranking", "jsonl", "dict", "wide", "workbench"):
         write_leaderboard(form, read_leaderboard("board.json"), form)  # type: ignore[arg-type]
         held[form] = "_overall_" in Path(form).read_text(encoding="utf-8")
     assert "_overall_" not in Path("here.txt").read_text(encoding="utf-8")
-    assert [form for form, has in held.items() if has] == ["wide", "workbench"]
+    assert [form for form, has in held.items() if has] == ["workbench"]
+    assert read_leaderboard("workbench").column(measures[0]) == read_leaderboard("board.json").column(measures[0])
+    assert read_leaderboard("workbench").best[0][:2] == ("_overall_", measures[0])
     # alpha is the first of the two.
     assert "alpha\t1\t" in Path("ranking").read_text(encoding="utf-8")

@@ -392,7 +392,6 @@ def test_leaderboards_that_judges_make(judged, capsys) -> None:
     for path in labels:
         out = call(capsys, "leaderboard", path, *runs, "-m", "nDCG@3", "--format", "tsv")[1].splitlines()
         boards[path.name] = {line.split("\t")[0]: float(line.split("\t")[1]) for line in out[1:]}
-        del boards[path.name]["_overall_"]
     # That of a judge whose labels need no clamping is the one that the command `leaderboard` makes.
     (good,) = (row["leaderboard"] for row in content["judges"] if row["source"] == "good.qrels")
     names = sorted(boards["truth.qrels"])

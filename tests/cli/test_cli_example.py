@@ -51,7 +51,7 @@ def test_a_second_run_makes_no_call_and_the_same_bytes(output: Path, capsys: pyt
     assert captured.err.count("no calls, 3380 replies from the cache") == 2
     # Sentences of the last board cite documents that have their words, but those of one run.
     board = captured.out[captured.out.index(" SupportPrecision") :]
-    assert [row.split()[0] for row in board.splitlines()[2:5]] == ["thorough", "concise", "fluent-but-empty"]
+    assert [row.split()[0] for row in board.splitlines()[1:4]] == ["thorough", "concise", "fluent-but-empty"]
     assert "thorough" in captured.out
     assert (output / "graded.jsonl.gz").read_bytes() == before
 

@@ -135,7 +135,7 @@ def test_summary_and_lengths_stand_beside_intervals_and_are_no_runs(tmp_path: Pa
     content = checked("leaderboard", out)
     assert status == 0 and content["measures"] == ["NuggetA(rel=2,partial_rel=1)", "L"]
     rows = {run["run_id"]: run["measures"]["NuggetA(rel=2,partial_rel=1)"] for run in content["runs"]}
-    assert {run for run, row in rows.items() if "interval" in row} == {"_overall_", "a", "b"}
+    assert {run for run, row in rows.items() if "interval" in row} == {"a", "b"}
     # Tests are of one pair, not of five runs.
     assert [len(one["pairs"]) for one in content["comparisons"].values()] == [1, 1]
     board = tmp_path / "board.json"

@@ -60,7 +60,7 @@ def test_the_readme_s_main_job(
     for command in shown:
         assert main(command) == 0, (command, capsys.readouterr().err)
         outputs.append(capsys.readouterr().out)
-    assert [line.split()[0] for line in outputs[2].splitlines()[:4]] == ["run", "_overall_", "bm25", "fusion"]
+    assert [line.split()[0] for line in outputs[2].splitlines()[:3]] == ["run", "bm25", "fusion"]
     assert outputs[3].splitlines()[0].startswith("q01\tRubricCover(rel=4)@20\t")
     assert Path("rubric.qrels").read_text(encoding="utf-8").startswith("q01 ")
 

@@ -36,5 +36,5 @@ def test_a_leaderboard_of_runs_with_one_tag(tmp_path: Path, capsys: pytest.Captu
     for more in ((), ("--checks",)):
         assert main(["leaderboard", str(folder / "graded.jsonl.gz"), *runs, "-m", "RubricCover", *more]) == 0
         out, err = capsys.readouterr()
-        assert [line.split("\t")[0] for line in out.splitlines()] == ["run_id", "_overall_", "alpha", "beta"]
+        assert [line.split("\t")[0] for line in out.splitlines()] == ["run_id", "alpha", "beta"]
         assert err.count("2 runs share the tag rank") == 1

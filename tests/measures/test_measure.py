@@ -140,4 +140,4 @@ def test_a_coverage_measure_has_a_best_value() -> None:
 
     board = score_runs(build_grades(ROWS, BANK), [("one", {"q1": ["d2"]})], [Covered(rel=1)])
     assert board.values["one"]["Covered(rel=1)"]["q1"] == 1.0
-    assert board.values["_overall_"]["Covered(rel=1)"] == {"q1": 2.0, "q2": 1.0, "q3": 0.0}
+    assert board.best["Covered(rel=1)"].per_query == {"q1": 2.0, "q2": 1.0, "q3": 0.0}

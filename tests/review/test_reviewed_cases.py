@@ -72,6 +72,10 @@ def test_a_run_may_not_be_called_as_the_best_possible_score(tmp_path: Path, caps
     (folder / "x.run").write_text("q1 Q0 d1 1 1.0 _overall_\n")
     assert main(["leaderboard", str(folder / "graded.jsonl.gz"), str(folder / "x.run"), "-m", "RubricCover"]) == 2
     assert "a run is called _overall_" in capsys.readouterr().err
+    write_lines(folder / "inside.jsonl", [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5})], {"_overall_": 1})]]])
+    for more in ([], ["--compat", "workbench"], ["--no-overall"]):
+        assert main(["leaderboard", str(folder / "inside.jsonl"), "-m", "RubricCover@20", *more]) == 2
+        assert "a run is called _overall_" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("measure", ["P@0", "nDCG@0", "alpha_nDCG@0", "RubricQrels(measure='nDCG@0')", ""])
