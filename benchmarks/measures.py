@@ -1,5 +1,10 @@
-"""Scoring, whole processes: leaderboards over run files and inside records, against reading alone and against peers."""
+"""What scoring costs: whole processes beside the least that could read the same files, or beside a peer.
 
+Prints a table. Commands that are compared take turns, so that what else runs on the machine disturbs all alike. Medians
+of wall seconds, of CPU seconds of a process and its workers, and of the memory of the largest process.
+"""
+
+# The peak of a process begins with the memory of the one that starts it: numpy and generated data stay outside.
 from __future__ import annotations
 
 import argparse
@@ -8,15 +13,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.generate_collection import generate
-
-COVER = [f"RubricCover(rel={rel})@20" for rel in range(1, 6)]
-LABELS = ["RubricQrels(measure='nDCG@10')"]
-LABELS += [f"RubricQrels(measure='{name}',rel={rel})" for name in ("AP", "RR") for rel in (3, 4, 5)]
-LABELS += [f"RubricQrels(measure='nDCG@10',rel={rel})" for rel in (3, 4, 5)]
+PROGRAM = (sys.executable, "-m", "rubric_measures")
+COVER = tuple(f"RubricCover(rel={rel})@20" for rel in range(1, 6))
+LABELS = tuple(f"RubricQrels(measure='{name}')" for name in ("nDCG@10", "AP(rel=4)", "RR(rel=4)"))
+NOVELTY = ("alpha_nDCG(rel=4)@10",)
+NUGGETS = tuple(f"Nugget{which}{form}" for which in "VWA" for form in ("(strict=True)", ""))
 
 SPLITTING = """
 import sys
@@ -26,104 +31,175 @@ for path in sys.argv[1:]:
 """
 READING_JSON = """
 import gzip, json, sys
-for line in gzip.open(sys.argv[1]):
+for line in (gzip.open if sys.argv[1].endswith(".gz") else open)(sys.argv[1]):
     json.loads(line)
 """
-IR_MEASURES_READER = """
-import ir_measures, sys
-for path in sys.argv[1:]:
-    for row in ir_measures.read_trec_run(path):
-        pass
-"""
-PYNDEVAL = """
-import ir_measures, sys
-qrels = list(ir_measures.read_trec_qrels(sys.argv[1]))
-evaluator = ir_measures.pyndeval.evaluator([ir_measures.StRecall(rel=4) @ 20], qrels)
-for path in sys.argv[2:]:
-    evaluator.calc_aggregate(ir_measures.read_trec_run(path))
+# nuggetizer's program reads the assignments of one run; here of all, so that reading is paid once by both.
+NUGGETIZER = """
+import json, sys
+from nuggetizer.core.metrics import calculate_global_metrics
+runs = {}
+for line in open(sys.argv[1]):
+    record = json.loads(line)
+    runs.setdefault(record["run_id"], []).append(record)
+for run_id, records in runs.items():
+    print(run_id, calculate_global_metrics(records))
 """
 
 
-def measure(command: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak megabytes of a whole process and its workers."""
+@dataclass(frozen=True)
+class Work:
+    """One piece of work.
+
+    Attributes:
+        name: what it is.
+        command: what does it.
+        beside: what it is compared with.
+        times: how often it is done in a turn: what is short is done often.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    beside: Work | None = None
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a piece of work costs: wall seconds, CPU seconds, and peak megabytes."""
+
+    wall: float
+    cpu: float
+    peak: float
+
+
+def measure(work: Work) -> Cost:
+    """What one turn costs. A command that fails ends the benchmark."""
     # As where a package was installed: its bytecode is there.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in (0, 1):
-        raise SystemExit(f"failed: {' '.join(command)[:200]}")
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    wall = cpu = peak = 0.0
+    for _ in range(work.times):
+        start = time.perf_counter()
+        process = subprocess.Popen(work.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall += time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"exit status {process.returncode}: {' '.join(work.command)[:400]}")
+        cpu += usage.ru_utime + usage.ru_stime
+        peak = max(peak, usage.ru_maxrss / 1024)
+    return Cost(wall / work.times, cpu / work.times, peak)
 
 
-def measure_in_turns(commands: Mapping[str, list[str]], repeats: int) -> dict[str, tuple[float, float, float]]:
-    """Medians of commands that take turns, after one turn that only fills caches: what else runs disturbs all alike."""
-    turns = [{name: measure(command) for name, command in commands.items()} for _ in range(repeats + 1)][1:]
+def measure_in_turns(works: Iterable[Work], repeats: int) -> dict[Work, Cost]:
+    """Medians of pieces of work, and of what they are compared with, which all take turns."""
+    rows = list(works)
+    each = dict.fromkeys([work.beside for work in rows if work.beside is not None] + rows)
+    turns = [{work: measure(work) for work in each} for _ in range(repeats)]
     return {
-        name: (
-            statistics.median(turn[name][0] for turn in turns),
-            statistics.median(turn[name][1] for turn in turns),
-            statistics.median(turn[name][2] for turn in turns),
+        work: Cost(
+            statistics.median(turn[work].wall for turn in turns),
+            statistics.median(turn[work].cpu for turn in turns),
+            statistics.median(turn[work].peak for turn in turns),
         )
-        for name in commands
+        for work in each
     }
+
+
+def leaderboard(files: Iterable[str], measures: Sequence[str]) -> tuple[str, ...]:
+    """The command that scores files."""
+    return (*PROGRAM, "leaderboard", *files, "-m", *measures)
+
+
+def of_run_files(folder: Path) -> Iterable[list[Work]]:
+    """60 run files, by item qrels and by records, without and with tied scores, with few and with more measures."""
+    items, graded, failed = (
+        str(folder / name) for name in ("items.qrels", "graded.jsonl.gz", "graded-failed.jsonl.gz")
+    )
+    more = (*COVER, *LABELS, *NOVELTY)
+    for kind, scores in (("runs", ""), ("tied", ", tied scores")):
+        runs = sorted(str(path) for path in (folder / kind).glob("*.run"))
+        floor = Work("`line.split()`", (sys.executable, "-c", SPLITTING, *runs))
+        works = []
+        for source, by in ((items, "item qrels"), (graded, "records")):
+            name = f"60 runs × 1,000 × 54 by {by}{scores}: Cover at five τ"
+            works.append(Work(name, leaderboard([source, *runs], COVER), floor))
+            name += ", nDCG@10, AP, RR, α-nDCG@10"
+            works.append(Work(name, leaderboard([source, *runs], more), floor))
+        if not scores:
+            complete = Work("none failed", leaderboard([graded, *runs], COVER))
+            name = "60 runs × 1,000 × 54 by records: Cover at five τ, 5 % of the grades failed"
+            works.append(Work(name, leaderboard([failed, *runs], COVER), complete))
+        yield works
+
+
+def of_one_file(folder: Path) -> Iterable[list[Work]]:
+    """Records with runs inside, and assignments of nuggets; both with failed grades, too."""
+    for name, file, measures, floor in (
+        ("records of DL 2020's size: Cover at five τ", "graded{}.jsonl.gz", COVER, "`gunzip`, `json.loads`"),
+        ("45 runs × 300 × 20 nuggets: six scores", "assignments{}.jsonl", NUGGETS, "`json.loads`"),
+    ):
+        whole = str(folder / file.format(""))
+        command = leaderboard([whole], measures)
+        works = [
+            Work(name, command, Work(floor, (sys.executable, "-c", READING_JSON, whole))),
+            Work(
+                f"{name}, 5 % of the grades failed",
+                leaderboard([str(folder / file.format("-failed"))], measures),
+                Work("none failed", command),
+            ),
+        ]
+        if measures is NUGGETS:
+            four = (*leaderboard([whole], [*NUGGETS[:2], *NUGGETS[4:]]), "--compat", "nuggetizer")
+            peer = Work("nuggetizer's metrics", (sys.executable, "-c", NUGGETIZER, whole))
+            works.append(Work("45 runs × 300 × 20 nuggets: four scores, `--compat nuggetizer`", four, peer))
+        yield works
+
+
+def of_large_files(folder: Path) -> Iterable[list[Work]]:
+    """A million graded passages; qrels and a run of five million lines each."""
+    million = leaderboard([str(folder / "million.jsonl.gz")], COVER)
+    yield [Work("1 million passages × 5 items, 10 runs inside: Cover at five τ", million)]
+    rest = (str(folder / "labels.qrels"), str(folder / "ranked.run"), "nDCG@10", "AP")
+    peer = Work("`ir_measures`", (str(Path(sys.executable).with_name("ir_measures")), *rest))
+    yield [Work("`evaluate`, qrels and a run of 5 million lines: nDCG@10, AP", (*PROGRAM, "evaluate", *rest), peer)]
+
+
+def of_starting() -> list[Work]:
+    """What every command pays."""
+    nothing, peer, ours = (
+        (sys.executable, "-c", code) for code in ("pass", "import ir_measures", "import rubric_measures")
+    )
+    return [
+        Work("`--help`", (*PROGRAM, "--help"), Work("`python -c pass`", nothing, times=10), times=10),
+        Work("`import rubric_measures`", ours, Work("`import ir_measures`", peer, times=10), times=10),
+    ]
 
 
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--scale", type=int, default=1, help="multiply the passages; 1 also scores run files")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", default="", help="measure what has this in its name, such as '60 run files'")
+    parser.add_argument("--large", action="store_true", help="measure files of a million passages and more, too")
+    parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
+    parser.add_argument("--only", default="", help="measure rows that have this in their name, such as 'nuggets'")
     options = parser.parse_args()
-    folder = options.folder / f"x{options.scale}"
-    if not (folder / "bank.jsonl").exists():
-        generate(folder, options.scale, runs=options.scale == 1)
-    program = [sys.executable, "-m", "rubric_measures"]
-    graded, items = str(folder / "graded.jsonl.gz"), str(folder / "items.qrels")
-    runs = sorted(str(path) for path in (folder / "runs").glob("*.run")) if options.scale == 1 else []
-    commands = {
-        "Python: gunzip and json.loads of the records": [sys.executable, "-c", READING_JSON, graded],
-        "leaderboard, Cover at five levels, systems inside the records": [
-            *program,
-            "leaderboard",
-            graded,
-            "-m",
-            *COVER,
-        ],
-        "--help": [*program, "--help"],
-    }
-    if runs:
-        commands |= {
-            "Python: read and split 60 run files": [sys.executable, "-c", SPLITTING, *runs],
-            "leaderboard, 60 run files, item qrels, 15 measures": [
-                *program,
-                "leaderboard",
-                items,
-                *runs,
-                "-m",
-                *COVER,
-                *LABELS,
-            ],
-            "leaderboard, 60 run files, graded records, 15 measures": [
-                *program,
-                "leaderboard",
-                graded,
-                *runs,
-                "-m",
-                *COVER,
-                *LABELS,
-            ],
-            "ir_measures' reader alone, 60 run files": [sys.executable, "-c", IR_MEASURES_READER, *runs],
-            "pyndeval through ir_measures, StRecall(rel=4)@20": [sys.executable, "-c", PYNDEVAL, items, *runs],
-        }
-    print(f"{'what':<66} {'seconds':>8} {'CPU':>7} {'MB':>6}")
-    chosen = {name: command for name, command in commands.items() if options.only in name}
-    for name, (wall, cpu, peak) in measure_in_turns(chosen, options.repeats).items():
-        print(f"{name:<66} {wall:>8.2f} {cpu:>7.2f} {peak:>6.0f}", flush=True)
+    generator = [sys.executable, "-m", "benchmarks.generate_collection", str(options.folder)]
+    subprocess.run([*generator, *["--large"] * options.large], check=True)
+    groups = [*of_run_files(options.folder / "small"), *of_one_file(options.folder / "small")]
+    groups += of_large_files(options.folder / "large") if options.large else []
+    print("| work | beside | its CPU s | CPU s | CPU × | wall × | MB |\n|---|---|---|---|---|---|---|", flush=True)
+    for group in [*groups, of_starting()]:
+        rows = [work for work in group if options.only in work.name]
+        costs = measure_in_turns(rows, options.repeats)
+        for work in rows:
+            cost = costs[work]
+            beside = "| | {:.2f} | | |"
+            if work.beside is not None:
+                other = costs[work.beside]
+                beside = f"{work.beside.name} | {other.cpu:.2f} | {{:.2f}} "
+                beside += f"| {cost.cpu / other.cpu:.2f} | {cost.wall / other.wall:.2f} |"
+            print(f"| {work.name} | {beside.format(cost.cpu)} {cost.peak:.0f} |", flush=True)
 
 
 if __name__ == "__main__":
