@@ -60,7 +60,7 @@ from rubric_measures.boards.scoring import (
     texts_digest,
 )
 from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
-from rubric_measures.formats.ragdoll import GradedCriterion, read_graded_answers
+from rubric_measures.formats.ragdoll import read_graded_answers
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import QueryGrades
 from rubric_measures.measures.loading import RankedPassage, RecordQuery
@@ -596,19 +596,19 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
     cells: dict[str, dict[str, Cell]] = {
         run: {name: cell_of(of_run[name].values()) for name in names} for run, of_run in values.items()
     }
-    _say_types(one for answer in answers for one in answer.judged)
+    _say_types((one.type, one.verdict) for answer in answers for one in answer.judged)
     inputs = reader.read()
     signature = Signature({"measures": names, "compat": "ragdoll", **inputs_settings(inputs)})
     return Leaderboard(names, values, cells, signature, inputs=inputs)
 
 
-def _say_types(criteria: Iterable[GradedCriterion]) -> None:
+def _say_types(criteria: Iterable[tuple[str, str]]) -> None:
     """Says how many criteria of each type are not satisfied in full: the toolkit's failures by category."""
     total: Counter[str] = Counter()
     failed: Counter[str] = Counter()
-    for one in criteria:
-        total[one.type] += 1
-        failed[one.type] += one.verdict != "satisfied"
+    for kind, verdict in criteria:
+        total[kind] += 1
+        failed[kind] += verdict != "satisfied"
     shares = ", ".join(f"{kind} {failed[kind]} of {total[kind]} ({failed[kind] / total[kind]:.6f})" for kind in total)
     _LOG.info("criteria that are not satisfied in full, by type: %s", shares)
 

@@ -47,6 +47,8 @@ class _BulkLine(msgspec.Struct, gc=False):
     run_id: str
     answer_text: str
     nuggets: list[_BulkNugget]
+    # Only looked at: a text that is no UTF-8 says that the file is damaged.
+    query: object = None
 
 
 # One that failed says less than any other.

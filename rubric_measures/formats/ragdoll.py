@@ -22,9 +22,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
+import msgspec
 from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import InputError
@@ -160,6 +162,8 @@ PROMPT_CLASS = "criteria.verdicts"
 VERDICT_GRADES: Mapping[str, int] = MappingProxyType({"not_satisfied": 0, "partially_satisfied": 1, "satisfied": 2})
 _RUBRIC_VERDICTS: Mapping[float, str] = {grade: verdict for verdict, grade in VERDICT_GRADES.items()}
 _Type = Literal["explicit", "implicit", "synthesis", "references", "communication", "instruction"]
+_Tier = Literal["mandatory", "optional"]
+_GradedAs = Literal["satisfied", "partially_satisfied", "not_satisfied", "failed"]
 # The weight that a criterion from a vital nugget has; a tier that nobody said follows it.
 _VITAL = 5
 
@@ -167,7 +171,7 @@ _VITAL = 5
 class _Criterion(Record):
     text: Annotated[str, Field(pattern=r"\S")]
     type: _Type
-    tier: Literal["mandatory", "optional"]
+    tier: _Tier
     weight: float
     source_nugget: str | None = None
 
@@ -181,7 +185,7 @@ class _Criterion(Record):
 class GradedCriterion(_Criterion):
     """A criterion and how well an answer meets it."""
 
-    verdict: Literal["satisfied", "partially_satisfied", "not_satisfied", "failed"]
+    verdict: _GradedAs
 
 
 class _Rubric(Record):
@@ -218,14 +222,53 @@ class GradedAnswer(Record):
         return self.criteria or () if self.status == "completed" else ()
 
 
-def _rubric(task: _Rubric | GradedAnswer) -> RubricLine:
-    """The criteria of a task, without verdicts."""
-    text = {} if task.query is None else {"query": task.query}
-    return RubricLine(qid=task.qid, **text, rubrics=[one.criterion() for one in task.criteria or ()])
+class _BulkCriterion(msgspec.Struct, gc=False):
+    text: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    type: _Type
+    tier: _Tier
+    weight: float
+    verdict: _GradedAs
+    source_nugget: str | None = None
+
+
+class _BulkAnswer(msgspec.Struct, gc=False):
+    """A graded answer without the fields that nobody knows."""
+
+    status: str
+    qid: Annotated[str, msgspec.Meta(min_length=1)]
+    run_id: Annotated[str, msgspec.Meta(min_length=1)]
+    query: str | None = None
+    answer_text: str | None = None
+    response_length: float | None = None
+    criteria: list[_BulkCriterion] | None = None
+
+    @property
+    def judged(self) -> Sequence[_BulkCriterion]:
+        return self.criteria or () if self.status == "completed" else ()
+
+
+AnyGradedAnswer: TypeAlias = GradedAnswer | _BulkAnswer
+_decoded = msgspec.json.Decoder(_BulkAnswer).decode
+
+
+def _rubric(query_id: str, query: str | None, criteria: Iterable[Criterion]) -> RubricLine:
+    return RubricLine(qid=query_id, **({} if query is None else {"query": query}), rubrics=list(criteria))
+
+
+def _bank_of(answer: AnyGradedAnswer) -> TestBank:
+    """The criteria of an answer as a bank, which most answers to a query share."""
+    said = [(one.text, one.type, one.tier, one.weight, one.source_nugget) for one in answer.criteria or ()]
+    return _shared_bank(answer.qid, answer.query, tuple(said))
+
+
+@lru_cache(maxsize=10_000)
+def _shared_bank(query_id: str, query: str | None, criteria: tuple[tuple[Any, ...], ...]) -> TestBank:
+    made = (_Criterion(**dict(zip(_Criterion.model_fields, one, strict=True))).criterion() for one in criteria)
+    return bank_of_rubrics([_rubric(query_id, query, made)])
 
 
 _RUBRICS = JsonLines(TypeAdapter(_Rubric), "rubrics of RAGDoll", lambda line: (line.qid,))
-_GRADED = JsonLines(TypeAdapter(GradedAnswer), "graded answers", lambda line: (line.run_id, line.qid))
+_GRADED: JsonLines[Any] = JsonLines(TypeAdapter(GradedAnswer), "graded answers", lambda line: (line.run_id, line.qid))
 
 
 def read_ragdoll_rubrics(path: PathName) -> list[RubricLine]:
@@ -241,7 +284,7 @@ def read_ragdoll_rubrics(path: PathName) -> list[RubricLine]:
         raise InputError(f"{path_name(path)}: every task failed; there are no criteria")
     if len(kept) < len(found):
         _LOG.warning("%s: %d tasks failed and have no criteria; left out", path_name(path), len(found) - len(kept))
-    return [_rubric(one) for one in kept]
+    return [_rubric(one.qid, one.query, [each.criterion() for each in one.criteria or ()]) for one in kept]
 
 
 def write_ragdoll_rubrics(path: PathName, lines: Iterable[RubricLine]) -> None:
@@ -271,14 +314,18 @@ def _written(query_id: str, one: Criterion) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def read_graded_answers(path: PathName) -> list[GradedAnswer]:
+def read_graded_answers(path: PathName, whole: bool = False) -> list[AnyGradedAnswer]:
     """The graded answers of a file, in order; failed tasks and failed verdicts are counted and said.
+
+    Args:
+        path: the file.
+        whole: whether fields that nobody knows are kept, to be written again; that takes five times as long.
 
     Raises:
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a run answers a query twice.
     """
-    answers = _GRADED.read(path)
+    answers: list[AnyGradedAnswer] = _GRADED.read(path, None if whole else _decoded)
     verdicts = Counter(one.verdict for answer in answers for one in answer.judged)
     empty = sum(not answer.judged for answer in answers)
     if verdicts["failed"] or empty:
@@ -287,7 +334,7 @@ def read_graded_answers(path: PathName) -> list[GradedAnswer]:
     return answers
 
 
-def bank_of_graded(answers: Iterable[GradedAnswer]) -> TestBank:
+def bank_of_graded(answers: Iterable[AnyGradedAnswer]) -> TestBank:
     """The criteria of graded answers as a bank: of each query those of any of its answers, once.
 
     Raises:
@@ -296,8 +343,12 @@ def bank_of_graded(answers: Iterable[GradedAnswer]) -> TestBank:
     items: dict[str, dict[str, RubricItem]] = {}
     texts: dict[str, str] = {}
     facets: dict[tuple[str, str], str] = {}
+    seen: dict[int, TestBank] = {}
     for answer in answers:
-        bank = bank_of_rubrics([_rubric(answer)])
+        bank = _bank_of(answer)
+        if id(bank) in seen:
+            continue
+        seen[id(bank)] = bank
         texts |= bank.query_texts
         facets |= bank.facet_texts
         known = items.setdefault(answer.qid, {})
@@ -315,15 +366,15 @@ def bank_of_graded(answers: Iterable[GradedAnswer]) -> TestBank:
     return bank_of_items({query_id: tuple(known.values()) for query_id, known in items.items()}, texts, facets)
 
 
-def verdicts_of(answer: GradedAnswer) -> dict[str, str]:
+def verdicts_of(answer: AnyGradedAnswer) -> dict[str, str]:
     """Item id -> verdict of an answer; empty where it has none."""
     if not answer.judged:
         return {}
-    items = bank_of_rubrics([_rubric(answer)]).for_query(answer.qid)
-    return {item.item_id: one.verdict for item, one in zip(items, answer.judged, strict=True)}
+    items = _bank_of(answer).for_query(answer.qid)
+    return dict(zip((item.item_id for item in items), (one.verdict for one in answer.judged), strict=True))
 
 
-def records_of_graded(answers: Iterable[GradedAnswer]) -> list[QueryPassages]:
+def records_of_graded(answers: Iterable[AnyGradedAnswer]) -> list[QueryPassages]:
     """Graded records: one passage for each run's answer, ranked first by its run; failed verdicts are failed grades.
 
     An answer without verdicts has a failed grade for each criterion of its query.
@@ -408,7 +459,7 @@ RUBRIC = Format(
 GRADED = Format(
     "graded answers",
     "answers graded by rubrics of RAGDoll",
-    read_graded_answers,
+    partial(read_graded_answers, whole=True),
     write_graded_answers,
     lambda head: _criteria(head.object) is not None and "run_id" in head.object,
 )

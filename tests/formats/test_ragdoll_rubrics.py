@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rubric_measures
+from rubric_measures.base.errors import FormatError
 from rubric_measures.boards.programs import ragdoll_score
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.queries import read_queries
+from rubric_measures.formats.ragdoll import bank_of_graded, read_graded_answers, verdicts_of
 from tests.shared_data import shared_data
 
 # (text, type, tier, weight, source nugget)
@@ -240,3 +243,48 @@ def test_assignments_that_failed_as_ragdoll_writes_them(tmp_path: Path, capsys: 
     assert read_leaderboard(board).column("NuggetA(rel=2,partial_rel=1)") == {"x": 1.0}
     assert main(["leaderboard", str(path), "--compat", "nuggetizer", *options]) == 0
     assert read_leaderboard(board).column("NuggetA") == {"x": 0.5}
+
+
+def test_bulk_and_models_say_the_same(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    lines = []
+    for number in range(300):
+        listed = [{**one, "verdict": draw.choice([FULL, PART, NOT, FAILED]), "more": [number]} for one in criteria()]
+        changes: dict[str, Any] = {"criteria": draw.choice([listed[: draw.randint(0, 4)], None])}
+        changes |= draw.choice([{}, {"status": "failed"}, {"query": None}, {"answer_text": None, "seconds": 9.5}])
+        lines.append(graded(f"r{number}", draw.choice(["q1", 7]), **changes))
+    path = write(tmp_path / "graded.jsonl", lines)
+    whole, bulk = read_graded_answers(path, whole=True), read_graded_answers(path)
+    assert len({type(one) for one in bulk}) == 2 and len({type(one) for one in whole}) == 1
+    assert bank_of_graded(bulk) == bank_of_graded(whole)
+    for one, other in zip(bulk, whole, strict=True):
+        assert (one.qid, one.run_id, one.answer_text) == (other.qid, other.run_id, other.answer_text)
+        assert verdicts_of(one) == verdicts_of(other)
+
+
+def test_fields_that_nobody_knows_are_written_again(tmp_path: Path) -> None:
+    line = graded("x", "q1", FULL, PART, NOT, FULL, usage={"tokens": 7})
+    line["criteria"][0]["evidence"] = "said twice"
+    path, again = write(tmp_path / "graded.jsonl", [line]), tmp_path / "again.jsonl"
+    assert main(["convert", str(path), "--to", "ragdoll:graded", "-o", str(again)]) == 0
+    assert json.loads(again.read_text()) == line
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"criteria": [{**criteria((FULL,) * 4)[0], "text": " "}]}, ":2: criteria[0].text: "),
+        ({"criteria": [{**criteria((FULL,) * 4)[0], "weight": float("inf")}]}, ":2: criteria[0].weight: "),
+        ({"query": 7}, ":2: query: "),
+        ({"qid": ""}, ":2: qid: "),
+        ({"more": float("nan")}, ":2: is not JSON: "),
+        ({"run_id": "y"}, ":2: 'y q1' is already in line 1"),
+    ],
+)
+def test_bulk_is_as_strict(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    lines = [graded("y", "q1", *[FULL] * 4), graded("x", "q1", *[FULL] * 4) | changes]
+    path = write(tmp_path / "graded.jsonl", lines)
+    for whole in (False, True):
+        with pytest.raises(FormatError) as found:
+            read_graded_answers(path, whole)
+        assert str(found.value).startswith(f"{path}{message}") and "\n" not in str(found.value)
