@@ -27,6 +27,8 @@ FIRST = '''
 target = "question"
 parser = "rating"
 scale = [0, 5]
+covers = 4
+partial = 3
 text = """
 Context: {context}
 Can the question be answered based on the context? Choose one:

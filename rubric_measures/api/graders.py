@@ -127,7 +127,7 @@ def agreement(
         rel: the inclusive minimum grade that counts for a label; left out, `max` keeps all grades, and `count` takes
             the level that covers on the scale.
         cutoff: pairs to binarise at: the first source at least A, the second at least B.
-        scale: the grades that a source may use, such as `0-3`.
+        scale: the grades that a source may use, such as `0-3:2`.
         clamp: bring labels of judges outside the truth's scale to its nearest end; how many is in `judges`.
         runs: TREC runs: the leaderboard that each judge's labels make of them is correlated with the truth's.
         measure: of these leaderboards.

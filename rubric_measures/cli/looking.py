@@ -91,10 +91,7 @@ def _prompts() -> _Listed:
 
 
 def _prompt_row(name: str, prompt: Prompt) -> list[Cell]:
-    scale = "-" if prompt.scale is None else "{}-{}".format(*prompt.scale)
-    levels = [prompt.covers if prompt.covers is not None else prompt.scale and prompt.scale[1], prompt.partial]
-    covers = ":".join(str(level) for level in levels if level is not None)
-    return [name, prompt.target, prompt.task, f"{scale}:{covers}" if prompt.scale else scale, prompt.citation]
+    return [name, prompt.target, prompt.task, str(prompt.grade_scale or "-"), prompt.citation]
 
 
 def _prompt(name: str) -> str:

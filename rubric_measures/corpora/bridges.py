@@ -178,12 +178,12 @@ def records_of_item_grades(
     Args:
         rows: grades; `iteration` is the item id.
         texts: doc_id -> text.
-        scale: the scale of the grades; records hold -2 to 5.
+        scale: the scale of the grades; records hold -2 to 1000.
         grader: who graded, the `llm` of the grade sets.
         kind: what the items are.
 
     Raises:
-        InputError: a grade is not on the scale or not -2 to 5, an item of a document has two, or one has no text.
+        InputError: a grade is not on the scale or not -2 to 1000, an item of a document has two, or one has no text.
     """
     found: dict[str, dict[str, dict[str, float]]] = {}
     for row in rows:

@@ -183,13 +183,18 @@ def _whole_labels(said: object, labels: Sequence[str]) -> dict[str, float] | Non
 
 
 def _first_tokens(said: object, labels: Sequence[str]) -> dict[str, float] | None:
-    """The probabilities of labels by the first token; None where one begins several, or most of it begins none."""
+    """The probabilities of labels by the first token; None where one begins several, or most of it begins none.
+
+    Whether "1" is the whole of a number is known where a number of two digits is one token, too.
+    """
     shares = dict.fromkeys(labels, 0.0)
-    for token, score in said if isinstance(said, list) else ():
-        start = str(token).strip(_BLANKS).casefold()
+    tokens = [(str(token).strip(_BLANKS).casefold(), score) for token, score in said] if isinstance(said, list) else []
+    are_split = not any(start.isdecimal() and len(start) > 1 for start, _ in tokens)
+    for start, score in tokens:
         if not start:
             continue
-        fitting = [label for label in labels if label.casefold() == start]
+        is_part = are_split and start.isdecimal()
+        fitting = [label for label in labels if label.casefold() == start and not is_part]
         fitting = fitting or [label for label in labels if label.casefold().startswith(start)]
         if len(fitting) > 1:
             return None
@@ -234,14 +239,13 @@ def refuse_several(prompt: Prompt, settings: GradingSettings) -> None:
 
 def prompt_of_several(prompt: Prompt, explain: bool = False) -> Prompt:
     """The prompt with a last line that asks for a grade of each item, perhaps with a reason before it."""
-    labels = prompt.reply_labels or tuple(filter(None, prompt.labels))
     what, one, more = "the grade", '"…"', '"…"'
     if explain:
         what, one, more = "a reason and then the grade", '{"reason": "one or two sentences", "grade": "…"}', "{…}"
     line = (
         f"There are several {_NAMES[prompt.target]} above, each with its number. Grade each of them by itself, as if "
         f"it were the only one. Reply with one JSON object and nothing else, which has {what} of each number: "
-        f'{{"1": {one}, "2": {more}}}. Each grade is one of {", ".join(labels)}.'
+        f'{{"1": {one}, "2": {more}}}. Each grade is one of {prompt.reply_words}.'
     )
     return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}\n")
 
@@ -786,10 +790,9 @@ class Showing:
 
 def _explaining(prompt: Prompt) -> Prompt:
     """The prompt with a last line that asks for a reason before the grade."""
-    labels = prompt.reply_labels or prompt.labels
     line = (
         'Reply with one JSON object and nothing else: {"reason": "one or two sentences", "grade": "…"}. '
-        f"The reason comes first; the grade is one of {', '.join(labels)}."
+        f"The reason comes first; the grade is one of {prompt.reply_words}."
     )
     return dataclasses.replace(prompt, text=f"{prompt.text.rstrip()}\n\n{line}\n")
 

@@ -13,7 +13,7 @@ from rubric_measures.measures.grade_sets import GradeSetSelector
 from rubric_measures.records.details import confidence_of, distributions_of, reasons_of
 from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, QueryPassages
 from rubric_measures.types.entities import RubricItem, TestBank
-from rubric_measures.types.scales import ANY_LEVEL, Scale, covering_level
+from rubric_measures.types.scales import ANY_LEVEL, Scale, covering_level, refuse_off_scale
 
 
 class CheckedGrade(NamedTuple):
@@ -127,7 +127,7 @@ def check_records(
         bank: the texts of the items, and which items there are.
 
     Raises:
-        InputError: several grade sets pass the selector's filter.
+        InputError: several grade sets pass the selector's filter, or a grade is not on the scale.
         UnknownNameError: the bank lacks a query.
     """
     for group in groups:
@@ -155,6 +155,7 @@ def _passage(
 ) -> CheckedPassage:
     label = passage.judged(query_id)
     grades, statuses = selector.grades_of(entry) if entry is not None else ({}, {})
+    refuse_off_scale(selector.scale, grades, f"{selector.source}: query {query_id!r}, document {passage.doc_id!r}")
     sure = distributions_of(entry) if entry is not None else {}
     reasons = reasons_of(entry) if entry is not None else {}
     answers = _answers(passage, entry)

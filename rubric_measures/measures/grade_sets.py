@@ -514,14 +514,16 @@ def _scale(
     kind: Scale | None = None,
     answered: bool = False,
 ) -> Scale | None:
-    said = scale_from({"scale": ends, "covers": covers, "partial": partial, "grade_names": names})
+    fields = {"scale": ends, "covers": covers, "partial": partial, "grade_names": names}
+    said, by_range = scale_from(fields), scale_from(fields, by_range=True)
     if said is not None and covers is not None:
         return said
     from rubric_measures.prompts import scale_of_prompt
 
     known = scale_of_prompt(prompt_class)
-    if said is not None:
-        return known if known is not None and known[:2] == said[:2] else said
+    if by_range is not None:
+        # A range alone says no level: that of the prompt class where it is on the same range, else none is known.
+        return known if known is not None and known[:2] == by_range[:2] else said
     if known is not None and kind == YES_NO and known[:2] != YES_NO[:2]:
         # Right or wrong, of a prompt whose ratings were not kept.
         return kind if answered else None

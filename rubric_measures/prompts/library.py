@@ -206,15 +206,16 @@ def _problems_of_scale(entry: Mapping[str, Any]) -> list[str]:
     scale, lowest = entry.get("scale"), _LOWEST.get(entry["target"], 0)
     if scale is None:
         without = entry["parser"] != "yes_no" and entry.keys() & {"covers", "partial"}
-        problems = ["covers and partial need a scale, such as scale = [0, 5]"] if without else []
-        return [*problems, *(["parser rating needs a scale, such as scale = [0, 5]"] * (entry["parser"] == "rating"))]
+        needs = ["covers and partial need"] * bool(without) + ["parser rating needs"] * (entry["parser"] == "rating")
+        return [f"{what} a scale, such as scale = [0, 5] with covers = 4" for what in needs]
     if not _is_scale(scale):
         return ["scale must be [lowest, highest], two integers"]
     if not lowest <= scale[0] < scale[1] <= HELD[1]:
-        return [
-            f"scale {str(scale)[:40]} has grades that no record holds: it must lie within {lowest} to {HELD[1]}, such "
-            "as scale = [0, 5]"
-        ]
+        problem = f"has grades that no record holds: it must lie within {lowest} to {HELD[1]}, such as scale = [0, 5]"
+        return [f"scale {str(scale)[:40]} {problem}"]
+    if "covers" not in entry and scale[1] - scale[0] > 1:
+        level = f"such as covers = {scale[1] - 1} (and partial, where grades below it earn half)"
+        return [f"scale {scale} needs covers, the least grade that counts as covering, {level}"]
     wrong = scale_problems(scale, entry.get("covers"), entry.get("partial"))
     return [wrong] if wrong else []
 
@@ -266,8 +267,6 @@ def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int]
     low = scale[0] if scale else 0
     if scale and len(labels) != scale[1] - low + 1:
         return [f"{len(labels)} labels do not fit scale {list(scale)}: one label a grade, lowest first"]
-    if low + len(labels) - 1 > HELD[1]:
-        return [f"{len(labels)} labels are too many: the records hold grades 0 to {HELD[1]}"]
     if parser == "yes_no" and (scale or [0, 1])[0] != 0:
         return [f"scale {scale} does not fit parser yes_no: it must be [0, 1]"]
     given = [(place, label) for place, label in enumerate(labels) if label or parser != "phrase"]
@@ -320,7 +319,7 @@ class Prompt:
             against gold answers), `generate`, `label`, `compare`, or `part` (it fills a field of another prompt).
         parser: how a reply is read; one of `PARSERS`.
         scale: lowest and highest grade; None where the reply is no grade.
-        covers: the least grade that counts as covering, as support or as relevant; None takes the highest.
+        covers: the least grade that counts as covering, as support or as relevant; None of two grades takes the higher.
         partial: the least grade that earns half the credit; None where no grade is partial.
         labels: the labels, lowest grade first (`("No", "Yes")`); the aspects where the parser is `aspects`.
         citation: where the prompt comes from (paper, table).
@@ -381,13 +380,22 @@ class Prompt:
     def reply_labels(self) -> tuple[str, ...]:
         """The complete replies that the prompt allows, lowest grade first; empty where the reply is free text.
 
-        They are what goes into `Request.labels`: `("0", …, "5")` for a rating, `("No", "Yes")` for yes/no.
+        They are what goes into `Request.labels`: `("0", …, "5")` for a rating, `("No", "Yes")` for yes/no. Of more than
+        101 grades there is no such list: it would be longer than the question, and longer than endpoints take.
         """
         if self.parser == "rating" and self.scale is not None:
-            return tuple(str(grade) for grade in range(self.scale[0], self.scale[1] + 1))
+            low, high = self.scale
+            return tuple(map(str, range(low, high + 1))) if high - low <= 100 else ()
         if self.parser == "phrase":
             return tuple(filter(None, self.labels))
         return self.labels if self.parser == "yes_no" else ()
+
+    @property
+    def reply_words(self) -> str:
+        """The replies that the prompt allows, as a sentence lists them; of many numbers the first and the last."""
+        if self.parser == "rating" and self.scale is not None and self.scale[1] - self.scale[0] > 20:
+            return f"the whole numbers from {self.scale[0]} to {self.scale[1]}"
+        return ", ".join(self.reply_labels or tuple(filter(None, self.labels)))
 
     @cached_property
     def grade_scale(self) -> Scale | None:

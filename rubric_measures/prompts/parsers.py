@@ -294,6 +294,10 @@ def is_unanswerable(text: str) -> bool:
     return bool(_UNANSWERABLE.fullmatch(stripped) or _ILL_FORMED.fullmatch(stripped))
 
 
+# What makes the number word behind it another one: "seventy five".
+_TENS = re.compile(r"\b(?:(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|point)(?:\sand)?[\s-]\Z", re.IGNORECASE)
+
+
 def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = "", compat: str = "") -> Parsed[int]:
     """Reads a rating: the one verdict of the reply, if it is a whole number of the scale.
 
@@ -302,7 +306,7 @@ def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = 
         scale: lowest and highest grade.
         unparsed: `exampp`: a reply without a rating is 0 when it is an unanswerable expression (or empty), else 1
             (EXAM++ 4.2.2); a rating outside the scale stays unparsed.
-        compat: `workbench`: a rating is a reply of one digit of the scale between non-word characters; else an
+        compat: `workbench`: a rating is a reply of one grade of the scale between non-word characters; else an
             unanswerable expression or nothing is 1, and an answer in words 0 (the workbench's program).
 
     Raises:
@@ -320,6 +324,8 @@ def parse_rating(text: str, scale: tuple[int, int] = (0, 5), *, unparsed: str = 
         number = float(NUMERALS.index(said) if said in NUMERALS else said)
         if match["range"]:
             return None, f"a range ({match['n']}{match['range']}) is no rating"
+        if scale[1] > 9 and said in NUMERALS and _TENS.search(match.string, 0, match.start("n")):
+            return None, "a number in several words is no rating"
         if of and float(of) != scale[1]:
             return None, f"{number:g} of {of} is not on the scale {scale[0]} to {scale[1]}"
         if number % 1 or not scale[0] <= number <= scale[1]:

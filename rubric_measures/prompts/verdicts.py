@@ -494,7 +494,8 @@ def _plain(reply: str, pattern: re.Pattern[str], scale: tuple[int, int] | None) 
     text = "\n".join(line for one in text.splitlines() if (line := " ".join(one.split())))
     text = _QUOTED_LINE.sub(r"\1", _COPIED.sub("…", text))
     text = _QUOTED.sub(lambda match: match[0] if pattern.fullmatch(match[1].strip(". ")) else '"…"', text)
-    text = _TAG.sub(r"\n\1: \2\n", re.sub(r"\A(\d): \1\Z", r"\1", text)).strip()
+    digits = len(str(scale[1])) if scale else 1
+    text = _TAG.sub(r"\n\1: \2\n", re.sub(rf"\A(\d{{1,{digits}}}): \1\Z", r"\1", text)).strip()
     if scale is not None:
         ours = {(str(low), str(scale[1])) for low in (scale[0], 1)}
         text = _SCALE.sub(lambda match: "" if match.group("low", "high") in ours else "¤", text)

@@ -278,7 +278,7 @@ def _checked_ratings(ratings: list[SelfRating], doc_id: str, index: int, name: s
     rated = [one.self_rating for one in ratings]
     if -1 in rated:
         raise FormatError(
-            "-1 is no grade; expected 0 to 5, or -2 where a document says the opposite",
+            "-1 is no grade; expected 0 or more, or -2 where a document says the opposite",
             path=name,
             line=line,
             field=f"exam_grades[{index}].self_ratings[{rated.index(-1)}].self_rating",

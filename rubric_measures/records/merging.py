@@ -87,7 +87,7 @@ def _check_scales(merged: Mapping[str, Mapping[str, GradedPassage]]) -> None:
 
 
 def _said_scale(entry: ItemGradeSet | DirectGrade) -> Scale | None:
-    return scale_from(entry.prompt_info.model_extra or {}) if entry.prompt_info else None
+    return scale_from(entry.prompt_info.model_extra or {}, by_range=True) if entry.prompt_info else None
 
 
 def _check_ranks(query_id: str, known: Iterable[GradedPassage], passages: Iterable[GradedPassage]) -> None:

@@ -118,7 +118,7 @@ class PromptInfo(Record):
 
 
 class SelfRating(Record):
-    """The rating of one item, 0 (worst) to 5 (best), or -2 (a document says the opposite); real ones are kept.
+    """The rating of one item, 0 (worst) or more, or -2 (a document says the opposite); real ones are kept.
 
     Exactly one of `question_id` and `nugget_id` names the item.
 
@@ -187,7 +187,7 @@ class ItemGradeSet(Record):
                 become question marks.
             llm: the model.
             kind: what the items are; names the id field of the ratings.
-            self_rated: the grades are ratings 0–5 (else 1 answered, 0 not).
+            self_rated: the grades are ratings (else 1 answered, 0 not).
             prompt_info: the prompt.
             item_status: item id -> status of the items without a grade.
             errors: item id -> the reason of its status.
@@ -319,7 +319,7 @@ class QueryPassages(NamedTuple):
 def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
     """The grade of each item of one grade set.
 
-    With self_ratings, the rating (0 to 5); else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
+    With self_ratings, the rating; else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
     its later rating (the reader counts them), an item in both lists has 1. Items in `item_status` are left out,
     because a failure is not a number; but a `truncated` text keeps its grade. Items that a rated set lists without a
     rating are left out, too.

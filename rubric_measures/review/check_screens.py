@@ -143,6 +143,7 @@ def _cut(passage: str, spans: list[tuple[int, int]]) -> list[Piece]:
 
 
 _PAGE = 50
+_MOST_BUTTONS = 21
 # What each queue is called and what it is for, in the order of the first screen.
 _ORDERS: dict[Order, tuple[str, str]] = {
     "decide": (
@@ -414,7 +415,9 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         pieces=mark_words(row.text, current["item"], *current["gold"], current["answer"]),
         grades=review.material.grade_names,
         own_names=bool(review.material.scale.names) or review.material.scale.highest - review.material.scale.lowest < 3,
-        # The key that gives a grade: its digit, and - for the one below 0.
+        # More buttons than these nobody finds their way in.
+        is_typed=len(review.material.grade_names) > _MOST_BUTTONS,
+        # The key that gives a grade: its digits, and - for the one below 0.
         keys={grade: str(grade) if grade >= 0 else "-" for grade in review.material.grade_names},
         covers=review.material.scale.covers,
         place=min(places) if places else None,
@@ -519,10 +522,12 @@ def post_grade(review: Review, asked: Asked) -> ScreenAnswer:
 
 
 def _asked_grade(review: Review, asked: Asked) -> int | None:
-    text = asked.get("grade")
+    # Beside a field for the grade the button that was pressed comes last.
+    text = (asked.all("grade") or [""])[-1]
     grades = {str(grade): grade for grade in review.material.grade_names}
     if text != "u" and text not in grades:
-        raise InputError(f"a grade is one of {', '.join(grades)}, or u for undecided, not {text!r}")
+        known = ", ".join(grades) if len(grades) <= _MOST_BUTTONS else "{} to {}".format(*review.material.scale[:2])
+        raise InputError(f"a grade is one of {known}, or u for undecided, not {text!r}")
     return grades.get(text)
 
 

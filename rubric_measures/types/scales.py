@@ -22,8 +22,8 @@ LARGEST_SCORE = 1e100
 MOST_RELEVANT = (1 << 31) - 1
 # The grade of a document that says the opposite of a sentence that cites it; -1 is no label in files of TREC.
 CONTRADICTED = -2
-# The lowest and the highest grade that records hold.
-HELD = (CONTRADICTED, 5)
+# The lowest and the highest grade that records hold: powers of two of higher ones are no numbers any more.
+HELD = (CONTRADICTED, 1000)
 # The keys under which prompts and graded records say a scale.
 SCALE_FIELDS = ("scale", "covers", "partial", "grade_names")
 _WRITTEN = re.compile(r"(-?\d+)-(-?\d+)(?::(-?\d+))?(?::(-?\d+))?")
@@ -96,13 +96,18 @@ def as_number(value: float) -> float:
 
 
 def scale_problems(ends: Sequence[Any], covers: Any = None, partial: Any = None, names: Sequence[Any] = ()) -> str:
-    """What is wrong with a scale; empty when nothing is."""
+    """What is wrong with a scale; empty when nothing is.
+
+    Of two grades the higher one covers. Of more, somebody has to say which do: hardly ever the highest alone.
+    """
     numbers = [*ends, *(one for one in (covers, partial) if one is not None)]
     if len(ends) != 2 or not all(type(one) is int for one in numbers) or not ends[0] < ends[1]:
         return "a scale is [lowest, highest], two integers, and so are its covers and partial"
     lowest, highest = ends
     if highest - lowest > _MOST_STEPS:
         return f"a scale has at most {_MOST_STEPS} steps"
+    if covers is None and highest - lowest > 1:
+        return "which of its grades covers must be said"
     least = highest if covers is None else covers
     if not lowest < least <= highest:
         return f"covers={least} is not above the lowest grade {lowest} and up to the highest, {highest}"
@@ -113,12 +118,19 @@ def scale_problems(ends: Sequence[Any], covers: Any = None, partial: Any = None,
     return ""
 
 
-def scale_from(said: Mapping[str, Any]) -> Scale | None:
+def scale_from(said: Mapping[str, Any], by_range: bool = False) -> Scale | None:
     """The scale of a mapping with the keys of `Scale.as_json`; None where it does not say one that can be read.
 
-    Without `covers` the highest grade covers, without `partial` no grade is partial.
+    Without `partial` no grade is partial.
+
+    Args:
+        said: the mapping.
+        by_range: take also what says the lowest and the highest grade alone, as if the highest covered: to tell ranges
+            apart.
     """
     ends, covers, partial = said.get("scale"), said.get("covers"), said.get("partial")
+    if by_range and covers is None and isinstance(ends, list | tuple) and ends:
+        covers = ends[-1]
     names = said.get("grade_names") or ()
     if not isinstance(ends, list | tuple) or scale_problems(ends, covers, partial, names):
         return None
@@ -170,8 +182,25 @@ def refuse_unreachable(scale: Scale, level: int, of: str = "the level that cover
         )
 
 
+def refuse_off_scale(scale: Scale | None, grades: Mapping[str, float], where: str) -> None:
+    """Refuses grades that are not on their scale.
+
+    Args:
+        scale: the scale; None where it is not known.
+        grades: item_id -> grade.
+        where: whose grades they are, for the error.
+
+    Raises:
+        InputError: naming the first one and the scale.
+    """
+    off = next(((item_id, grade) for item_id, grade in grades.items() if scale and grade not in scale), None)
+    if off and scale:
+        what = f"{where}, item {off[0]!r}: the grade {off[1]} is not on the scale {scale.lowest} to {scale.highest}"
+        raise InputError(what, settings=("scale",))
+
+
 def parse_scale(text: str) -> Scale:
-    """The scale that a person wrote: `LOWEST-HIGHEST[:COVERS[:PARTIAL]]`.
+    """The scale that a person wrote: `LOWEST-HIGHEST:COVERS[:PARTIAL]`; of two grades the higher one covers.
 
     >>> parse_scale("0-5:4:3")
     Scale(lowest=0, highest=5, covers=4, partial=3, names=())

@@ -161,7 +161,7 @@ def test_labels_outside_the_scale_are_brought_to_its_nearest_end() -> None:
     clamped = compare_sources([truth, judge], draws=Draws(0), clamp=True)
     assert (clamped.judges.rows[0].outside, clamped.agreement.exact_match) == (3, 1.0)
     # A scale that is known, or said, goes before the labels that happen to occur.
-    known = compare_sources([LabelSource("t", truth.labels, parse_scale("0-5")), judge], draws=Draws(0), clamp=True)
+    known = compare_sources([LabelSource("t", truth.labels, parse_scale("0-5:4")), judge], draws=Draws(0), clamp=True)
     assert (known.judges.scale, known.judges.rows[0].outside) == ((0, 5), 1)
     said = compare_sources([truth, judge], scale=range(5), draws=Draws(0), clamp=True)
     assert (said.judges.scale, said.judges.rows[0].outside) == ((0, 4), 2)

@@ -399,14 +399,14 @@ def test_a_level_that_no_grade_of_the_scale_reaches_is_refused(
     grades, run = str(tmp_path / "items.qrels"), str(tmp_path / "a.run")
     for command in (["leaderboard", grades, run, "-m", measure], ["evaluate", grades, run, measure]):
         capsys.readouterr()
-        assert main([*command, "--scale", "0-2"]) == 2
+        assert main([*command, "--scale", "0-2:2"]) == 2
         said = capsys.readouterr().err
         assert f"{measure}: no grade of the scale 0 to 2 is 3 or more; give a level of up to 2" in said
         assert said.count("\n") == 1
         # The highest and the lowest level are levels.
-        assert main([*(text.replace("rel=3", "rel=2") for text in command), "--scale", "0-2"]) == 0
-        assert main([*(text.replace("rel=3", "rel=1") for text in command), "--scale", "0-2"]) == 0
-    known = rubric_measures.load(grades, scale="0-2")
+        assert main([*(text.replace("rel=3", "rel=2") for text in command), "--scale", "0-2:2"]) == 0
+        assert main([*(text.replace("rel=3", "rel=1") for text in command), "--scale", "0-2:2"]) == 0
+    known = rubric_measures.load(grades, scale="0-2:2")
     with pytest.raises(MeasureError, match="no grade of the scale 0 to 2 is 3 or more"):
         ir_measures.calc_aggregate([ir_measures.parse_measure(measure)], known, {"q1": {"d1": 1.0}, "q2": {"d1": 1.0}})
 

@@ -21,6 +21,7 @@ PROMPT = """target = "question"
 task = "grade"
 parser = "rating"
 scale = [0, 5]
+covers = 4
 text = "Question: {question} Passage: {context}"
 """
 

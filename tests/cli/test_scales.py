@@ -13,16 +13,17 @@ import pytest
 from hypothesis import given, settings
 
 import rubric_measures
-from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
 from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.records.files import load_graded
 from rubric_measures.review.app import open_review
 from rubric_measures.review.session import impact_of
 from rubric_measures.types.scales import Scale, parse_scale
 from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.strategies import Case, cases
 
-SCALES = ["0-1:1", "0-2:2:1", "0-3:2", "0-5:4:3"]
+SCALES = ["0-1:1", "0-2:2:1", "0-3:2", "0-5:4:3", "0-10:7:4", "0-100:60:30"]
 
 
 def write_files(folder: Path, scale: Scale) -> None:
@@ -137,6 +138,85 @@ def test_a_scale_that_is_not_known_is_asked_for(scale: Scale, capsys: pytest.Cap
     # Without the bank there are three items.
     assert printed.split()[-1] == "0.3333"
     assert "scale" in call(capsys, "leaderboard", "graded.jsonl", "--llm", "model", "--scale", "0-0", code=2)
+
+
+def test_the_level_that_covers_is_said_where_there_are_more_than_two_grades(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_files(tmp_path, parse_scale("0-2:2"))
+    monkeypatch.chdir(tmp_path)
+    for command in (
+        ("leaderboard", "items.qrels", "one.run", "-m", "RubricCover@20"),
+        ("evaluate", "items.qrels", "one.run", "RubricCover@20"),
+        ("qrels", "items.qrels", "--label", "count", "-o", "made.qrels"),
+        ("convert", "items.qrels", "--to", "records", "-c", "graded.jsonl", "-o", "made.jsonl"),
+        ("agreement", "items.qrels", "items.qrels", "--items", "--rounds", "0"),
+        ("correlate", "one.run", *RECORDS_OF_MODEL),
+        ("verify", *RECORDS_OF_MODEL),
+        ("review", "graded.jsonl", "--bank", "bank.jsonl", "--llm", "model", "--export", "out"),
+    ):
+        for said in ("0-2", "0-5", "1-3"):
+            assert call(capsys, *command, "--scale", said, code=2).endswith(
+                f": '{said}' is no scale (which of its grades covers must be said); write 0-5:4, or 0-5:4:3 where 3 is "
+                "partial\n"
+            )
+    with pytest.raises(InputError, match=r"'0-5' is no scale .* write 0-5:4, or 0-5:4:3"):
+        rubric_measures.load("items.qrels", scale="0-5")
+    # Of two grades only the higher one can cover.
+    assert (parse_scale("0-1").covers, parse_scale("1-2").covers) == (1, 2)
+
+
+def test_records_that_say_a_range_alone_are_read_and_asked_for_their_level(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rated = "QuestionSelfRatedUnanswerablePromptWithChoices"
+    for name, highest, level in (("Theirs", 10, None), (rated, 5, "4"), (rated, 10, None), ("Theirs", 1, "1")):
+        entry = grade_set({"q1/a": highest, "q1/b": highest - 1, "q1/c": 0})
+        entry["prompt_info"] = {"prompt_class": name, "scale": [0, highest]}
+        write_lines(tmp_path / "theirs.jsonl", [["q1", [passage("q1", "d1", [entry], {"one": 1}, 1)]]])
+        call(capsys, "convert", "theirs.jsonl", "--to", "records", "-o", "copy.jsonl")
+        assert load_graded("copy.jsonl") == load_graded("theirs.jsonl")
+        board = ("leaderboard", "copy.jsonl", "-m", "RubricCover@20", "--format", "tsv", "--no-overall")
+        if level is not None:
+            assert f"RubricCover(rel={level})@20" in call(capsys, *board)
+            continue
+        assert "the scale of the grades is not known; say which grade counts" in call(capsys, *board, code=2)
+        assert "the scale of the grades is not known; say it" in call(capsys, "verify", "copy.jsonl", code=2)
+        out = call(capsys, *board, "--scale", f"0-{highest}:{highest - 1}")
+        assert f"RubricCover(rel={highest - 1})@20" in out and "0.6667" in out
+
+
+def test_two_ranges_of_one_grader_are_still_no_one_scale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, highest in (("one", 5), ("two", 10)):
+        entry = grade_set({"q1/a": highest}) | {"prompt_info": {"prompt_class": "Theirs", "scale": [0, highest]}}
+        write_lines(tmp_path / f"{name}.jsonl", [["q1", [passage("q1", name, [entry], {name: 1}, 1)]]])
+    command = ("convert", "one.jsonl", "two.jsonl", "--to", "records", "-o", "both.jsonl")
+    assert "are no grades of one grader" in call(capsys, *command, code=2)
+
+
+def test_a_grade_above_its_scale_is_refused_by_all_that_count_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "bank.jsonl", BANK[:1])
+    entry = grade_set({"q1/a": 7, "q1/b": 1})
+    write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", [entry], {"one": 1}, 1)]]])
+    for command in (
+        ("leaderboard", "graded.jsonl", "-m", "RubricCover@20"),
+        ("qrels", "graded.jsonl", "-o", "made.qrels"),
+        ("agreement", "graded.jsonl"),
+        ("verify", "graded.jsonl", "--bank", "bank.jsonl"),
+        ("review", "graded.jsonl", "--bank", "bank.jsonl", "--export", "out"),
+    ):
+        said = call(capsys, *command, code=2)
+        assert "'q1/a'" in said and "the grade 7 is not on the scale 0 to 5" in said and "--scale" in said
+    assert "RubricCover(rel=7)@20" in call(
+        capsys, "leaderboard", "graded.jsonl", "-m", "RubricCover@20", "--scale", "0-10:7"
+    )
 
 
 def test_a_frame_carries_the_scale(scale: Scale) -> None:

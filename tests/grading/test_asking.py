@@ -116,7 +116,8 @@ def test_a_prompt_that_says_where_its_grade_stands_is_not_read_by_a_programs_rul
     passages, bank = write_passages(tmp_path, sun="about the sun"), write_items(tmp_path, "How long?")
     prompt = tmp_path / "own.toml"
     prompt.write_text(
-        'target = "question"\nparser = "rating"\nscale = [0, 5]\njson_field = "met"\ntext = "{question} {context}"\n'
+        'target = "question"\nparser = "rating"\nscale = [0, 5]\ncovers = 4\n'
+        'json_field = "met"\ntext = "{question} {context}"\n'
     )
     command = ["grade", passages, "--bank", bank, "--prompt", str(prompt), "-o", str(tmp_path / "o.jsonl")]
     with model(tmp_path, says('{"rating": 1, "met": 4}', "How long?")) as server:

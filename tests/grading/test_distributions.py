@@ -55,6 +55,12 @@ def test_first_tokens_become_labels() -> None:
     assert read([["The", 0.6], ["3", 0.4]], RATINGS) is None
     assert read([["Not", 0.9], ["Very", 0.1]], ("Not relevant", "Not very relevant", "Very relevant")) is None
     assert read([["Very", 0.9], ["Not", 0.1]], ("Not relevant", "Very relevant")) == pytest.approx({0: 0.1, 1: 0.9})
+    # Where "10" is one token "1" is a whole number; else it may begin one.
+    tens = [str(grade) for grade in range(11)]
+    assert read([["10", 0.5], ["1", 0.25], ["9", 0.25]], tens) == pytest.approx(
+        {**dict.fromkeys(range(11), 0), 1: 0.25, 9: 0.25, 10: 0.5}
+    )
+    assert read([["1", 0.75], ["9", 0.25]], tens) is None
     # Not of all labels.
     assert distribution_of_reply({"label_probabilities": {"3": 0.6}}, RATINGS, int) is None
     assert mean_distribution([(1, {0: 0.5, 1: 0.5}), (3, None)]) == {0: 0.25, 1: 0.25, 3: 0.5}

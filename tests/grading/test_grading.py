@@ -207,9 +207,8 @@ def test_a_prompt_that_an_endpoint_finds_too_long_is_cut_and_not_lost() -> None:
 def test_the_manifest_names_the_prompt_that_made_the_grades(tmp_path: Path) -> None:
     """A prompt's file that is edited, or gone, while a model grades by it is not what the manifest tells of."""
     path = tmp_path / "own.toml"
-    text = (
-        'name = "Own"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\ntext = "Rate {question} {context} A"\n'
-    )
+    text = 'name = "Own"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\ncovers = 4\n'
+    text += 'text = "Rate {question} {context} A"\n'
     path.write_text(text)
     grader = Grader(LocalRunner(FunctionBackend(lambda request: path.unlink(missing_ok=True) or "4")), (str(path),))
     report = GradingReport()

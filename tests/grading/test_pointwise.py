@@ -65,7 +65,7 @@ def test_a_reply_without_all_aspects_grades_none(reply: str) -> None:
 def test_a_prompt_of_ones_own_may_label_an_answer_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "whole.toml"
     path.write_text(
-        'target = "answer"\nparser = "rating"\nscale = [0, 4]\n'
+        'target = "answer"\nparser = "rating"\nscale = [0, 4]\ncovers = 3\n'
         'text = "Rate 0 to 4.\\n{query}\\n{documents}\\n{answer}"\n'
     )
     backend = ScriptedBackend([ScriptedRule(Reply("3"), contains=("What is ice?\n[d1] Water.\nIce is frozen.",))])

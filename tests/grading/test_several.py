@@ -70,7 +70,7 @@ def test_the_grades_of_several_are_those_that_the_prompt_allows(tmp_path: Path) 
     head = 'target = "nugget"\ntext = "{nugget} {context}"\nlabels = '
     own.write_text(f'parser = "yes_no"\n{head}["No", "Yes"]\n')
     assert told('{"1": "yes", "2": false, "3": "maybe"}', str(own)) == {0: 1, 1: 0}
-    own.write_text(f'parser = "label"\nscale = [0, 2]\n{head}["none", "some", "all"]\n')
+    own.write_text(f'parser = "label"\nscale = [0, 2]\ncovers = 2\n{head}["none", "some", "all"]\n')
     assert told('{"1": "All", "2": "some", "3": "most"}', str(own)) == {0: 2, 1: 1}
 
 

@@ -27,7 +27,7 @@ from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
 from tests.example_records import counted, grade_set, passage, write_lines
 
 PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
-OWN = 'name = "Coverage"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\n'
+OWN = 'name = "Coverage"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\ncovers = 4\n'
 OWN += 'text = """{how} does the passage answer the question?\nQuestion: {{question}}\nPassage: {{context}}"""\n'
 
 
@@ -313,7 +313,7 @@ def test_documents_shown_while_grading_are_those_of_the_labels_chosen(
     path = write_lines(tmp_path / "d.jsonl", [["q1", [passage("q1", "d1", [], None, None, labels)]]])
     (tmp_path / "queries.tsv").write_text("q1\tletters\n")
     (tmp_path / "own.toml").write_text(
-        'target = "answer"\nparser = "rating"\nscale = [0, 4]\ntext = "{query} {documents} {answer}"\n'
+        'target = "answer"\nparser = "rating"\nscale = [0, 4]\ncovers = 3\ntext = "{query} {documents} {answer}"\n'
     )
     (tmp_path / "replies.jsonl").write_text('{"contains": "the reason", "reply": "4"}\n{"reply": "1"}\n')
     write_lines(tmp_path / "answers.jsonl", [["q1", [passage("q1", "answer", [])]]])

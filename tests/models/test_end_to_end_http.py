@@ -170,6 +170,7 @@ name = "Coverage4"
 target = "question"
 parser = "rating"
 scale = [0, 4]
+covers = 3
 citation = "ours, 2026"
 system = "You grade passages."
 template = '''
@@ -201,13 +202,55 @@ def test_a_prompt_of_the_users_own(tmp_path: Path, capsys: pytest.CaptureFixture
     assert manifest["prompts"]["Coverage4"]["citation"] == "ours, 2026"
 
 
+def test_a_prompt_on_a_scale_to_10_is_graded_and_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prompt = tmp_path / "ten.toml"
+    text = OWN.replace("Coverage4", "Ten").replace("[0, 4]\ncovers = 3", "[0, 10]\ncovers = 7\npartial = 4")
+    prompt.write_text(text.replace("4 is all", "10 is all"), encoding="utf-8")
+    replies = {
+        "sun": ("7", 7), "pope": ("10", 10), "sea": ("It says most of it.\nGrade: 8/10", 8),
+        "list": ('1. It names 3 of 12.\n2. It is short.\n\nOn a scale of 0 to 10, I rate it 4.', 4),
+        "law": ("Grade: 10 out of 10.", 10), "art": ("0", 0),
+        # Another scale, more than all, and words that end in a number word.
+        "war": ("4/5", None), "gas": ("11", None), "ice": ("I give it seventy five.", None),
+    }  # fmt: skip
+    passages = write_passages(tmp_path, **{name: f"about {name}." for name in replies})
+    bank, out = write_items(tmp_path, "How long?"), tmp_path / "graded.jsonl"
+    rules = [says(reply, f"about {name}.") for name, (reply, _) in replies.items()]
+    with model(tmp_path, *rules) as server:
+        command = ["grade", passages, "--bank", bank, *endpoint(server), "--prompt", str(prompt), "-o", str(out)]
+        assert main(command) == 1
+    said = capsys.readouterr().err
+    assert "11 is no grade of the scale 0 to 10 (1)" in said and "4 of 5 is not on the scale 0 to 10 (1)" in said
+    read = {name: grade for name, (_, grade) in replies.items() if grade is not None}
+    assert grades(out) == {name: {"How long?": read[name]} if name in read else {} for name in replies}
+    run = tmp_path / "one.run"
+    run.write_text("".join(f"q1 Q0 {name} {rank} {9 - rank} one\n" for rank, name in enumerate(("list", "sun"), 1)))
+    board = ["leaderboard", str(out), str(run), "--bank", bank, "--no-overall", "--format", "tsv"]
+    assert main([*board, "--on-failed", "zero", "-m", "RubricCover@1", "NuggetA@1", "RubricCover@2"]) == 0
+    header, row = (line.split("\t") for line in capsys.readouterr().out.splitlines()[:2])
+    cells = dict(zip(header, row, strict=True))
+    # At rank 1 stands what is partial.
+    expected = {"RubricCover(rel=7)@1": "0.0000", "NuggetA(rel=7,partial_rel=4)@1": "0.5000"}
+    assert {**expected, "RubricCover(rel=7)@2": "1.0000"}.items() <= cells.items()
+    assert main(["qrels", str(out), "--bank", bank, "-o", str(tmp_path / "made.qrels")]) == 1
+    labels = [line.split() for line in (tmp_path / "made.qrels").read_text().splitlines()]
+    assert {doc_id: int(label) for _, _, doc_id, label in labels if doc_id in read} == read
+    assert main(["convert", str(out), "-o", str(tmp_path / "grades.csv")]) == 0
+    assert ",10" in (tmp_path / "grades.csv").read_text()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("scale = [0, 4]", "", "parser rating needs a scale"),
+        ("scale = [0, 4]\ncovers = 3", "", "parser rating needs a scale"),
         ("scale = [0, 4]", "scale = [4, 0]", "scale must be [lowest, highest]"),
-        ("scale = [0, 4]", "scale = [1, 10]", "scale [1, 10] has grades that no record holds"),
-        ('"rating"\nscale = [0, 4]', '"yes_no"\nlabels = ["nein", "ja"]', "parser yes_no can never read 'nein', 'ja'"),
+        ("scale = [0, 4]", "scale = [-1, 10]", "scale [-1, 10] has grades that no record holds"),
+        ("covers = 3\n", "", "scale [0, 4] needs covers, the least grade that counts as covering, such as covers = 3"),
+        (
+            '"rating"\nscale = [0, 4]\ncovers = 3',
+            '"yes_no"\nlabels = ["nein", "ja"]',
+            "parser yes_no can never read 'nein', 'ja'",
+        ),
         ('parser = "rating"', 'parser = "stars"', "unknown parser 'stars'"),
         ("{context}", "{text}", "the text lacks {context}"),
         ('target = "question"', "target = question", "is no TOML"),

@@ -103,7 +103,9 @@ def test_a_model_checks_what_it_extracted(tmp_path: Path, kind: str) -> None:
 def test_draws_of_a_model_differ_and_their_median_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = {f"p{number}": f"Passage {number}." for number in range(4)}
     prompt = tmp_path / "short.toml"
-    prompt.write_text('target="question"\nparser="rating"\nscale=[0, 5]\ntext="{question} {context} Grade:"\n')
+    prompt.write_text(
+        'target="question"\nparser="rating"\nscale=[0, 5]\ncovers=4\ntext="{question} {context} Grade:"\n'
+    )
     # Each reply as often as the others: whoever draws, draws one of them.
     taught = {shown(str(prompt), question="Why?", context=text): ("5", "3", "1") for text in texts.values()}
     model = save_t5(tmp_path / "t5", taught=taught)

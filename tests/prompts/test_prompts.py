@@ -307,12 +307,13 @@ Passage: {context}"""
 target = "question"
 parser = "rating"
 scale = [0, 3]
+covers = 2
 citation = "us"
 '''
 
 
 def labelled(parser: str, *labels: str) -> str:
-    return GOOD.replace("scale = [0, 3]\n", f"labels = {list(labels)}\n").replace('"rating"', f'"{parser}"')
+    return GOOD.replace("scale = [0, 3]\ncovers = 2\n", f"labels = {list(labels)}\n").replace('"rating"', f'"{parser}"')
 
 
 def write(folder: Path, text: str) -> Path:
@@ -333,7 +334,7 @@ def test_a_users_prompt(tmp_path: Path) -> None:
 
 
 def test_a_setting_of_a_users_prompt_may_begin_with_an_at(tmp_path: Path) -> None:
-    text = 'text = "{question} {context} {who}"\ntarget = "question"\nparser = "rating"\nscale = [0, 3]\n'
+    text = 'text = "{question} {context} {who}"\ntarget = "question"\nparser = "rating"\nscale = [0, 3]\ncovers = 2\n'
     prompt = load_prompt_file(write(tmp_path, text + 'defaults = { who = "@ada" }\n'))
     assert prompt.render(question="q", context="c")[0].content == "q c @ada"
 
@@ -343,7 +344,8 @@ def test_all_problems_of_a_users_prompt_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
         load_prompt_file(path)
     assert str(caught.value) == (
-        f"{path}:2: parser rating needs a scale, such as scale = [0, 5]; the text lacks {{context}}, {{question}}; "
+        f"{path}:2: parser rating needs a scale, such as scale = [0, 5] with covers = 4; the text lacks "
+        f"{{context}}, {{question}}; "
         "unknown {passage}, {topic} (a question prompt has {context}, {query}, {question})"
     )
 
@@ -359,12 +361,14 @@ def test_all_problems_of_a_users_prompt_in_one_line(tmp_path: Path) -> None:
         (GOOD.replace('"question"', '"page"'), "unknown target 'page'"),
         (GOOD.replace("[0, 3]", '"0-3"'), "scale must be a list"),
         (GOOD.replace('"rating"', '"label_list"'), "needs labels"),
-        # Records hold grades from 0 to 5: what a call was paid for could not be written down.
+        # What a call was paid for could not be written down.
         *(
-            (GOOD.replace("[0, 3]", scale), rf"scale {re.escape(scale)} has grades that no record holds: .* 0 to 5")
-            for scale in ("[1, 10]", "[0, 100]", "[-2, 2]", "[0, 6]")
+            (GOOD.replace("[0, 3]", scale), rf"scale {re.escape(scale)} has grades that no record holds: .* 0 to 1000")
+            for scale in ("[0, 1001]", "[-2, 2]", "[-1, 5]")
         ),
-        (labelled("label", "a", "b", "c", "d", "e", "f", "g"), "7 labels are too many: .* 0 to 5"),
+        # The highest of more than two grades is hardly ever what covers.
+        (GOOD.replace("covers = 2\n", ""), r"scale \[0, 3\] needs covers, .* such as covers = 2 \(and partial"),
+        (labelled("label", "bad", "fair", "good") + "scale = [0, 2]", r"scale \[0, 2\] needs covers"),
         (labelled("label", "bad", "good") + "scale = [0, 5]", r"2 labels do not fit scale \[0, 5\]"),
         (labelled("yes_no", "No", "Yes") + "scale = [1, 2]", r"scale \[1, 2\] does not fit parser yes_no"),
         # Labels that no reply can ever name.
@@ -386,8 +390,12 @@ def test_bad_prompt_files_say_where(tmp_path: Path, text: str, message: str) -> 
     ("text", "reply", "value"),
     [
         (GOOD.replace("[0, 3]", "[1, 5]"), "Rating: 5", 5),
+        (GOOD.replace("[0, 3]", "[0, 1]").replace("covers = 2\n", ""), "Rating: 1", 1),
+        (GOOD.replace("[0, 3]", "[0, 10]"), "Rating: 10", 10),
+        (GOOD.replace("[0, 3]", "[0, 100]"), "85/100", 85),
+        (labelled("label", *"abcdefgh"), "Label: h", 7),
         (labelled("label", "nein", "ja"), "Ja.", 1),
-        (labelled("label", "weak", "fair", "strong") + "scale = [1, 3]", "It is strong.", 3),
+        (labelled("label", "weak", "fair", "strong") + "scale = [1, 3]\ncovers = 3", "It is strong.", 3),
         (labelled("yes_no", "no", "yes"), "Yes.", 1),
         (labelled("label_list", "no_support", "support"), "['Support']", ("support",)),
     ],

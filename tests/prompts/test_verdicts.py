@@ -232,7 +232,7 @@ text = "{{question}} {{context}}"
 """
 
 
-def own_prompt(folder: Path, reading: str, parser: str = "rating", scale: str = "[0, 3]") -> Path:
+def own_prompt(folder: Path, reading: str, parser: str = "rating", scale: str = "[0, 3]\ncovers = 2") -> Path:
     path = folder / "own.toml"
     path.write_text(PROMPT.format(parser=parser, scale=scale) + reading + "\n")
     return path

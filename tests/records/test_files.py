@@ -164,8 +164,8 @@ JUDGED: list[int | str] = [1, 0, "paragraph_data", "judgments", 0, "relevance"]
 @pytest.mark.parametrize(
     ("where", "value", "field"),
     [
-        (RATING, 5.6, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
-        (RATING, 99, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
+        (RATING, 1000.6, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
+        (RATING, 99_999, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
         (RATING, -1, "exam_grades[0].self_ratings[1].self_rating"),
         (RATING, -3, "[1][0].exam_grades[0].self_ratings[1].self_rating"),
         (RATING, "3", "[1][0].exam_grades[0].self_ratings[1].self_rating"),
@@ -187,7 +187,7 @@ JUDGED: list[int | str] = [1, 0, "paragraph_data", "judgments", 0, "relevance"]
             {"self_rating": 1, "question_id": "a", "nugget_id": "b"},
             "exam_grades[0].self_ratings[1]",
         ),
-        ([1, 0, "grades", 0, "self_ratings"], 9, "[1][0].grades[0].self_ratings"),
+        ([1, 0, "grades", 0, "self_ratings"], 99_999, "[1][0].grades[0].self_ratings"),
         ([0], None, "[0]"),
     ],
 )

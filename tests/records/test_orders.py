@@ -89,14 +89,15 @@ def test_named_pipes(tmp_path: Path) -> None:
 
 def test_errors_name_the_line_of_the_file(tmp_path: Path) -> None:
     bad = one_passage("q1", "d2")
-    bad["exam_grades"][0]["self_ratings"][0]["self_rating"] = 9
+    bad["exam_grades"][0]["self_ratings"][0]["self_rating"] = 99999
     lines = [
         ["q1", [one_passage("q1", "d1")]],
         ["q2", [one_passage("q2", "d1")]],
         ["q1", [one_passage("q1", "d3"), bad]],
     ]
     path = write(tmp_path / "g.jsonl", lines)
-    message = r"g.jsonl:3: \[1\]\[1\].exam_grades\[0\].self_ratings\[0\].self_rating: .* a number from -2 to 5; found 9"
+    place = r"g.jsonl:3: \[1\]\[1\].exam_grades\[0\].self_ratings\[0\].self_rating"
+    message = rf"{place}: .* a number from -2 to 1000; found 99999"
     with pytest.raises(FormatError, match=message):
         load_graded(path)
     path = write(tmp_path / "g.jsonl", [lines[0], lines[1], lines[0]])

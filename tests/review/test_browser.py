@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
@@ -24,7 +25,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from rubric_measures.review.queues import load_material
+from rubric_measures.review.store import ReviewStore
 from tests.browser import Browser, check_page, needs_browser, violations
+from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.review.test_app import CELL, EVIL, Assessor, Server, make_project
 
 pytestmark = needs_browser
@@ -345,3 +348,53 @@ def test_the_bank_is_edited_with_the_keyboard_alone(assessors: tuple[Browser, Br
     assert ada.driver.current_url.partition("?")[0].endswith("check/q1/d1/q1%2Fb")
     ada.tab_to("a[href*='/bank?item=']")
     press(Keys.ENTER, then="Passages of the query")
+
+
+@pytest.mark.parametrize("highest", [10, 100])
+def test_an_assessor_gives_grades_of_two_digits_with_the_keyboard(tmp_path: Path, highest: int) -> None:
+    """On 0 to 10 a digit grades at once unless another may follow; of 101 grades the digits go into a field."""
+    says = {"prompt_class": "Ours", "scale": [0, highest], "covers": highest - 3}
+    grades = {"q1/a": highest, "q1/b": 1, "q1/c": 7}
+    sets = [{**grade_set(grades), "prompt_info": says}]
+    write_lines(tmp_path / "graded.jsonl.gz", [["q1", [passage("q1", "d1", sets, {"one": 1}, 2)]]])
+    write_lines(tmp_path / "bank.jsonl", BANK[:1])
+    running = Server(tmp_path)
+    ada = Browser(tmp_path / "ada", running.url, "ada")
+    ended = [] if highest == 10 else [Keys.ENTER]
+    try:
+        ada.open(CHECK)
+        ada.driver.execute_script("window.isFirst = true")
+        assert ada.has("#current input[type=number]") == (highest == 100)
+        # Typed ahead, the grade of two digits and of one that others may follow.
+        ada.press_keys(*str(highest), *ended, "1")
+        ada.wait_for(f"grader {highest}, agreed")
+        if highest == 10:
+            ada.wait_for("1… the next digit, or Enter for 1")
+            ada.press_keys("5")
+            ada.wait_for("15 is no grade: nothing was kept")
+            ada.press_keys("1")
+        ada.press_keys(Keys.ENTER)
+        ada.wait_for("2 of 3")
+        assert ada.driver.execute_script("return window.isFirst")
+        ada.press_keys("7", *ended)
+        ada.wait_for("3 of 3")
+        assert "0 to decide" in ada.find("#head").text
+        # A mouse is enough, too.
+        ada.open(CHECK)
+        if highest == 10:
+            ada.find("[data-item='q1/c'] button[value='10']").click()
+        else:
+            field = ada.find("[data-item='q1/c'] input[type=number]")
+            field.clear()
+            field.send_keys("98")
+            ada.find("[data-item='q1/c'] input[type=number] + button").click()
+        ada.wait_for("1 to decide")
+        ada.press_keys("?")
+        ada.wait_for("keep your grade where the grader's differs")
+    finally:
+        ada.driver.quit()
+        running.kill()
+    review = load_material(tmp_path / "graded.jsonl.gz", tmp_path / "bank.jsonl")
+    with closing(ReviewStore(tmp_path / "graded.jsonl.gz.review.sqlite", review.bank, scale=review.scale)) as store:
+        said = store.snapshot().grades
+        assert [said[cell]["ada"].grade for cell in review.cells] == [highest, 1, 10 if highest == 10 else 98]

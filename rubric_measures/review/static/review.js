@@ -7,6 +7,8 @@
   // Keys that are pressed while an answer is awaited are done after it, in their order.
   let chain = Promise.resolve();
   let waiting = 0;
+  // The digits typed so far of a grade that may have more.
+  let held = "";
 
   function ready() {
     const box = document.getElementById("keys");
@@ -23,6 +25,12 @@
 
   function say(text) {
     document.getElementById("live").textContent = text;
+  }
+
+  function hold(digits, text) {
+    held = digits;
+    const shown = document.getElementById("held");
+    if (shown) shown.textContent = text || "";
   }
 
   function isLive() {
@@ -46,6 +54,7 @@
       return complain(main ? main.querySelector("[role=alert]").textContent : answer.statusText);
     }
     const same = main.dataset.live === old.dataset.live;
+    held = "";
     const top = old.querySelector("#passage").scrollTop;
     old.replaceWith(document.adoptNode(main));
     document.getElementById("head").replaceWith(document.adoptNode(made.getElementById("head")));
@@ -63,6 +72,7 @@
     } catch (problem) {
       // What was typed ahead was meant for other items.
       waiting += 1;
+      hold("");
       complain("The server does not answer: this was not kept. Start it again, and press the key again.");
     }
   }
@@ -85,7 +95,38 @@
     return !!dialog;
   }
 
-  function press(key) {
+  // The key that is meant: of a grade of several digits, all of them; none while a longer grade may follow.
+  function meant(key) {
+    if (key === "Enter" && held) {
+      const digits = held;
+      hold("");
+      return digits;
+    }
+    if (!/^[0-9]$/.test(key)) {
+      hold("");
+      return key;
+    }
+    const typed = held + key;
+    const field = document.querySelector("input[data-digits]");
+    if (field) {
+      field.focus();
+      field.value = typed;
+      hold(typed);
+      return "";
+    }
+    const grades = Array.from(document.querySelectorAll("button[name=grade][data-key]"), (one) => one.dataset.key);
+    if (grades.some((grade) => grade.startsWith(typed) && grade !== typed)) {
+      hold(typed, typed + "… the next digit, or Enter for " + typed);
+      return "";
+    }
+    hold("", !held || grades.includes(typed) ? "" : typed + " is no grade: nothing was kept");
+    return typed;
+  }
+
+  function press(typed) {
+    const field = held && typed === "Enter" ? document.querySelector("input[data-digits]") : null;
+    const key = meant(typed);
+    if (field) return field.reportValidity() ? send(field.form, null) : undefined;
     const target = document.querySelector('[data-key="' + CSS.escape(key) + '"]');
     if (!target) return undefined;
     if (target.matches("input, textarea")) return target.focus();
@@ -121,17 +162,19 @@
     if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
     const at = event.target instanceof HTMLElement ? event.target : document.body;
     if (at.matches("input:not([type=checkbox]), textarea, select")) {
-      const leaves = event.key === "Escape" || (event.key === "Enter" && at.matches("[data-key=c]"));
+      const gives = event.key === "Enter" && at.matches("[data-digits]");
+      const leaves = event.key === "Escape" || (event.key === "Enter" && at.matches("[data-key=c]")) || gives;
       if (!leaves) return;
       event.preventDefault();
       const form = at.form;
       at.blur();
-      if (event.key === "Enter" && form && form.getAttribute("action") === "/note") form.requestSubmit();
+      hold("");
+      if (gives || (event.key === "Enter" && form && form.getAttribute("action") === "/note")) form.requestSubmit();
       return;
     }
     const box = document.getElementById("keys");
     if ((box && !box.checked) || at.closest("dialog")) return;
-    if (event.key === "Enter" && at.closest("a, button, summary")) return;
+    if (event.key === "Enter" && !held && at.closest("a, button, summary")) return;
     if (!isLive()) {
       if (document.querySelector('[data-key="' + CSS.escape(event.key) + '"]')) {
         event.preventDefault();
@@ -139,6 +182,7 @@
       }
       return;
     }
+    if (event.key === "Escape" || event.key === "Backspace") hold("");
     if (event.key.length > 1 && event.key !== "Enter") return;
     event.preventDefault();
     const key = event.key;
