@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 import operator
-import struct
-import sys
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice, pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rubric_measures.base.errors import InputError
+
+# As text, or as its bytes in UTF-8, which have the same order.
+Id = TypeVar("Id", str, bytes)
 
 
 @functools.cache
@@ -33,31 +34,7 @@ def singles(scores: Iterable[float]) -> list[float]:
     return array("f", scores).tolist()
 
 
-def falls_in_both(scores: list[float]) -> bool:
-    """Whether every score is below the one before it, in double and in single precision."""
-    if sorted(scores, reverse=True) != scores:
-        return False
-    if len(scores) < 2:
-        return True
-    # All neighbours are compared at once, as words of 32 bits in one large integer, which takes a third of the time of
-    # a loop: a word is 0 where two singles are the same but for their signs.
-    packed = int.from_bytes(struct.pack(f"{len(scores)}f", *scores), sys.byteorder)
-    magnitudes, signs = _words(len(scores) - 1)
-    differing = (packed ^ packed >> 32) & magnitudes
-    if (differing + magnitudes) & signs == signs:
-        return True
-    single = singles(scores)
-    return all(map(operator.gt, single, islice(single, 1, None)))
-
-
-@functools.lru_cache(maxsize=64)
-def _words(count: int) -> tuple[int, int]:
-    """Some words of 32 bits with all bits but the first, and with the first one."""
-    ones = ((1 << 32 * count) - 1) // 0xFFFFFFFF
-    return ones * 0x7FFFFFFF, ones << 31
-
-
-def depends_on_precision(scored: Sequence[tuple[float, str]]) -> bool:
+def depends_on_precision(scored: Sequence[tuple[float, Id]]) -> bool:
     """Whether single and double precision give two orders.
 
     Args:
@@ -72,7 +49,7 @@ def depends_on_precision(scored: Sequence[tuple[float, str]]) -> bool:
     )
 
 
-def in_order(scored: Iterable[tuple[float, str]]) -> list[tuple[float, str]]:
+def in_order(scored: Iterable[tuple[float, Id]]) -> list[tuple[float, Id]]:
     """(score, doc_id) in the one sort: by score, ties by document id, both descending.
 
     Scores that are equal in single precision alone compare as the trec_eval behind ir_measures compares them.
@@ -84,7 +61,7 @@ def in_order(scored: Iterable[tuple[float, str]]) -> list[tuple[float, str]]:
     return in_single(pairs) if depends_on_precision(pairs) and compares_singles() else pairs
 
 
-def in_single(scored: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+def in_single(scored: Sequence[tuple[float, Id]]) -> list[tuple[float, Id]]:
     """(score, doc_id) by score in single precision, ties by document id, both descending."""
     keyed = zip(singles(score for score, _ in scored), scored, strict=True)
     return [pair for _, pair in sorted(keyed, key=lambda one: (one[0], one[1][1]), reverse=True)]

@@ -23,11 +23,10 @@ from ir_measures.measures.base import MeanAgg, Measure
 from ir_measures.util import Metric
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.base.parallel import forked_map
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
 from rubric_measures.formats.leaderboards import OVERALL
-from rubric_measures.formats.trec import as_known, distinct_run_names, map_run, renamed, spaced_ids, written_id
+from rubric_measures.formats.trec import as_known, distinct_run_names, map_runs, renamed, spaced_ids, written_id
 from rubric_measures.measures.grades import (
     Grades,
     OnFailed,
@@ -45,6 +44,7 @@ from rubric_measures.measures.scoring import LeftOpen, Plan, QueryScorer, SameSc
 from rubric_measures.types.entities import Ranking, Run, Signature, made_by
 
 if TYPE_CHECKING:
+    from rubric_measures.formats.columns import Ranked
     from rubric_measures.measures.loading import RecordQuery
 
 
@@ -576,10 +576,10 @@ def score_run_files(
 
     Args:
         grades: as for `score_runs`.
-        paths: the files; memory is that of one file a worker.
+        paths: the files; memory is that of a piece of a file a thread.
         measures: as for `score_runs`.
         overall: as for `score_runs`.
-        workers: processes that read and score; None takes one for each core where that pays.
+        workers: threads that read; None takes one for each core, up to eight.
         watch: wraps the iteration over the files (a progress bar).
 
     Raises:
@@ -590,24 +590,32 @@ def score_run_files(
     scoring = Scoring(measures, grades.on_failed_given, overall)
     scoring.prepare_all(grades)
     spaced = spaced_ids(scoring.parts)
+    depth = needed_depth(measures, resolved(grades.on_failed_given))
 
     @cache
     def spaced_docs(name: str) -> Mapping[str, str]:
         return spaced_ids(grades.queries[name].levels)
 
-    def known(ranking: Ranking, name: str) -> Sequence[str]:
-        doc_ids = renamed(ranking.doc_ids, spaced_docs(name))
-        return ranking.with_scores(doc_ids) if scoring.plan.reads_scores else doc_ids
+    def take(query_id: str, ranked: Ranked) -> Sequence[str] | Ranking:
+        if spaced.get(query_id, query_id) not in scoring.parts:
+            return ()
+        return ranked.ranking() if scoring.plan.reads_scores else ranked.doc_ids(depth)
 
-    def score_query(query_id: str, ranking: Ranking) -> dict[str, Scored]:
-        names = scoring.parts.get(spaced.get(query_id, query_id), ())
-        return {name: scoring.score(name, known(ranking, name)) for name in names}
+    def known(taken: Sequence[str] | Ranking, name: str) -> Sequence[str]:
+        if isinstance(taken, Ranking):
+            return taken.with_scores(renamed(taken.doc_ids, spaced_docs(name)))
+        return renamed(taken, spaced_docs(name))
 
-    def score(path: str) -> tuple[str, RunRow]:
-        run_id, found = map_run(path, score_query)
-        return run_id, scoring.row({spaced.get(query_id, query_id): scored for query_id, scored in found.items()})
+    def row(found: Mapping[str, Sequence[str] | Ranking]) -> RunRow:
+        rankings = {spaced.get(query_id, query_id): taken for query_id, taken in found.items()}
+        return scoring.row(
+            {
+                query_id: {name: scoring.score(name, known(taken, name)) for name in scoring.parts.get(query_id, ())}
+                for query_id, taken in rankings.items()
+            }
+        )
 
-    scored = list(forked_map(score, paths, workers, watch))
+    scored = [(tag, row(found)) for tag, found in map_runs(paths, take, workers, watch)]
     names = distinct_run_names([tag for tag, _ in scored], paths)
     scoring.rows.update((name, row) for name, (_, row) in zip(names, scored, strict=True))
     return scoring.finish(grades.source)

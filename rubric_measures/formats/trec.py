@@ -22,25 +22,30 @@ import logging
 import math
 import os
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from functools import partial
+from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from rubric_measures.base.errors import CONTROL, FormatError, InputError
 from rubric_measures.base.files import atomic_writer, decode_text, note_unfinished, open_binary, path_name
-from rubric_measures.base.sorting import falls_in_both
 from rubric_measures.formats.base import Format, Head, PathName
-from rubric_measures.types.entities import Qrel, Ranking, Run, count_disagreements, put_in_order
+from rubric_measures.types.entities import Qrel, Run
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
+
+if TYPE_CHECKING:
+    from rubric_measures.formats.columns import DocRows, Ranked
 
 _LOG = logging.getLogger("rubric_measures")
 # Spaces part the columns, and a terminal would obey the others.
 _SPACE = re.compile(r"[\s" + CONTROL.pattern[1:])
 # Ids that are remembered at a time.
 _MANY = 1 << 16
+# More threads would wait for each other: part of the work holds the interpreter.
+_MOST_WORKERS = 8
 
 
 @functools.cache
@@ -141,13 +146,20 @@ _DIGITS = 18
 _RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input"}
 
 
-def checked_rankings(text: str, name: str) -> tuple[str, dict[str, tuple[Ranking, int]]]:
+def checked_rankings(text: str, name: str, notes: Notes) -> tuple[str, dict[str, tuple[Ranked, int]]]:
     """The tag and the rankings of any run file, each with the number of places where its rank column disagrees.
+
+    Args:
+        text: the file.
+        name: its name.
+        notes: takes what is to be said of it.
 
     Raises:
         FormatError: names the line where something is wrong.
     """
-    rows: dict[str, tuple[list[str], list[str], list[float]]] = {}
+    from rubric_measures.formats.columns import rankings_of
+
+    rows: dict[str, tuple[list[str], list[int], list[float]]] = {}
     seen: dict[tuple[str, str], int] = {}
     tags: set[str] = set()
     columns = 0
@@ -175,20 +187,17 @@ def checked_rankings(text: str, name: str) -> tuple[str, dict[str, tuple[Ranking
             raise FormatError(problem, path=name, line=number)
         doc_ids, ranks, scores = rows.setdefault(query_id, ([], [], []))
         doc_ids.append(doc_id)
-        ranks.append(rank)
+        ranks.append(int(rank))
         scores.append(float(score))
     if not rows:
         raise FormatError("is empty; expected lines 'query_id Q0 doc_id rank score tag'", path=name)
-    note_unfinished(text, name)
-    rankings = {
-        query_id: (put_in_order(doc_ids, scores), count_disagreements(ranks, scores))
-        for query_id, (doc_ids, ranks, scores) in rows.items()
-    }
+    notes.append(partial(note_unfinished, text[-1], name))
+    rankings = {query_id: rankings_of(*columns) for query_id, columns in rows.items()}
     if len(tags) == 1:
         return tags.pop(), rankings
     run_id = run_name_of(name)
     found = f"has {len(tags)} different tags" if tags else "has no tag column"
-    _LOG.warning("%s: %s; the run is called %s", name, found, run_id)
+    notes.append(partial(_LOG.warning, "%s: %s; the run is called %s", name, found, run_id))
     return run_id, rankings
 
 
@@ -248,6 +257,8 @@ def relevance_of(token: str) -> float:
     Raises:
         ValueError, OverflowError: it is no finite number.
     """
+    if not is_number(token):
+        raise ValueError(token)
     try:
         return int(token)
     except ValueError:
@@ -277,19 +288,17 @@ def _wrong_columns(found: int, expected: str, line: str) -> str:
 
 
 def is_number(token: str) -> bool:
-    """Whether a text is a number."""
+    """Whether a text is a number as other programs write one: Python also takes `2_0`, and the digits of any script."""
     try:
         float(token)
     except ValueError:
         return False
-    return True
+    return token.isascii() and "_" not in token
 
 
 T = TypeVar("T")
-
-# str.split() also splits at these, trec_eval does not: a document id may hold them.
-_FOREIGN_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
-_PIECE = 1 << 18
+# What is to be said of a file, once it is its turn.
+Notes = list[Callable[[], None]]
 
 
 class QueryQrels(NamedTuple):
@@ -301,12 +310,8 @@ class QueryQrels(NamedTuple):
     iterations: list[str]
 
 
-class _DoubtError(Exception):
-    """The file is not proved to be regular."""
-
-
 def regular_rankings(
-    stream: BinaryIO, take: Callable[[str, Ranking], T], name: str = ""
+    stream: BinaryIO, take: Callable[[str, Ranked], T], name: str, notes: Notes
 ) -> tuple[str, dict[str, tuple[T, int]]] | None:
     """The tag of a run, and what `take` makes of each ranking, with the places where its rank column disagrees.
 
@@ -315,128 +320,56 @@ def regular_rankings(
         take: called with (query_id, ranking) as soon as a query is read; what it did counts for nothing when the file
             turns out not to be regular, so it must have no effect but its result.
         name: the file, for the note that its last line has no end.
+        notes: takes that note.
 
     Returns:
         None where anything is in doubt.
     """
+    from rubric_measures.formats.columns import DoubtError, pieces
+
     taken: dict[str, tuple[T, int]] = {}
     tags: set[str] = set()
+    end = b""
     try:
-        for query_id, cells in _queries(stream, 6, name):
-            tags.update(cells[5::6])
+        for piece in pieces(stream, 6):
+            tags.add(piece.only(5))
             if len(tags) > 1:
                 return None
-            ranking, disagreements = _ranking(cells[2::6], cells[3::6], cells[4::6])
-            taken[query_id] = take(query_id, ranking), disagreements
-    except _DoubtError:
+            for query_id, (ranked, disagreements) in zip(piece.query_ids, piece.rankings(), strict=True):
+                taken[query_id] = take(query_id, ranked), disagreements
+            end = piece.end
+    except DoubtError:
         return None
+    notes.append(partial(note_unfinished, end, name))
     return (tags.pop(), taken) if taken else None
 
 
 def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T], name: str = "") -> dict[str, T] | None:
     """What `take` makes of each query's judgments, as `regular_rankings` does it; None where anything is in doubt."""
+    from rubric_measures.formats.columns import DoubtError, pieces
+
     taken: dict[str, T] = {}
+    end = b""
     try:
-        for query_id, cells in _queries(stream, 4, name):
-            taken[query_id] = take(_qrels(query_id, cells[1::4], cells[2::4], cells[3::4]))
-    except _DoubtError:
+        for piece in pieces(stream, 4):
+            for query_id, columns in zip(piece.query_ids, piece.judgments(relevance_of), strict=True):
+                taken[query_id] = take(QueryQrels(query_id, *columns))
+            end = piece.end
+    except DoubtError:
         return None
+    note_unfinished(end, name)
     return taken or None
-
-
-def _queries(stream: BinaryIO, columns: int, name: str) -> Iterator[tuple[str, list[str]]]:
-    """Each query with the cells of its lines, one line after the other.
-
-    Raises:
-        _DoubtError: a line has another number of columns, or the lines of a query do not stand together.
-    """
-    seen: set[str] = set()
-    cells: list[str] = []
-    query_id = text = ""
-    while data := stream.read(_PIECE):
-        data += stream.readline()
-        text = _decoded(data if seen else data.removeprefix(b"\xef\xbb\xbf"))
-        for row in map(str.split, text.split("\n")):
-            if len(row) != columns:
-                if row:
-                    raise _DoubtError
-                continue
-            if row[0] != query_id:
-                if cells:
-                    yield query_id, cells
-                query_id, cells = row[0], []
-                if query_id in seen:
-                    raise _DoubtError
-                seen.add(query_id)
-            cells += row
-    if cells:
-        yield query_id, cells
-        note_unfinished(text, name)
-
-
-def _decoded(data: bytes) -> str:
-    """The text of some lines, in which nothing but blanks and tabs parts columns."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise _DoubtError from None
-    if any(space in text for space in "\x1c\x1d\x1e\x1f") if text.isascii() else _FOREIGN_SPACE.search(text):
-        raise _DoubtError
-    return text
-
-
-def _ranking(doc_ids: list[str], ranks: list[str], scores: list[str]) -> tuple[Ranking, int]:
-    """The ranking of a query, and its rank disagreements.
-
-    Raises:
-        _DoubtError: something is wrong.
-    """
-    if len(set(doc_ids)) < len(doc_ids):
-        raise _DoubtError
-    try:
-        values = list(map(float, scores))
-    except ValueError:
-        raise _DoubtError from None
-    if not math.isfinite(sum(values)):
-        raise _DoubtError
-    counted = _counts_up(ranks)
-    if not counted and not all(map(is_rank, ranks)):
-        raise _DoubtError
-    if counted and falls_in_both(values):
-        return Ranking(doc_ids, values), 0
-    return put_in_order(doc_ids, values), count_disagreements(ranks, values)
-
-
-_COUNT: list[str] = []
-
-
-def _counts_up(ranks: list[str]) -> bool:
-    """Whether the ranks are 0, 1, 2, … or 1, 2, 3, …"""
-    if len(_COUNT) <= len(ranks):
-        _COUNT.extend(map(str, range(len(_COUNT), 2 * len(ranks) + 1)))
-    first = ranks[0] == "1"
-    return _COUNT[first : len(ranks) + first] == ranks
-
-
-def _qrels(query_id: str, iterations: list[str], doc_ids: list[str], labels: list[str]) -> QueryQrels:
-    """The judgments of a query.
-
-    Raises:
-        _DoubtError: something is wrong.
-    """
-    if len(set(zip(doc_ids, iterations, strict=True))) < len(doc_ids):
-        raise _DoubtError
-    try:
-        relevances = list(map(relevance_of, labels))
-    except (ValueError, OverflowError):
-        raise _DoubtError from None
-    if not (is_relevance(min(relevances)) and is_relevance(max(relevances))):
-        raise _DoubtError
-    return QueryQrels(query_id, doc_ids, relevances, iterations)
 
 
 # A dot or hyphen at the start hides a file, or is an option; the others part folders, drives, streams and patterns.
 _UNSAFE = re.compile(r'^[.-]|[\x00-\x20\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069/\\:*?"<>|%]')
+
+
+def doc_rows(rows: Mapping[str, int]) -> DocRows:
+    """Rows of documents by id, to be found by `Ranked.rows`: ids that hold spaces as files have them, too."""
+    from rubric_measures.formats.columns import DocRows
+
+    return DocRows({**rows, **{written: rows[doc_id] for written, doc_id in spaced_ids(rows).items()}})
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
@@ -450,12 +383,18 @@ def read_run(path: str | os.PathLike[str]) -> Run:
         FormatError: the file is empty; a line has the wrong number of columns, a score that is not a finite number, a
             rank that is not an integer from 0, or a document that its query already has.
     """
-    run_id, rankings, disagreements = _map_rankings(path, lambda _, ranking: ranking)
+    run_id, rankings, disagreements, notes = _read_rankings(path, lambda _, ranked: ranked.ranking())
+    _say(notes)
     return Run(run_id, rankings, disagreements)
 
 
-def map_run(path: str | os.PathLike[str], take: Callable[[str, Ranking], T]) -> tuple[str, dict[str, T]]:
-    """Reads a run file as `read_run` does, but keeps of each ranking only what `take(query_id, ranking)` returns.
+def _say(notes: Notes) -> None:
+    for note in notes:
+        note()
+
+
+def map_run(path: str | os.PathLike[str], take: Callable[[str, Ranked], T]) -> tuple[str, dict[str, T]]:
+    """Reads a run file as `read_run` does, but keeps of each ranking only what `take(query_id, ranked)` returns.
 
     Args:
         path: the file.
@@ -468,27 +407,70 @@ def map_run(path: str | os.PathLike[str], take: Callable[[str, Ranking], T]) -> 
     Raises:
         FormatError: as `read_run`.
     """
-    return _map_rankings(path, take)[:2]
+    run_id, taken, _, notes = _read_rankings(path, take)
+    _say(notes)
+    return run_id, taken
 
 
-def _map_rankings(path: str | os.PathLike[str], take: Callable[[str, Ranking], T]) -> tuple[str, dict[str, T], int]:
+def map_runs(
+    paths: Sequence[str],
+    take: Callable[[str, Ranked], T],
+    workers: int | None = None,
+    watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
+) -> Iterator[tuple[str, dict[str, T]]]:
+    """`map_run` of each file, several at a time; results, notes and errors come in their order, as if one by one.
+
+    Args:
+        paths: the files.
+        take: as for `map_run`; called in several threads.
+        workers: the number of threads; None takes the cores that this process may use, up to eight.
+        watch: wraps the iteration over the files (a progress bar).
+
+    Raises:
+        FormatError: as `read_run`.
+    """
+    if workers is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        workers = min(cores, _MOST_WORKERS)
+    read = partial(_read_rankings, take=take)
+    # Nobody can interrupt a thread that waits for a pipe.
+    several = workers > 1 and len(paths) > 1 and all(map(os.path.isfile, paths))
+    reads = _in_threads(read, paths, workers) if several else map(read, paths)
+    for _, (run_id, taken, _, notes) in zip(watch(paths), reads, strict=True):
+        _say(notes)
+        yield run_id, taken
+
+
+def _in_threads(function: Callable[[str], T], things: Sequence[str], workers: int) -> Iterator[T]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    left = iter(things)
+    with ThreadPoolExecutor(workers) as pool:
+        # Nothing is begun long before it is its turn: results wait in memory.
+        waiting = deque(pool.submit(function, thing) for thing in islice(left, workers + 1))
+        while waiting:
+            result = waiting.popleft().result()
+            waiting.extend(pool.submit(function, thing) for thing in islice(left, 1))
+            yield result
+
+
+def _read_rankings(
+    path: str | os.PathLike[str], take: Callable[[str, Ranked], T]
+) -> tuple[str, dict[str, T], int, Notes]:
     name = path_name(path)
+    notes: Notes = []
     with _readable_twice(path) as again:
-        regular = regular_rankings(again(), take, name)
+        regular = regular_rankings(again(), take, name, notes)
         if regular is not None:
             run_id, taken = regular
         else:
-            run_id, rankings = checked_rankings(decode_text(again().read(), name), name)
-            taken = {query_id: (take(query_id, ranking), count) for query_id, (ranking, count) in rankings.items()}
+            run_id, rankings = checked_rankings(decode_text(again().read(), name), name, notes)
+            taken = {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
     disagreements = [count for _, count in taken.values() if count]
     if disagreements:
-        _LOG.warning(
-            "%s: the rank column disagrees with the scores in %d queries (%d places); the scores count",
-            name,
-            len(disagreements),
-            sum(disagreements),
-        )
-    return run_id, {query_id: result for query_id, (result, _) in taken.items()}, sum(disagreements)
+        said = "%s: the rank column disagrees with the scores in %d queries (%d places); the scores count"
+        notes.append(partial(_LOG.warning, said, name, len(disagreements), sum(disagreements)))
+    return run_id, {query_id: result for query_id, (result, _) in taken.items()}, sum(disagreements), notes
 
 
 def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:

@@ -26,7 +26,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import BackendError, DeviceLostError, RejectedError, RubricMeasuresError
-from rubric_measures.base.parallel import Notes
 from rubric_measures.base.plugins import require
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Backend, Reply, Request
@@ -376,6 +375,23 @@ class Returned(NamedTuple):
     problem: str = ""
     rejected: bool = False
     notes: tuple[tuple[int, str], ...] = ()
+
+
+class Notes(logging.Handler):
+    """Collects what a worker has to say, as (level, line), for the driver to say it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: list[tuple[int, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keeps a line."""
+        self._lines.append((record.levelno, record.getMessage()))
+
+    def take(self) -> tuple[tuple[int, str], ...]:
+        """What there is, once."""
+        lines, self._lines = tuple(self._lines), []
+        return lines
 
 
 class Worker:

@@ -14,12 +14,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
-from rubric_measures.base.sorting import compares_singles, in_order, singles
+from rubric_measures.base.sorting import in_order
 
 if TYPE_CHECKING:
     from json import JSONEncoder
@@ -441,27 +440,6 @@ def put_in_order(doc_ids: Sequence[str], scores: Sequence[float]) -> Ranking:
     """The one sort: score, then doc_id, both descending; see `in_order`."""
     pairs = in_order(zip(scores, doc_ids, strict=True))
     return Ranking([doc_id for _, doc_id in pairs], [score for score, _ in pairs], doc_ids)
-
-
-def count_disagreements(ranks: Iterable[str], scores: Iterable[float]) -> int:
-    """Neighbours in the order of the ranks of which the later has the higher score; equal ranks say nothing.
-
-    Where trec_eval compares scores in single precision, a score that is higher beyond it only is no higher one.
-    """
-    placed = list(zip(map(int, ranks), scores, strict=True))
-    count = _count_higher(placed)
-    if count:
-        in_single = _count_higher(
-            list(zip([rank for rank, _ in placed], singles(score for _, score in placed), strict=True))
-        )
-        if in_single != count and compares_singles():
-            return in_single
-    return count
-
-
-def _count_higher(placed: Iterable[tuple[int, float]]) -> int:
-    pairs = sorted((rank, -score) for rank, score in placed)
-    return sum(earlier[0] < later[0] and earlier[1] > later[1] for earlier, later in pairwise(pairs))
 
 
 def _first_twice(doc_ids: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pytrec_eval import RelevanceEvaluator
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.sorting import Gap, Placed, RankNotes, by_rank, falls_in_both, ranked, singles
+from rubric_measures.base.sorting import Gap, Placed, RankNotes, by_rank, ranked
 
 
 def test_a_missing_document_keeps_its_rank() -> None:
@@ -70,13 +70,6 @@ def test_trec_eval_is_asked_only_where_the_order_hangs_on_it(monkeypatch: pytest
     monkeypatch.setattr("rubric_measures.base.sorting.compares_singles", lambda: pytest.fail("asked"))
     # A tie in both, other singles, and a document id that says the same order.
     assert ranked([("a", 1.0), ("b", 1.0), ("d", 0.5 + 1e-12), ("c", 0.5)]) == ["b", "a", "d", "c"]
-
-
-@given(st.lists(st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.floats(1, 1.001)), min_size=1))
-def test_what_falls_in_both_precisions(scores: list[float]) -> None:
-    ordered = sorted(set(scores), reverse=True)
-    assert falls_in_both(ordered) == (len(set(singles(ordered))) == len(ordered))
-    assert not falls_in_both([*ordered, ordered[-1]])
 
 
 SCORES = st.sampled_from([1.0, 1 + 1e-12, 1 - 1e-12, 0.5])

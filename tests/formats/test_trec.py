@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats import trec as trec_regular
+from rubric_measures.formats import columns
 from rubric_measures.formats.trec import (
     QueryQrels,
     checked_qrels,
@@ -43,7 +43,12 @@ def _rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
 
 
 def _fast_rankings(text: str) -> tuple[str, dict[str, tuple[Ranking, int]]] | None:
-    return regular_rankings(io.BytesIO(text.encode()), lambda _, ranking: ranking)
+    return regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: ranked.ranking(), "x", [])
+
+
+def _careful_rankings(text: str) -> tuple[str, dict[str, tuple[Ranking, int]]]:
+    run_id, found = checked_rankings(text, "x", [])
+    return run_id, {query_id: (ranked.ranking(), count) for query_id, (ranked, count) in found.items()}
 
 
 def _fast_qrels(text: str) -> dict[str, QueryQrels] | None:
@@ -120,6 +125,9 @@ def test_a_run_without_one_tag_is_called_after_its_file(tmp_path: Path, caplog: 
         ("q1 Q0 a 1 nan s\n", "sys.run:1: score: 'nan' is not a finite number"),
         ("q1 Q0 a 1 1 s\nq1 Q0 b 2 -inf s\n", "sys.run:2: score: '-inf'"),
         ("q1 Q0 a 1 1 s\nq1 Q0 b 2 high s\n", "sys.run:2: score: 'high'"),
+        # Python reads both as numbers, other programs do not.
+        ("q1 Q0 a 1 1 s\nq1 Q0 b 2 2_0 s\n", "sys.run:2: score: '2_0' is not a finite number"),
+        ("q1 Q0 a 1 ٣ s\n", "sys.run:1: score: '٣' is not a finite number"),
         ("q1 Q0 a 1 1 s\nq1 Q0 b -2 0 s\n", "sys.run:2: rank: '-2'"),
         ("q1 Q0 a 1 1 s\nq1 Q0 b 1.5 0 s\n", "sys.run:2: rank: '1.5'"),
         # Python reads no integer of more than 4300 digits.
@@ -195,6 +203,8 @@ def test_qrels_keep_the_iteration_and_count_repeats(tmp_path: Path, caplog: pyte
         ("", "sys.run: is empty"),
         ("q1 0 a 1\nq1 0 a\n", "sys.run:2: has 3 columns; expected 4"),
         ("q1 0 a one\n", "sys.run:1: relevance 'one' is not a number"),
+        ("q1 0 a 1\nq1 0 b 2_0\n", "sys.run:2: relevance '2_0' is not a number"),
+        ("q1 0 a ٣\n", "sys.run:1: relevance '٣' is not a number"),
         # More than the programs behind measures can hold.
         ("q1 0 a 1\nq1 0 b 2147483648\n", "sys.run:2: relevance 2147483648 is beyond reason"),
         (f"q1 0 a -{'9' * 30}\n", f"sys.run:1: relevance -{'9' * 30} is beyond reason"),
@@ -249,7 +259,7 @@ _COLUMNS = st.tuples(
 def test_the_fast_path_sees_what_the_careful_one_sees(text: str) -> None:
     fast = _fast_rankings(text)
     if fast is not None:
-        assert fast == checked_rankings(text, "x")
+        assert fast == _careful_rankings(text)
 
 
 @settings(deadline=None, max_examples=200)
@@ -278,11 +288,11 @@ def _long_run(rng: random.Random) -> str:
 
 @pytest.mark.parametrize("piece", [1 << 7, 1 << 8, 1 << 10, 1 << 18])
 def test_a_file_may_be_cut_into_pieces_anywhere(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trec_regular, "_PIECE", piece)
+    monkeypatch.setattr(columns, "_PIECE", piece)
     rng = random.Random(piece)
     for _ in range(60):
         text = _long_run(rng)
-        expected = checked_rankings(text.replace("\r", ""), "x")
+        expected = _careful_rankings(text.replace("\r", ""))
         fast = _fast_rankings(text)
         if "\t" not in text or " " not in text:
             assert fast == expected
@@ -293,7 +303,7 @@ def test_a_file_may_be_cut_into_pieces_anywhere(piece: int, tmp_path: Path, monk
 
 @pytest.mark.parametrize("piece", [1 << 6, 1 << 8, 1 << 18])
 def test_judgments_may_be_cut_into_pieces_anywhere(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trec_regular, "_PIECE", piece)
+    monkeypatch.setattr(columns, "_PIECE", piece)
     rng = random.Random(piece)
     for _ in range(60):
         rows = [
@@ -310,7 +320,7 @@ def test_judgments_may_be_cut_into_pieces_anywhere(piece: int, monkeypatch: pyte
 
 def test_only_what_is_taken_of_a_query_is_kept(tmp_path: Path) -> None:
     run = _write(tmp_path, "q2 Q0 a 1 1 s\nq1 Q0 c 1 3 s\nq1 Q0 b 2 2 s\n")
-    assert map_run(run, lambda query_id, ranking: (query_id, ranking.doc_ids[0])) == (
+    assert map_run(run, lambda query_id, ranked: (query_id, ranked.doc_ids(1)[0])) == (
         "s",
         {"q2": ("q2", "a"), "q1": ("q1", "c")},
     )

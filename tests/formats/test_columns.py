@@ -1,0 +1,328 @@
+"""Tests of lines read as bytes: numbers as Python reads them, files of any shape as the careful reader reads them."""
+
+from __future__ import annotations
+
+import io
+import logging
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubric_measures.base.errors import FormatError
+from rubric_measures.boards.scoring import ranking_digest
+from rubric_measures.formats import columns
+from rubric_measures.formats.columns import DoubtError, Ranked, Tokens
+from rubric_measures.formats.trec import (
+    checked_qrels,
+    checked_rankings,
+    doc_rows,
+    map_run,
+    map_runs,
+    read_run,
+    regular_qrels,
+    regular_rankings,
+    renamed,
+    spaced_ids,
+)
+from rubric_measures.types.entities import Qrel, make_run
+
+_FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+_DIGITS = st.text("0123456789", max_size=26)
+_SIGNS = st.sampled_from(["", "", "-", "+"])
+_WRITTEN = st.one_of(
+    _FLOATS.map(repr),
+    st.floats(0, 1, exclude_min=True).map(repr),
+    st.floats(-100, 100, width=32).map(repr),
+    st.builds("{:.6f}".format, st.floats(-1e6, 1e6)),
+    st.builds("{:g}".format, _FLOATS),
+    st.integers(-(10**20), 10**20).map(str),
+    st.builds(lambda sign, whole, part: f"{sign}{whole}.{part}", _SIGNS, _DIGITS, _DIGITS),
+    st.builds(lambda sign, whole: f"{sign}{whole}", _SIGNS, _DIGITS),
+    st.text("0123456789.+-eEx_٣ni", max_size=12),
+).filter(bool)
+
+
+def _bits(values: list[float]) -> list[bytes]:
+    return [struct.pack("d", value) for value in values]
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and "_" not in text and "n" not in text and "i" not in text
+
+
+@settings(deadline=None, max_examples=600)
+@given(st.lists(_WRITTEN, min_size=1, max_size=8))
+def test_numbers_are_those_that_python_reads_to_the_last_bit(texts: list[str]) -> None:
+    tokens = Tokens.of([text.encode() for text in texts])
+    try:
+        expected = [float(text) for text in texts]
+    except ValueError:
+        expected = [float("nan")]
+    if all(map(_is_plain, texts)) and np.isfinite(expected).all():
+        assert _bits(tokens.numbers().tolist()) == _bits(expected)
+    else:
+        with pytest.raises(DoubtError):
+            tokens.numbers()
+
+
+def test_numbers_of_17_digits_are_rounded_as_python_rounds_them() -> None:
+    rng = random.Random(3)
+    texts = [repr(rng.choice([rng.random(), rng.gauss(0, 30), rng.random() * 1e-3])) for _ in range(20_000)]
+    # Halfway between two floats, and a digit above and below.
+    texts += [
+        "9007199254740993",
+        "9007199254740993.1",
+        "9007199254740992.9",
+        "0.500000000000000055",
+        "4503599627370497.5",
+    ]
+    numbers = Tokens.of([text.encode() for text in texts]).numbers()
+    assert _bits(numbers.tolist()) == _bits(list(map(float, texts)))
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_integers_have_digits_alone(signed: bool) -> None:
+    texts = [
+        "1",
+        "012",
+        "999999999999999999",
+        "9" * 19,
+        "-5",
+        "+7",
+        "",
+        "-",
+        "1.0",
+        "1e3",
+        "x",
+        "12345678x",
+        "/",
+        ":",
+        "٣",
+    ]
+    values, sure = Tokens.of([text.encode() for text in texts]).integers(signed)
+    right = [1, 12, 10**18 - 1, *([-5, 7] if signed else [])]
+    assert values[sure].tolist() == right
+
+
+def _run_text(rng: random.Random) -> str:
+    """A run of any shape, most often one that is right."""
+    lines = []
+    ids = [
+        lambda doc: f"d{doc}",
+        lambda doc: f"é\u2003ü{doc}",
+        lambda doc: "x" * (doc % 40) + str(doc),
+        lambda doc: f"{doc:09d}",
+    ]
+    for query in rng.sample(range(99), rng.randint(1, 5)):
+        name = rng.choice(ids)
+        docs = rng.sample(range(300), rng.randint(1, 30))
+        scores = [rng.choice([1.5, 2, 1 + 1e-12, 1.0, -3.25, 1e-9, rng.random(), rng.gauss(0, 9)]) for _ in docs]
+        if rng.random() < 0.6:
+            scores.sort(reverse=True)
+        ranks = list(range(rng.choice([0, 1]), len(docs) + 1))[: len(docs)]
+        if rng.random() < 0.3:
+            rng.shuffle(ranks)
+        write = rng.choice([repr, "{:.6f}".format, "{:.2f}".format, "{:e}".format, "{:g}".format])
+        gap = rng.choice([" ", " ", " ", "\t", "  ", " \t", "\v"])
+        for doc, rank, score in zip(docs, ranks, scores, strict=False):
+            row = [f"q{query}", "Q0", name(doc), str(rank), write(score), "sys"]
+            if rng.random() < 0.002:
+                row[rng.randrange(6)] = rng.choice(["", "x y", "nan", "-1", "1_0", "٣", "\x1f", "a\0"])
+            lines.append(rng.choice(["", "", "", " "]) * (rng.random() < 0.1) + gap.join(row))
+            if rng.random() < 0.01:
+                lines.append(rng.choice(lines + [""] * 50))
+    return rng.choice(["\n", "\n", "\r\n"]).join(lines) + rng.choice(["\n", "", "\n\n", "\n \n"])
+
+
+Found = tuple[str, dict[str, tuple[object, int]]] | None
+
+
+def _both(text: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Found, Found]:
+    monkeypatch.setattr(columns, "_PIECE", piece)
+    fast = regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: ranked.ranking(), "x", [])
+    try:
+        run_id, found = checked_rankings(text.replace("\r\n", "\n"), "x", [])
+    except FormatError:
+        return fast, None
+    return fast, (run_id, {query_id: (ranked.ranking(), count) for query_id, (ranked, count) in found.items()})
+
+
+@pytest.mark.parametrize("piece", [1 << 5, 1 << 8, 1 << 11, 1 << 20])
+def test_files_of_any_shape_are_read_as_the_careful_reader_reads_them(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(piece)
+    read = 0
+    for _ in range(150):
+        fast, careful = _both(_run_text(rng), piece, monkeypatch)
+        assert fast in (careful, None)
+        read += fast is not None
+    assert read > 75
+
+
+def _line(**other: str) -> str:
+    row = {"query": "q1", "iteration": "Q0", "doc": "a", "rank": "1", "score": "1", "tag": "s", **other}
+    return " ".join(row.values()) + "\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _line(score="2_0"),
+        _line(score="٣"),
+        _line(score="1\x1c"),
+        _line(rank="+1"),
+        _line() + _line(),
+        _line() + _line(query="q2") + _line(doc="b"),
+        _line() + _line(query="q2", tag="t"),
+        _line(doc="a\0b"),
+        _line(query="a" * 2000),
+        _line(doc="a\x1fb"),
+        _line().replace(" 1 s", "\n1 s"),
+        "# ir_metadata.start\n" + _line(),
+        "",
+        "\n\n",
+    ],
+)
+def test_a_doubt_leaves_the_file_to_the_careful_reader(text: str) -> None:
+    assert regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: len(ranked), "x", []) is None
+
+
+def test_bytes_that_are_no_text_are_a_doubt() -> None:
+    assert regular_rankings(io.BytesIO(b"q1 Q0 \xff 1 1 s\n"), lambda _, ranked: len(ranked), "x", []) is None
+
+
+def _many(rng: random.Random, count: int) -> dict[str, float]:
+    names = [f"{rng.choice('abé')}{rng.randrange(10 ** rng.randint(2, 12))}" for _ in range(count)]
+    return {name: round(rng.random() * 9, rng.choice([1, 6])) for name in names}
+
+
+@pytest.mark.parametrize("count", [1, 30, 400])
+@pytest.mark.parametrize("collide", [False, True])
+def test_a_ranking_gives_ids_rows_and_digests_to_any_depth(
+    count: int, collide: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all ids have one hash: what it finds is looked at again."""
+    if collide:
+        monkeypatch.setattr(Tokens, "hashes", lambda self: np.zeros(len(self), np.uint64))
+    rng = random.Random(count)
+    for order in (sorted, list):
+        docs = dict(order(_many(rng, count).items()))
+        if order is sorted:
+            docs = dict(sorted(docs.items(), key=lambda pair: -pair[1]))
+        path = tmp_path / "sys.run"
+        path.write_text("".join(f"q Q0 {doc} {rank} {score} s\n" for rank, (doc, score) in enumerate(docs.items(), 1)))
+        expected = list(make_run("s", [("q", doc, score) for doc, score in docs.items()]).rankings["q"].doc_ids)
+        rows = {doc: row for row, doc in enumerate([*rng.sample(expected, len(expected) // 2), "other", "é" * 30])}
+        index = doc_rows(rows)
+
+        def check(_: str, ranked: Ranked) -> int:
+            for depth in [None, 0, 1, 5, 20, 150, 10_000]:
+                wanted = expected[:depth]  # noqa: B023
+                assert ranked.doc_ids(depth) == wanted
+                assert ranked.rows(index, depth).tolist() == [rows.get(doc, -1) for doc in wanted]  # noqa: B023
+                assert ranked.digest(depth) == ranking_digest(wanted)
+            return len(ranked)
+
+        assert map_run(path, check) == ("s", {"q": len(docs)})
+
+
+def test_ids_with_spaces_are_found_as_files_have_them(tmp_path: Path) -> None:
+    path = tmp_path / "sys.run"
+    path.write_text("q Q0 my%20answer 1 2 s\nq Q0 b%25 2 1 s\n")
+    known = {"my answer": 3, "b%25": 5}
+    forms = spaced_ids(known)
+    _, found = map_run(path, lambda _, ranked: (ranked.rows(doc_rows(known)).tolist(), ranked.digest(None, forms)))
+    assert found == {"q": ([3, 5], ranking_digest(renamed(["my%20answer", "b%25"], forms)))}
+
+
+@pytest.mark.parametrize("workers", [1, 3, None])
+def test_many_runs_are_read_as_if_one_by_one(
+    workers: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = {
+        "a": _line() + _line(doc="b", rank="2", score="2"),
+        "b": _line().removesuffix("\n"),
+        "c": "q1 Q0 a 1 1\n",
+        "d": _line(score="high"),
+        "e": "q1 Q0 a 1 1\n",
+        "f": "x",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    paths = [str(tmp_path / name) for name in texts]
+    caplog.set_level(logging.WARNING, logger="rubric_measures")
+    read: list[str] = []
+    watched: list[str] = []
+
+    def watch(paths: object) -> object:
+        for path in paths:  # type: ignore[attr-defined]
+            watched.append(path)
+            yield path
+
+    take: Callable[[str, Ranked], list[str]] = lambda _, ranked: ranked.doc_ids()  # noqa: E731
+    with pytest.raises(FormatError, match="d:1: score: 'high' is not a finite number"):
+        for run_id, found in map_runs(paths, take, workers, watch):  # type: ignore[arg-type]
+            read.append(f"{run_id} {found}")
+    assert read == ["s {'q1': ['b', 'a']}", "s {'q1': ['a']}", "c {'q1': ['a']}"]
+    assert watched == paths[:4]
+    said = [message.replace(str(tmp_path), "") for message in caplog.messages]
+    assert said == [
+        "/a: the rank column disagrees with the scores in 1 queries (1 places); the scores count",
+        "/b: the last line has no line end; is the file complete?",
+        "/c: has no tag column; the run is called c",
+    ]
+
+
+def _qrels_text(rng: random.Random) -> str:
+    gap = rng.choice([" ", "\t", "  "])
+    labels = rng.choice(
+        [["0", "1", "2"], ["-2", "+3", "1"], ["0.5", "1", "2.0"], ["1", "2147483647", "1e2"], ["0", "1_0", "1"]]
+    )
+    rows = [
+        gap.join([f"q{query}", f"q{query}/é{item}", f"d{doc}", rng.choice(labels)])
+        for query in range(rng.randint(1, 5))
+        for doc in range(rng.randint(1, 9))
+        for item in range(rng.randint(1, 5))
+    ]
+    if rng.random() < 0.2:
+        rows.append(rng.choice(rows))
+    return "\n".join(rows) + rng.choice(["\n", "", "\n\n"])
+
+
+@pytest.mark.parametrize("piece", [1 << 5, 1 << 9, 1 << 20])
+def test_qrels_of_any_shape_are_read_as_the_careful_reader_reads_them(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "_PIECE", piece)
+    rng = random.Random(piece)
+    read = 0
+    for _ in range(150):
+        text = _qrels_text(rng)
+        fast = regular_qrels(io.BytesIO(text.encode()), lambda rows: rows)
+        if fast is not None:
+            rows = [Qrel(q, d, r, i) for q, *rest in fast.values() for d, r, i in zip(*rest, strict=True)]
+            assert list(map(repr, rows)) == list(map(repr, checked_qrels(text, "x")))
+            read += 1
+    assert read > 75
+
+
+def test_a_run_is_read_the_same_from_one_piece_and_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(7)
+    path = tmp_path / "sys.run"
+    lines = [
+        f"q{query} Q0 d{rng.randrange(10**6)}x{rank} {rank} {1000 - rank + rng.random():.5f} s\n"
+        for query in range(40)
+        for rank in range(1, rng.randint(2, 300))
+    ]
+    path.write_text("".join(lines))
+    whole = read_run(path)
+    for piece in (1000, 9000, 1 << 16):
+        monkeypatch.setattr(columns, "_PIECE", piece)
+        assert read_run(path) == whole
