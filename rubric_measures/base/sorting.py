@@ -9,12 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice, pairwise
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
-
-# As text, or as its bytes in UTF-8, which have the same order.
-Id = TypeVar("Id", str, bytes)
 
 
 @functools.cache
@@ -34,7 +31,7 @@ def singles(scores: Iterable[float]) -> list[float]:
     return array("f", scores).tolist()
 
 
-def depends_on_precision(scored: Sequence[tuple[float, Id]]) -> bool:
+def depends_on_precision(scored: Sequence[tuple[float, str]]) -> bool:
     """Whether single and double precision give two orders.
 
     Args:
@@ -49,7 +46,7 @@ def depends_on_precision(scored: Sequence[tuple[float, Id]]) -> bool:
     )
 
 
-def in_order(scored: Iterable[tuple[float, Id]]) -> list[tuple[float, Id]]:
+def in_order(scored: Iterable[tuple[float, str]]) -> list[tuple[float, str]]:
     """(score, doc_id) in the one sort: by score, ties by document id, both descending.
 
     Scores that are equal in single precision alone compare as the trec_eval behind ir_measures compares them.
@@ -61,7 +58,7 @@ def in_order(scored: Iterable[tuple[float, Id]]) -> list[tuple[float, Id]]:
     return in_single(pairs) if depends_on_precision(pairs) and compares_singles() else pairs
 
 
-def in_single(scored: Sequence[tuple[float, Id]]) -> list[tuple[float, Id]]:
+def in_single(scored: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     """(score, doc_id) by score in single precision, ties by document id, both descending."""
     keyed = zip(singles(score for score, _ in scored), scored, strict=True)
     return [pair for _, pair in sorted(keyed, key=lambda one: (one[0], one[1][1]), reverse=True)]

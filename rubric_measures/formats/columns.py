@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base.sorting import compares_singles, in_order
+from rubric_measures.base.sorting import compares_singles
 from rubric_measures.types.entities import Ranking
 from rubric_measures.types.scales import MOST_RELEVANT
 
@@ -30,7 +30,7 @@ np.empty(31 << 20, np.uint8)
 # Longer tokens are left to who reads line by line.
 _LONGEST = 1024
 # What parts tokens; programs are of two minds about all other control characters.
-_END = ord("\n")
+_END, _POINT = ord("\n"), ord(".")
 _BLANKS = np.frombuffer(b"\t\n\v\f\r ", np.uint8)
 # Words are eight bytes of a token, the last one the highest; of a short token only so many bytes count.
 _SIZE = 8
@@ -52,17 +52,13 @@ _PAIRS = [
 ]
 
 
-def _odd(which: int) -> np.uint64:
-    return np.uint64((0xD6E8FEB86659FD93 * (2 * which + 1)) % (1 << 64))
-
-
 _POWERS = np.array([float(10**power) for power in range(23)])
 _INT_POWERS = 10 ** np.arange(19)
 # Floats hold all integers up to here.
 _EXACT = 1 << 53
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LAST = np.uint64((1 << 64) - 1)
-_GOLDEN, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
+_GOLDEN, _ODD, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(29)
 _NO_FORMS: Mapping[str, str] = MappingProxyType({})
 # So many documents are looked up, or made strings, faster one by one.
 _FEW = 100
@@ -90,7 +86,7 @@ class Tokens:
     def of(cls, texts: Sequence[bytes]) -> Tokens:
         """Tokens that are these texts."""
         ends = np.fromiter(accumulate(map(len, texts)), np.int64, len(texts)) + len(_FRONT)
-        return cls(_FRONT + b"".join(texts), ends - np.fromiter(map(len, texts), np.int64, len(texts)), ends)
+        return cls(b"".join((_FRONT, *texts, _FRONT)), ends - np.fromiter(map(len, texts), np.int64, len(texts)), ends)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -137,6 +133,16 @@ class Tokens:
             return found
         return found & _KEPT[np.clip(lengths - _SIZE * which, 0, _SIZE) if least < most else least]
 
+    def sort_keys(self) -> list[NDArray[Any]]:
+        """What sorts them as their texts are sorted, the most important last."""
+        lengths = self.ends - self.starts
+        windows = np.ndarray((len(self.data) - _SIZE + 1,), "S8", self.data, strides=(1,))
+        keys: list[NDArray[Any]] = [lengths]
+        for done in reversed(range(0, int(lengths.max(initial=0)), _SIZE)):
+            word = windows[np.minimum(self.starts + done, len(windows) - 1)].view(">u8").astype(np.uint64)
+            keys.append(word & _KEPT[np.clip(lengths - done, 0, _SIZE)])
+        return keys
+
     def repeats(self) -> Flags:
         """Whether each but the first is the one before it.
 
@@ -152,19 +158,15 @@ class Tokens:
         return found
 
     def hashes(self) -> Words:
-        """A number for each that nearly always differs where they do."""
-        found = (self.ends - self.starts).astype(np.uint64)
-        for which, word in enumerate(self.words()):
-            # Words that a token lacks are 0, and stay so: its number does not hang on what it stands beside.
-            mixed = word * _odd(which)
-            found += (mixed ^ mixed >> _SHIFT) * _GOLDEN
-        return found
+        """A number for each that seldom is that of another one: of its last eight bytes, and how many there are."""
+        lengths = self.ends - self.starts
+        mixed = self.word(0, lengths) * _ODD
+        return (mixed ^ mixed >> _SHIFT) * _GOLDEN + lengths.astype(np.uint64)
 
     def digits(self) -> tuple[Ints, Flags]:
         """The integer that the digits of each say, 0 for none, and whether there are only digits, and up to 18."""
         lengths = self.ends - self.starts
-        values = np.zeros(len(self), np.int64)
-        wrong = np.zeros(len(self), np.uint64)
+        values, wrong = np.zeros(len(self), np.int64), np.zeros(len(self), np.uint64)
         for which in range(min(-(-int(lengths.max(initial=0)) // _SIZE), 3)):
             word = self.word(which, lengths)
             digit = word & _LOW
@@ -194,36 +196,41 @@ class Tokens:
         points = unsigned._points()
         whole, sure = Tokens(self.data, starts, points).digits()
         part, part_sure = Tokens(self.data, np.minimum(points + 1, ends), ends).digits()
-        after = np.maximum(ends - points - 1, 0)
-        sure &= part_sure & (after < len(_POWERS)) & (ends - starts > (points < ends))
-        after[~sure] = 0
+        after = ends - points - 1
+        if after.min() == after.max():
+            # Most files have one number of decimals: what follows of it is computed once.
+            after = after[:1]
+        sure &= part_sure & (after < len(_POWERS)) & (ends - starts > (after >= 0))
+        after = np.clip(after, 0, len(_POWERS) - 1)
         sure &= whole < _INT_POWERS[np.maximum(18 - after, 0)]
         values = whole * _INT_POWERS[np.minimum(after, 18)] + part
         powers = _POWERS[after]
         found: Floats = values / powers
-        if (large := values > _EXACT).any():
-            found[large], rounded = _quotients(values[large], powers[large])
+        large = np.flatnonzero(values > _EXACT)
+        if len(large):
+            found[large], rounded = _quotients(values[large], np.broadcast_to(powers, values.shape)[large])
             sure[large] &= rounded
-        found = np.where(negative, -found, found)
+        if negative is not False:
+            found = np.where(negative, -found, found)
         unsure = np.flatnonzero(~sure)
         if len(unsure):
             found[unsure] = list(map(_float, self[unsure].texts()))
         return found
 
     def _points(self) -> Ints:
-        """Where the last point of each stands, or its end; looked for where that of the first one stands."""
+        """Where the last point of each stands, or its end; looked for first where that of the first one stands."""
         bytes_ = np.frombuffer(self.data, np.uint8)
-        found = self.ends.copy()
-        open_ = np.arange(len(self))
-        longest = min(int((self.ends - self.starts).max(initial=0)), 3 * _SIZE)
+        longest = min(int((self.ends - self.starts).max()), len(_FRONT))
         first = self[:1].texts()[0]
-        usual = len(first) - first.rfind(b".")
+        usual = min(len(first) - first.rfind(b"."), longest)
+        found = self.ends.copy()
+        left: slice | Ints = slice(None)
         for back in sorted(range(1, longest + 1), key=lambda back: abs(back - usual)):
-            places = self.ends[open_] - back
-            hits = (bytes_[places] == ord(".")) & (places >= self.starts[open_])
-            found[open_[hits]] = places[hits]
-            open_ = open_[~hits]
-            if not len(open_):
+            ends = self.ends[left]
+            hits = (bytes_[ends - back] == _POINT) & (ends - back >= self.starts[left])
+            found[left] = np.where(hits, ends - back, ends)
+            left = np.flatnonzero(~hits) if isinstance(left, slice) else left[~hits]
+            if not len(left):
                 break
         return found
 
@@ -282,11 +289,12 @@ def tokens_of(data: bytes, columns: int) -> list[Tokens]:
     closed = np.count_nonzero(bytes_ == _END)
     if more or closed != lines + 1 or np.count_nonzero(bytes_ < ord(" ")) != closed or (blank[1:] & blank[:-1]).any():
         starts, ends = _places_of_any(bytes_, gaps, columns)
-    elif (bytes_[gaps[::columns]] != _END).any():
+        return [Tokens(data, starts[which::columns] + shift, ends[which::columns] + shift) for which in range(columns)]
+    if (bytes_[gaps[::columns]] != _END).any():
         raise DoubtError
-    else:
-        starts, ends = gaps[:-1] + 1, gaps[1:]
-    return [Tokens(data, starts[column::columns] + shift, ends[column::columns] + shift) for column in range(columns)]
+    # One blank ends a token, and is before the next one.
+    places = [gaps[which : which + columns * lines : columns] + shift for which in range(columns + 1)]
+    return [Tokens(data, before + 1, end) for before, end in pairwise(places)]
 
 
 def _places_of_any(bytes_: NDArray[np.uint8], gaps: Ints, columns: int) -> tuple[Ints, Ints]:
@@ -373,7 +381,7 @@ class Lines(NamedTuple):
             DoubtError: something is wrong.
         """
         _, iterations, docs, labels = self.columns
-        self.refuse_twice(docs.hashes() * _odd(1) + iterations.hashes(), docs, iterations)
+        self.refuse_twice(docs.hashes() * _ODD + iterations.hashes(), docs, iterations)
         values, sure = labels.integers(signed=True)
         relevances: list[float] = values.tolist()
         try:
@@ -517,13 +525,17 @@ class Ranked:
         return self._order[:count]
 
     def _sorted(self, count: int) -> Ints:
-        # Those tied with the last one are looked at, too.
         singles = _singles(self._scores)
+        # Those tied with the last one are looked at, too.
         lines = np.flatnonzero(singles >= np.partition(singles, len(self) - count)[len(self) - count])
-        texts = self._docs[lines].texts()
-        place = dict(zip(texts, lines.tolist(), strict=True))
-        ordered = in_order(zip(self._scores[lines].tolist(), texts, strict=True))
-        return np.array([place[text] for _, text in ordered[:count]], np.int64)
+        singles, scores, ids = singles[lines], self._scores[lines], self._docs[lines].sort_keys()
+        order = np.lexsort((*ids, scores))[::-1]
+        same = np.flatnonzero(singles[order[1:]] == singles[order[:-1]])
+        if (scores[order[same]] != scores[order[same + 1]]).any():
+            in_single = np.lexsort((*ids, singles))[::-1]
+            if (in_single != order).any() and compares_singles():
+                order = in_single
+        return lines[order[:count]]
 
 
 def rankings(

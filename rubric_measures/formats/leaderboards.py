@@ -353,9 +353,10 @@ def _unique(rows: Iterable[tuple[int, Score]], name: str) -> tuple[Score, ...]:
 
 def _value(token: object, name: str, line: int, where: str = "value") -> float:
     """A finite number."""
+    is_one = is_number(token) if isinstance(token, str) else type(token) in (int, float)
     try:
-        value = float(token) if isinstance(token, str | int | float) and not isinstance(token, bool) else math.nan
-    except (ValueError, OverflowError):
+        value = float(token) if is_one else math.nan  # type: ignore[arg-type]
+    except OverflowError:
         value = math.nan
     if not math.isfinite(value):
         raise FormatError(f"{str(token)[:40]!r} is not a finite number", path=name, line=line, field=where)

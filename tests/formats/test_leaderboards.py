@@ -196,6 +196,7 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
         ("", ": is empty"),
         ("r1 all V nan\n", ":1: value: 'nan' is not a finite number"),
         ("r1 all V 1\nr1 t1 V x\n", ":2: value: 'x' is not a finite number"),
+        ("r1 all V 1\nr1 t1 V 2_0\n", ":2: value: '2_0' is not a finite number"),
         ("r1 all V 1\nr1 all V\n", ":2: has 3 columns; expected 4: run topic measure value"),
         ("r1 all V 1\nr1 all V 2\n", ":2: r1 V all was 1.0 before, now 2.0"),
         ("all V\n", ":1: has 2 columns"),
