@@ -102,13 +102,13 @@ class Tokens:
 
     def strings(self) -> list[str]:
         """Each as text."""
-        if len(self) < _FEW:
-            return [text.decode() for text in self.texts()]
-        joined = self.joined().decode().split("\0")
+        joined = self.joined().decode().split("\0") if len(self) else []
         return joined if len(joined) == len(self) else [text.decode() for text in self.texts()]
 
     def joined(self) -> bytes:
         """All of them, parted by a NUL."""
+        if len(self) < _FEW:
+            return b"\0".join(self.texts())
         sizes = self.ends - self.starts + 1
         after = np.cumsum(sizes)
         places = np.repeat(self.starts - after + sizes, sizes)

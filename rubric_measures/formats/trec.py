@@ -31,7 +31,14 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from rubric_measures.base.errors import CONTROL, FormatError, InputError
-from rubric_measures.base.files import atomic_writer, decode_text, note_unfinished, open_binary, path_name
+from rubric_measures.base.files import (
+    atomic_writer,
+    decode_text,
+    note_unfinished,
+    open_binary,
+    path_name,
+    paused_collector,
+)
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.types.entities import Qrel, Run
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
@@ -483,7 +490,7 @@ def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:
         FormatError: the file is empty; a line does not have four columns or its relevance is not a number; two lines
             judge the same query, iteration and document differently.
     """
-    with _readable_twice(path) as again:
+    with _readable_twice(path) as again, paused_collector():
         regular = regular_qrels(again(), _rows, path_name(path))
         if regular is not None:
             return list(chain.from_iterable(regular.values()))
@@ -518,7 +525,10 @@ def map_qrels(path: str | os.PathLike[str], take: Callable[[QueryQrels], T]) -> 
 
 
 def _rows(of_query: QueryQrels) -> list[Qrel]:
-    return list(map(Qrel, repeat(of_query.query_id), of_query.doc_ids, of_query.relevances, of_query.iterations))
+    query_ids = [of_query.query_id] * len(of_query.doc_ids)
+    rows = zip(query_ids, of_query.doc_ids, of_query.relevances, of_query.iterations, strict=True)
+    # As Qrel(…) does, in half the time.
+    return list(map(tuple.__new__, repeat(Qrel), rows))
 
 
 @contextlib.contextmanager
