@@ -446,10 +446,12 @@ class DocRows:
 
     Args:
         rows: doc_id -> row.
+        forms: of ids with spaces, what files have in their place: that -> doc_id, see `trec.spaced_ids`.
     """
 
-    def __init__(self, rows: Mapping[str, int]) -> None:
-        self._rows = {doc_id.encode("utf-8", "surrogatepass"): row for doc_id, row in rows.items()}
+    def __init__(self, rows: Mapping[str, int], forms: Mapping[str, str]) -> None:
+        known = {**rows, **{written: rows[doc_id] for written, doc_id in forms.items()}}
+        self._rows = {doc_id.encode("utf-8", "surrogatepass"): row for doc_id, row in known.items()}
         self._hashes = np.sort(np.append(Tokens.of(list(self._rows)).hashes(), _LAST))
 
     def of(self, docs: Tokens, hashes: Words | None) -> NDArray[np.int32]:

@@ -44,7 +44,7 @@ from rubric_measures.types.entities import Qrel, Run
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.columns import DocRows, Ranked
+    from rubric_measures.formats.columns import Ranked
 
 _LOG = logging.getLogger("rubric_measures")
 # Spaces part the columns, and a terminal would obey the others.
@@ -372,13 +372,6 @@ def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T], name: str =
 _UNSAFE = re.compile(r'^[.-]|[\x00-\x20\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069/\\:*?"<>|%]')
 
 
-def doc_rows(rows: Mapping[str, int]) -> DocRows:
-    """Rows of documents by id, to be found by `Ranked.rows`: ids that hold spaces as files have them, too."""
-    from rubric_measures.formats.columns import DocRows
-
-    return DocRows({**rows, **{written: rows[doc_id] for written, doc_id in spaced_ids(rows).items()}})
-
-
 def read_run(path: str | os.PathLike[str]) -> Run:
     """Reads a run file: `query_id Q0 doc_id rank score tag`, tabs or spaces; five columns where there is no tag.
 
@@ -400,38 +393,25 @@ def _say(notes: Notes) -> None:
         note()
 
 
-def map_run(path: str | os.PathLike[str], take: Callable[[str, Ranked], T]) -> tuple[str, dict[str, T]]:
-    """Reads a run file as `read_run` does, but keeps of each ranking only what `take(query_id, ranked)` returns.
-
-    Args:
-        path: the file.
-        take: a function without side effects: it may be called again for a query when a later line makes the file be
-            read anew.
-
-    Returns:
-        the run's name, and query_id -> result.
-
-    Raises:
-        FormatError: as `read_run`.
-    """
-    run_id, taken, _, notes = _read_rankings(path, take)
-    _say(notes)
-    return run_id, taken
-
-
 def map_runs(
     paths: Sequence[str],
     take: Callable[[str, Ranked], T],
     workers: int | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
 ) -> Iterator[tuple[str, dict[str, T]]]:
-    """`map_run` of each file, several at a time; results, notes and errors come in their order, as if one by one.
+    """Reads run files as `read_run` does, but keeps of each ranking only what `take(query_id, ranked)` returns.
+
+    Several are read at a time; results, notes and errors come in the order of the files, as if one by one.
 
     Args:
         paths: the files.
-        take: as for `map_run`; called in several threads.
+        take: a function without side effects: it is called in several threads, and may be called again for a query when
+            a later line makes the file be read anew.
         workers: the number of threads; None takes the cores that this process may use, up to eight.
         watch: wraps the iteration over the files (a progress bar).
+
+    Returns:
+        of each file the run's name, and query_id -> result.
 
     Raises:
         FormatError: as `read_run`.
@@ -502,7 +482,7 @@ def map_qrels(path: str | os.PathLike[str], take: Callable[[QueryQrels], T]) -> 
 
     Args:
         path: the file.
-        take: a function without side effects, see `map_run`.
+        take: a function without side effects, see `map_runs`.
 
     Returns:
         query_id -> result, in the order of the queries' first lines.

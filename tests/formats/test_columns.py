@@ -17,12 +17,10 @@ from hypothesis import strategies as st
 from rubric_measures.base.errors import FormatError
 from rubric_measures.boards.scoring import ranking_digest
 from rubric_measures.formats import columns
-from rubric_measures.formats.columns import DoubtError, Ranked, Tokens
+from rubric_measures.formats.columns import DocRows, DoubtError, Ranked, Tokens
 from rubric_measures.formats.trec import (
     checked_qrels,
     checked_rankings,
-    doc_rows,
-    map_run,
     map_runs,
     read_run,
     regular_qrels,
@@ -220,7 +218,7 @@ def test_a_ranking_gives_ids_rows_and_digests_to_any_depth(
         path.write_text("".join(f"q Q0 {doc} {rank} {score} s\n" for rank, (doc, score) in enumerate(docs.items(), 1)))
         expected = list(make_run("s", [("q", doc, score) for doc, score in docs.items()]).rankings["q"].doc_ids)
         rows = {doc: row for row, doc in enumerate([*rng.sample(expected, len(expected) // 2), "other", "é" * 30])}
-        index = doc_rows(rows)
+        index = DocRows(rows, {})
 
         def check(_: str, ranked: Ranked) -> int:
             for depth in [None, 0, 1, 5, 20, 150, 10_000]:
@@ -230,7 +228,7 @@ def test_a_ranking_gives_ids_rows_and_digests_to_any_depth(
                 assert ranked.digest(depth) == ranking_digest(wanted)
             return len(ranked)
 
-        assert map_run(path, check) == ("s", {"q": len(docs)})
+        assert list(map_runs([str(path)], check)) == [("s", {"q": len(docs)})]
 
 
 def test_ids_with_spaces_are_found_as_files_have_them(tmp_path: Path) -> None:
@@ -238,8 +236,9 @@ def test_ids_with_spaces_are_found_as_files_have_them(tmp_path: Path) -> None:
     path.write_text("q Q0 my%20answer 1 2 s\nq Q0 b%25 2 1 s\n")
     known = {"my answer": 3, "b%25": 5}
     forms = spaced_ids(known)
-    _, found = map_run(path, lambda _, ranked: (ranked.rows(doc_rows(known)).tolist(), ranked.digest(None, forms)))
-    assert found == {"q": ([3, 5], ranking_digest(renamed(["my%20answer", "b%25"], forms)))}
+    index = DocRows(known, forms)
+    read = map_runs([str(path)], lambda _, ranked: (ranked.rows(index).tolist(), ranked.digest(None, forms)))
+    assert list(read) == [("s", {"q": ([3, 5], ranking_digest(renamed(["my%20answer", "b%25"], forms)))})]
 
 
 @pytest.mark.parametrize("workers", [1, 3, None])

@@ -19,7 +19,7 @@ from rubric_measures.formats.trec import (
     checked_qrels,
     checked_rankings,
     map_qrels,
-    map_run,
+    map_runs,
     read_qrels,
     read_run,
     regular_qrels,
@@ -320,10 +320,9 @@ def test_judgments_may_be_cut_into_pieces_anywhere(piece: int, monkeypatch: pyte
 
 def test_only_what_is_taken_of_a_query_is_kept(tmp_path: Path) -> None:
     run = _write(tmp_path, "q2 Q0 a 1 1 s\nq1 Q0 c 1 3 s\nq1 Q0 b 2 2 s\n")
-    assert map_run(run, lambda query_id, ranked: (query_id, ranked.doc_ids(1)[0])) == (
-        "s",
-        {"q2": ("q2", "a"), "q1": ("q1", "c")},
-    )
+    assert list(map_runs([str(run)], lambda query_id, ranked: (query_id, ranked.doc_ids(1)[0]))) == [
+        ("s", {"q2": ("q2", "a"), "q1": ("q1", "c")})
+    ]
     # The lines of q1 are parted, so the careful reader has to read them.
     parted = _write(tmp_path, "q1 0 a 1\nq2 0 a 2\nq1 x b 3\n")
     assert map_qrels(parted, lambda columns: columns) == {
