@@ -570,13 +570,13 @@ def _without_texts(source: str | os.PathLike[str], target: Path) -> None:
     def bare(passage: GradedPassage) -> GradedPassage:
         digest = _DIGEST + hashlib.sha256(passage.text.encode("utf-8")).hexdigest()
         sets = passage.exam_grades and [
-            _fields_only(entry.model_copy(update={"answers": [(item, "") for item, _ in entry.answers]}))
+            _fields_only(entry.replacing(answers=[(item, "") for item, _ in entry.answers]))
             for entry in passage.exam_grades
         ]
-        labels = passage.grades and [_fields_only(entry.model_copy(update={"answer": ""})) for entry in passage.grades]
-        changed = passage.model_copy(update={"text": digest, "exam_grades": sets, "grades": labels})
+        labels = passage.grades and [_fields_only(entry.replacing(answer="")) for entry in passage.grades]
+        changed = passage.replacing(text=digest, exam_grades=sets, grades=labels)
         # What the collection says about the passage may quote it.
-        return changed.model_copy(update={"paragraph": None}) if passage.paragraph is not None else changed
+        return changed.replacing(paragraph=None) if passage.paragraph is not None else changed
 
     write_graded(
         target,
@@ -591,7 +591,7 @@ _WORDS = ("details", "llm_response_errors", "llm_response_error")
 def _fields_only(entry: Any) -> Any:
     """A grade set without what quotes replies."""
     changed = {name: None for name in _WORDS if getattr(entry, name, None)}
-    return entry.model_copy(update=changed) if changed else entry
+    return entry.replacing(**changed) if changed else entry
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

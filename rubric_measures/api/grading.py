@@ -794,9 +794,7 @@ def _with_texts(
     for group in groups:
         yield group._replace(
             passages=[
-                passage.model_copy(update={"text": texts[passage.doc_id]})
-                if (group.query_id, passage.doc_id) in filled
-                else passage
+                passage.replacing(text=texts[passage.doc_id]) if (group.query_id, passage.doc_id) in filled else passage
                 for passage in group.passages
             ]
         )

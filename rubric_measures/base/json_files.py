@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, Valida
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector
-from rubric_measures.base.json_text import check_keys, json_texts, parse_json, placed
+from rubric_measures.base.json_text import check_keys, json_texts, parse_json, placed, shown
 
 T = TypeVar("T")
 
@@ -40,19 +40,10 @@ def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
     elif first["type"] == "json_invalid":
         text = text.replace("Invalid JSON:", "is not JSON:")
     elif first["type"] != "value_error":
-        text = f"{text}; found {_short(first['input'])}"
+        text = f"{text}; found {shown(first['input'])}"
     if len(problems) > 1:
         text += f" (and {len(problems) - 1} more)"
     return first["loc"], text
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split()) if not isinstance(value, list | dict) else ""
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    if isinstance(value, dict):
-        return f"an object with {', '.join(map(repr, list(value)[:4])) or 'no fields'}"
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def validate_line(
@@ -77,7 +68,9 @@ def validate_line(
 
 
 def _number_as_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value
 
 
 # An id; some files write it as a number.

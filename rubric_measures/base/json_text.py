@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import os
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +23,18 @@ _PLACE = re.compile(r" at line (\d+) column (\d+)")
 _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?', re.DOTALL)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEP = re.compile(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]")
+_EXPECTED = re.compile("Expected `(.*?)`(?:, got .*| ([<>])= (.*?)(?:[.]0)?| of length (?:>= )?(.*))")
+_KINDS = {
+    "str": "a valid string",
+    "int": "a valid integer",
+    "float": "a valid number",
+    "int | float": "a valid number",
+    "bool": "a valid boolean",
+    "array": "a valid array",
+    "object": "an object",
+}
+_T = TypeVar("_T")
 _decoded = msgspec.json.Decoder().decode
 _STRICT, _LENIENT = json.JSONDecoder(), json.JSONDecoder(strict=False)
 # What nests deeper cannot be written again.
@@ -58,6 +71,83 @@ def parse_json(data: bytes | str, *, path: str = "", line: int = 0, lenient: boo
     except (ValueError, RecursionError) as error:
         text, line = placed(f"is not JSON: {error}", line)
         raise FormatError(text, path=path, line=line) from None
+
+
+def decoded(
+    decoder: msgspec.json.Decoder[_T], data: bytes, *, path: str = "", line: int = 0, choices: Iterable[str] = ()
+) -> _T:
+    """What a JSON text says, of the type that a decoder reads; errors are worded as those of models.
+
+    Args:
+        decoder: reads the text.
+        data: the text, UTF-8 without BOM.
+        path: the file, for errors.
+        line: its line, or 0.
+        choices: the values of fields that allow but a few texts, for errors.
+
+    Raises:
+        FormatError: it is not JSON, or says something else; names file, line and field.
+    """
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        field, problem = _misfit(str(error), parse_json(data, path=path, line=line), choices)
+    except (ValueError, RecursionError) as error:
+        field, problem = "", "Input should be a finite number"
+        with contextlib.suppress(FormatError):
+            field = next(_not_finite(parse_json(data, lenient=True)), "")
+        if not field:
+            # The careful parser says where.
+            parse_json(data, path=path, line=line)
+            problem = f"is not JSON: {error}"
+    raise FormatError(problem, path=path, line=line, field=field)
+
+
+def _not_finite(value: Any, field: str = "") -> Iterator[str]:
+    """The fields of a value that are NaN or infinite, which Python's parser reads."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield field.removeprefix(".")
+    if isinstance(value, dict | list):
+        for name, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _not_finite(one, f"{field}[{name}]" if isinstance(value, list) else f"{field}.{name}")
+
+
+def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
+    """The field of a value that msgspec complains about, and in one line what was expected and found there."""
+    what, _, path = error.partition(" - at `$")
+    field = ""
+    for name, place in _STEP.findall(path.removesuffix("`")):
+        step: Any = int(place) if place else name
+        if not step and isinstance(value, dict):
+            # msgspec names no key where any may stand: there values are texts, perhaps of a few that are allowed.
+            step = next(key for key, one in value.items() if not isinstance(one, str) or repr(one) in what)
+        field += f"[{step}]" if place else f".{step}"
+        value = value[step]
+    lacks = re.match("Object missing required field `(.*)`|Expected `array` of length (.*)", what)
+    if lacks and (lacks[1] or len(value) < int(lacks[2])):
+        field += f".{lacks[1]}" if lacks[1] else f"[{len(value)}]"
+        return field.removeprefix("."), "required field is missing"
+    if expected := _EXPECTED.fullmatch(what):
+        kinds, sign, end, size = expected.groups()
+        names = kinds.removesuffix(" | null").replace("int | float", "float").split(" | ")
+        what = f"Input should be {' or '.join(_KINDS.get(name, name) for name in names)}"
+        if sign:
+            what = f"Input should be {'less' if sign == '<' else 'greater'} than or equal to {end}"
+        if size:
+            what = f"String should have at least {size} character" if kinds == "str" else f"{what} of length {size}"
+    elif "enum" in what:
+        what = f"Input should be one of {', '.join(choices)}"
+    return field.removeprefix("."), f"{what}; found {shown(value)}"
+
+
+def shown(value: Any) -> str:
+    """A value in a few words, for errors."""
+    text = " ".join(repr(value).split()) if not isinstance(value, list | dict) else ""
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, dict):
+        return f"an object with {', '.join(map(repr, list(value)[:4])) or 'no fields'}"
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def _is_deep(data: bytes | str) -> bool:

@@ -203,7 +203,7 @@ def records_of_item_grades(
                 f"{grades[row.iteration]} and {row.relevance}; keep one"
             )
     groups = []
-    info = PromptInfo.model_validate(scale.as_json())
+    info = PromptInfo(**scale.as_json())
     for query_id, documents in found.items():
         passages = []
         for doc_id, grades in documents.items():

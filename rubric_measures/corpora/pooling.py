@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
+import msgspec
+
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
@@ -232,7 +234,7 @@ def _group(query_id: str, members: _Pool, labels: Mapping[str, float], title: st
         made: dict[str, Any] = {"doc_id": doc_id, "text": text, "paragraph_data": data}
         if sources:
             made["paragraph"] = {"answers": sources}
-        passages.append(GradedPassage.model_validate(made))
+        passages.append(GradedPassage(**made))
     passages.sort(key=lambda one: (min((place.rank for place in one.rankings), default=1 << 60), one.doc_id))
     return QueryPassages(query_id, passages)
 
@@ -246,7 +248,7 @@ def _with_texts(
     for written, places in asked.items():
         doc_id = names.get(written, written)
         found.setdefault(doc_id, []).extend(
-            place if doc_id == written else place.model_copy(update={"doc_id": doc_id}) for place in places
+            place if doc_id == written else msgspec.structs.replace(place, doc_id=doc_id) for place in places
         )
     return texts, found
 

@@ -165,7 +165,7 @@ def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPas
                         f"query {answer.query_id!r}, run {answer.run_id!r}, sentence {sentence.sentence_id}: document "
                         f"{one.reference!r} has two labels; keep one"
                     )
-    info = PromptInfo.model_validate({"prompt_class": PROMPT_CLASS, **SUPPORT.as_json()})
+    info = PromptInfo(prompt_class=PROMPT_CLASS, **SUPPORT.as_json())
     sets = {
         key: ItemGradeSet.build(
             found,
@@ -173,7 +173,7 @@ def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPas
             llm=LABELLERS,
             kind="nugget",
             prompt_info=info,
-        ).model_copy(update={"pairs": True})
+        ).replacing(pairs=True)
         for key, found in grades.items()
     }
     return records_of_cited_answers(cited, None, sets)

@@ -453,21 +453,16 @@ def assigned_set(labels: Mapping[str, str], grades: Mapping[str, int], llm: str,
         answers=list(labels.items()),
         llm=llm,
         kind="nugget",
-        prompt_info=PromptInfo.model_validate({"prompt_class": prompt_class, **ASSIGNED.as_json()}),
+        prompt_info=PromptInfo(prompt_class=prompt_class, **ASSIGNED.as_json()),
         item_status={item_id: "failed" for item_id, label in labels.items() if label not in grades},
     )
 
 
 def answer_passage(query_id: str, run_id: str, text: str, entry: ItemGradeSet) -> GradedPassage:
     """A run's answer as a passage that is called after the run, which ranks it first."""
-    place = {"method": run_id, "doc_id": run_id, "query_id": query_id, "rank": 1, "score": 1.0}
-    fields = {
-        "doc_id": run_id,
-        "text": text,
-        "paragraph_data": PassageData(rankings=[RankingEntry.model_validate(place)]),
-        "exam_grades": [entry],
-    }
-    return GradedPassage.model_validate(fields)
+    place = RankingEntry(method=run_id, doc_id=run_id, query_id=query_id, rank=1, score=1.0)
+    data = PassageData(rankings=[place])
+    return GradedPassage(doc_id=run_id, text=text, paragraph_data=data, exam_grades=[entry])
 
 
 def assignment_lines(

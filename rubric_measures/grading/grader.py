@@ -602,7 +602,7 @@ class Grader:
                 changes["exam_grades"] = exam_grades
             if grades:
                 changes["grades"] = grades
-            passages.append(passage.model_copy(update=changes))
+            passages.append(passage.replacing(**changes))
         return described(group.source._replace(passages=passages), makers, group.query_text)
 
     @staticmethod

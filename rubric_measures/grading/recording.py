@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
@@ -40,6 +40,7 @@ from rubric_measures.records.models import (
     is_of_others,
     kind_of_set,
     provenance_of,
+    rated_item,
     regraded_of,
     stale_in,
 )
@@ -215,8 +216,8 @@ class GradeSetMaker:
                 [item.item_id for item in batch]
                 for batch in self.style.showing.batches([item for item in items if item.item_id in outcomes])
             ]
-        if old is not None and (kept := (old.model_extra or {}).get("details")):
-            details = {"details": {**kept, **details.get("details", {})}}
+        if old is not None and old.details:
+            details = {"details": {**old.details, **details.get("details", {})}}
         return ItemGradeSet(**fields, **details)
 
     @staticmethod
@@ -239,9 +240,8 @@ def shown_together(entry: ItemGradeSet, size: int) -> list[list[str]]:
 
     A set that was graded in one go was shown in its order, so it does not say it.
     """
-    told: Any = (entry.model_extra or {}).get("shown_together")
-    if isinstance(told, list):
-        return [list(batch) for batch in told]
+    if isinstance(entry.shown_together, list):
+        return [list(batch) for batch in entry.shown_together]
     ids = [item_id for item_id, _ in entry.answers]
     return [ids[start : start + size] for start in range(0, len(ids), size)]
 
@@ -261,8 +261,8 @@ def described(group: QueryPassages, makers: Sequence[GradeSetMaker], query_text:
         entries = list(getattr(passages[number], name))
         definition = maker.definition(group.query_id, query_text)
         made = {**provenance_of(entries[which]), "definition": definition}
-        entries[which] = entries[which].model_copy(update={"provenance": made})
-        passages[number] = passages[number].model_copy(update={name: entries})
+        entries[which] = entries[which].replacing(provenance=made)
+        passages[number] = passages[number].replacing(**{name: entries})
     return group._replace(passages=passages)
 
 
@@ -501,11 +501,12 @@ class AmendingMaker(GradeSetMaker):
     def _amended(self, entry: ItemGradeSet, kept: frozenset[str], fresh: ItemGradeSet | None) -> ItemGradeSet:
         """The grade set with the kept grades where they stood, then the new ones; everything else as it was."""
         parts = [(entry, kept), *([(fresh, _ids(fresh).all)] if fresh is not None else [])]
+        told = [(part.as_json(), ids) for part, ids in parts]
 
         def listed(name: str, item_of: Callable[[Any], str]) -> list[Any]:
-            return [one for part, ids in parts for one in getattr(part, name) or () if item_of(one) in ids]
+            return [one for part, ids in told for one in part.get(name) or () if item_of(one) in ids]
 
-        correct, wrong = listed("correct_answered", str), listed("wrong_answered", str)
+        correct, wrong = listed("correctAnswered", str), listed("wrongAnswered", str)
         changes: dict[str, Any] = {
             "correct_answered": correct,
             "wrong_answered": wrong,
@@ -513,7 +514,7 @@ class AmendingMaker(GradeSetMaker):
             "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
         }
         if any(part.self_ratings is not None for part, _ in parts):
-            changes["self_ratings"] = listed("self_ratings", attrgetter("item_id"))
+            changes["self_ratings"] = listed("self_ratings", rated_item)
         for name, nothing in (("item_status", None), ("llm_response_errors", None), ("details", {})):
             known = [((getattr(part, name, None) or {}), ids) for part, ids in parts]
             found = {item_id: said for some, ids in known for item_id, said in some.items() if item_id in ids}
@@ -521,7 +522,7 @@ class AmendingMaker(GradeSetMaker):
                 changes[name] = found or nothing
         if fresh is not None and (size := self.style.showing.per_call) is not None:
             changes["shown_together"] = [*shown_together(entry, size), *shown_together(fresh, size)]
-        return entry.model_copy(update=changes)
+        return entry.replacing(**changes)
 
     def _signed(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
         """The grade set with what it was made by, and which of its items were graded after the bank changed.
@@ -538,7 +539,7 @@ class AmendingMaker(GradeSetMaker):
             made["mixed"] = grader_hash(before) or True
         elif "bank" in old:
             made["kept_from"] = old.get("kept_from", old["bank"])
-        return entry.model_copy(update={"provenance": made})
+        return entry.replacing(provenance=made)
 
 
 def amend_passage(
@@ -566,7 +567,7 @@ def amend_passage(
     _stale_elsewhere(makers, entries, query_id, counts)
     if len(entries) == len(old) and all(one is before for one, before in zip(entries, old, strict=True)):
         return passage
-    return passage.model_copy(update={"exam_grades": entries})
+    return passage.replacing(exam_grades=entries)
 
 
 def _stale_elsewhere(

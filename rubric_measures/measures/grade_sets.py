@@ -31,7 +31,9 @@ from rubric_measures.records.models import (
     items_of_set,
     kind_of_set,
     made_by_set,
+    prompt_in,
     provenance_of,
+    rated_item,
     stale_in,
 )
 from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content, item_content
@@ -338,14 +340,12 @@ def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[
 
 def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
     """The set without some of its items; everything else as it was."""
-    kept = [rating for rating in entry.self_ratings or () if rating.item_id not in item_ids]
-    return entry.model_copy(
-        update={
-            "correct_answered": [one for one in entry.correct_answered if one not in item_ids],
-            "wrong_answered": [one for one in entry.wrong_answered if one not in item_ids],
-            "answers": [(one, text) for one, text in entry.answers if one not in item_ids],
-            "self_ratings": kept if entry.self_ratings is not None else None,
-        }
+    told = entry.as_json().get("self_ratings")
+    return entry.replacing(
+        correct_answered=[one for one in entry.correct_answered if one not in item_ids],
+        wrong_answered=[one for one in entry.wrong_answered if one not in item_ids],
+        answers=[(one, text) for one, text in entry.answers if one not in item_ids],
+        self_ratings=told and [rating for rating in told if rated_item(rating) not in item_ids],
     )
 
 
@@ -376,7 +376,7 @@ def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: Assess
     )
     # What is said about the making of the grader's grades holds for those that stand.
     details = {item_id: said for item_id, said in details_of(entry).items() if item_id not in theirs}
-    return made.model_copy(update={"details": details}) if details else made
+    return made.replacing(details=details) if details else made
 
 
 QuestionSet = Literal["question-bank", "tqa", "nugget"]
@@ -478,45 +478,24 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
     failed does not tell which of the two it is, nor does one without ratings in which nothing is answered, of a prompt
     that rates.
     """
-    info = entry.prompt_info
-    said = None if info is None else info.model_extra
-    prompt_class = "" if info is None else info.prompt_class
-    kind = None
+    kind, answered = None, False
     if not isinstance(entry, DirectGrade) and not entry.self_ratings:
         kind = YES_NO if entry.correct_answered or entry.wrong_answered else None
-    elif not said:
-        # Nearly all that are loaded.
-        return _scale(prompt_class)
-    said = said or {}
-    answered = bool(entry.correct_answered)
+        answered = bool(entry.correct_answered)
+    return _scale(bytes(entry.prompt_text), kind, answered)
+
+
+@lru_cache(maxsize=1024)
+def _scale(prompt: bytes, kind: Scale | None, answered: bool) -> Scale | None:
+    info = prompt_in(prompt)
+    told = {} if info is None else info.unknown
+    prompt_class = "" if info is None else info.prompt_class
     try:
-        return _scale(
-            prompt_class,
-            tuple(said["scale"]) if isinstance(said.get("scale"), list) else None,
-            said.get("covers"),
-            said.get("partial"),
-            tuple(said.get("grade_names") or ()),
-            kind,
-            answered,
-        )
+        said, by_range = scale_from(told), scale_from(told, by_range=True)
     except TypeError:
-        # Lists in the place of numbers, or a number in that of names: no scale that can be read, as other wrong ones.
-        return _scale(prompt_class, None, None, None, (), kind, answered)
-
-
-@lru_cache(maxsize=256)
-def _scale(
-    prompt_class: str,
-    ends: tuple[int, int] | None = None,
-    covers: int | None = None,
-    partial: int | None = None,
-    names: tuple[str, ...] = (),
-    kind: Scale | None = None,
-    answered: bool = False,
-) -> Scale | None:
-    fields = {"scale": ends, "covers": covers, "partial": partial, "grade_names": names}
-    said, by_range = scale_from(fields), scale_from(fields, by_range=True)
-    if said is not None and covers is not None:
+        # A number in the place of names: no scale that can be read, as other wrong ones.
+        said = by_range = None
+    if said is not None and told.get("covers") is not None:
         return said
     from rubric_measures.prompts import scale_of_prompt
 
@@ -870,7 +849,7 @@ class GradeSetSelector:
             self_rated=bool(earlier.self_ratings or later.self_ratings),
             item_status={item_id: status for item_id, status in failed.items() if item_id not in grades},
         )
-        return joined.model_copy(update={"details": details}) if details else joined
+        return joined.replacing(details=details) if details else joined
 
 
 def _grades_any(entry: ItemGradeSet | DirectGrade, items: Mapping[str, RubricItem] | None) -> bool:
@@ -888,8 +867,7 @@ def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
     if isinstance(entry, DirectGrade):
         return [DIRECT_ITEM]
     if entry.self_ratings:
-        # Not the property `item_id`: this is done for every grade that is loaded.
-        ids = [rating.question_id or rating.nugget_id or "" for rating in entry.self_ratings]
+        ids = entry.rated[0]
     else:
         ids = [*entry.correct_answered, *entry.wrong_answered]
     return [*ids, *entry.item_status] if entry.item_status else ids

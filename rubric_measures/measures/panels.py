@@ -271,7 +271,7 @@ def with_grades(
             if found:
                 row = gathered.said[group.query_id, passage.doc_id]
                 entry = _entry(gathered, found, row, rated, {"llm": name, "prompt_info": PromptInfo(**info)})
-                passage = _added(passage, entry.model_copy(update={"provenance": made}), made["grader"])
+                passage = _added(passage, entry.replacing(provenance=made), made["grader"])
             passages.append(passage)
         yield QueryPassages(group.query_id, passages, group.line)
 
@@ -312,4 +312,4 @@ def _told(names: Sequence[str], row: Sequence[Said | None]) -> str:
 def _added(passage: GradedPassage, entry: ItemGradeSet | DirectGrade, grader: str) -> GradedPassage:
     name = "grades" if isinstance(entry, DirectGrade) else "exam_grades"
     others = [one for one in getattr(passage, name) or () if provenance_of(one).get("grader") != grader]
-    return passage.model_copy(update={name: [*others, entry]})
+    return passage.replacing(**{name: [*others, entry]})

@@ -19,12 +19,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, QueryPassages
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    PassageData,
+    QueryPassages,
+    RankingEntry,
+)
 from rubric_measures.types.entities import CitedSentence, RubricItem
-from rubric_measures.types.scales import LARGEST_SCORE, as_number
+from rubric_measures.types.scales import LARGEST_SCORE, MOST_RELEVANT, as_number
 
 
 @dataclass(frozen=True)
@@ -79,14 +88,13 @@ class CitedAnswer:
         }
         if any(sentence.joined is not None for sentence in self.sentences):
             said["joined"] = [sentence.joined for sentence in self.sentences]
-        place = {"method": self.run_id, "doc_id": self.run_id, "query_id": self.query_id, "rank": 1, "score": 1.0}
-        made = {
-            "doc_id": self.run_id,
-            "text": " ".join(sentence.text for sentence in self.sentences),
-            "paragraph": {"answers": {self.run_id: said}},
-            "paragraph_data": {"rankings": [place]},
-        }
-        return GradedPassage.model_validate(made)
+        place = RankingEntry(method=self.run_id, doc_id=self.run_id, query_id=self.query_id, rank=1, score=1.0)
+        return GradedPassage(
+            doc_id=self.run_id,
+            text=" ".join(sentence.text for sentence in self.sentences),
+            paragraph={"answers": {self.run_id: said}},
+            paragraph_data=PassageData(rankings=[place]),
+        )
 
 
 def cited_answer(query_id: str, passage: GradedPassage) -> CitedAnswer | None:
@@ -101,28 +109,24 @@ def cited_answer(query_id: str, passage: GradedPassage) -> CitedAnswer | None:
     [(run_id, said)] = answers.items()
     if not isinstance(said, Mapping) or "items" not in said:
         return None
-    columns = [said.get(name) for name in ("items", "sentences", "citations")]
     try:
-        columns.append(said.get("joined") or [None] * len(said["items"] or ()))
-        rows = list(zip(*columns, strict=True))
-        if not all(map(_is_sentence, rows)):
-            raise ValueError
+        told = msgspec.convert({**said, "joined": said.get("joined") or [None] * len(said["items"] or ())}, _Sentences)
+        rows = zip(told.items, told.sentences, told.citations, told.joined, strict=True)
+        sentences = tuple(CitedSentence(item_id, text, tuple(cited), joined) for item_id, text, cited, joined in rows)
     except (TypeError, ValueError):
         raise InputError(
             f"query {query_id!r}, passage {passage.doc_id!r}: paragraph.answers needs sentences, citations and items, "
             "three lists of one length: texts, lists of document ids, and item ids"
         ) from None
-    sentences = tuple(CitedSentence(item_id, text, tuple(cited), joined) for item_id, text, cited, joined in rows)
-    known = ("sentences", "citations", "items", "joined")
-    return CitedAnswer(query_id, run_id, sentences, {name: said[name] for name in said if name not in known})
+    more = {name: said[name] for name in said if name not in _Sentences.__struct_fields__}
+    return CitedAnswer(query_id, run_id, sentences, more)
 
 
-def _is_sentence(row: tuple[Any, Any, Any, Any]) -> bool:
-    """Whether item, text, citations and joint label of a sentence are of the kinds that they should be."""
-    item_id, text, cited, joined = row
-    if not (isinstance(item_id, str) and isinstance(text, str) and isinstance(cited, list | tuple)):
-        return False
-    return all(isinstance(one, str) for one in cited) and (joined is None or type(joined) is int)
+class _Sentences(msgspec.Struct):
+    items: list[str]
+    sentences: list[str]
+    citations: list[list[str]]
+    joined: list[int | None]
 
 
 def cited_answers(group: QueryPassages) -> list[CitedAnswer]:
@@ -203,8 +207,7 @@ Distribution = Mapping[int, float]
 
 def details_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Mapping[str, Any]]:
     """What a grade set says about the making of single grades, by item; the item of a direct label is "0"."""
-    found = (entry.model_extra or {}).get("details")
-    return found if isinstance(found, Mapping) else {}
+    return entry.details if isinstance(entry.details, dict) else {}
 
 
 def reasons_of(entry: ItemGradeSet | DirectGrade) -> dict[str, str]:
@@ -240,19 +243,16 @@ def distributions_of(entry: ItemGradeSet | DirectGrade) -> dict[str, Distributio
     return found
 
 
+_Draw = tuple[Annotated[int, msgspec.Meta(ge=-MOST_RELEVANT, le=MOST_RELEVANT)] | None, Any]
+
+
 def _drawn(said: Any, item_id: str) -> list[int]:
     """The grades of the replicates that have one."""
-    if said is None:
-        return []
-    if not isinstance(said, list | tuple) or not all(map(_is_draw, said)):
-        raise InputError(f"item {item_id!r}: its replicates are no pairs of grade and reply ({said!r:.80})")
-    return [grade for grade, _ in said if grade is not None]
-
-
-def _is_draw(said: Any) -> bool:
-    if not isinstance(said, list | tuple) or len(said) != 2:
-        return False
-    return said[0] is None or (type(said[0]) is int and abs(said[0]) <= LARGEST_SCORE)
+    try:
+        pairs = msgspec.convert(said, list[_Draw] | None)
+    except msgspec.ValidationError:
+        raise InputError(f"item {item_id!r}: its replicates are no pairs of grade and reply ({said!r:.80})") from None
+    return [grade for grade, _ in pairs or () if grade is not None]
 
 
 def _checked(said: Any, item_id: str) -> Distribution:

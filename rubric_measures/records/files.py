@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
 
-from pydantic import TypeAdapter, ValidationError
+import msgspec
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
-from rubric_measures.base.json_files import field_path, first_problem
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.json_text import decoded, parse_json
 from rubric_measures.records.details import distributions_of
 from rubric_measures.records.models import (
-    DirectGrade,
+    STATUSES,
     GradedPassage,
-    ItemGradeSet,
-    Judgment,
-    PassageData,
     QueryPassages,
-    RankingEntry,
-    SelfRating,
-    provenance_of,
+    content_of,
+    prompt_in,
 )
 
 _LOG = logging.getLogger("rubric_measures")
-
-_Entry = TypeVar("_Entry", ItemGradeSet, DirectGrade)
-_MANY: TypeAdapter[tuple[str | int, list[GradedPassage]]] = TypeAdapter(tuple[str | int, list[GradedPassage]])
-_ONE: TypeAdapter[tuple[str | int, GradedPassage]] = TypeAdapter(tuple[str | int, GradedPassage])
-_GROUP: TypeAdapter[tuple[str, list[GradedPassage]]] = TypeAdapter(tuple[str, list[GradedPassage]])
+_LINES = msgspec.json.Decoder(tuple[str | int, list[GradedPassage] | GradedPassage])
 
 
 class GradedFile(list[QueryPassages]):
@@ -61,23 +54,39 @@ def load_graded(path: str | os.PathLike[str]) -> GradedFile:
         FormatError: naming file, line and field: not JSON, a wrong field, one passage id with two contents, a damaged
             gzip file, no passages at all.
     """
-    name = path_name(path)
-    notes: Counter[str] = Counter()
-    groups: dict[str, dict[str, GradedPassage]] = {}
-    first_lines: dict[str, int] = {}
-    adapters: list[TypeAdapter[Any]] = [_MANY, _ONE]
+    groups: dict[str, QueryPassages] = {}
     with paused_collector():
-        for line, data in iter_lines(name):
-            query_id, passages = _parse_line(data, adapters, name, line, notes)
-            first_lines.setdefault(query_id, line)
-            _add_passages(groups.setdefault(query_id, {}), passages, name, line, query_id, notes)
-    if not groups:
-        raise FormatError("holds no graded passages", path=name)
-    _say_notes(notes, name)
-    return GradedFile(
-        name,
-        (QueryPassages(query_id, list(group.values()), first_lines[query_id]) for query_id, group in groups.items()),
-    )
+        for group in iter_graded(path):
+            groups.setdefault(group.query_id, group._replace(passages=[])).passages.extend(group.passages)
+    return GradedFile(path_name(path), groups.values())
+
+
+def iter_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
+    """The lines of a file, one by one, as `load_graded` reads them; a query may come in several.
+
+    Nothing is kept but ids. So passages that come twice are compared last of all, in a second reading of the file: what
+    is made of the lines counts only when the iterator is exhausted.
+
+    Raises:
+        InputError, FormatError: as `load_graded`.
+    """
+    reader = _Reader(path_name(path))
+    for line, data in iter_lines(reader.name):
+        with _in_line(reader.name, line):
+            query_id, passages = reader.parse(data)
+            new = reader.first_of(query_id, passages)
+            for passage in new:
+                reader.check(passage)
+        yield QueryPassages(query_id, new, line)
+    reader.close()
+
+
+@contextlib.contextmanager
+def _in_line(name: str, line: int) -> Iterator[None]:
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(error.problem, path=name, line=line, field=error.field) from None
 
 
 def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) -> None:
@@ -94,207 +103,195 @@ def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) 
             if group.query_id in seen:
                 raise InputError(f"{path_name(path)}: query {group.query_id!r} comes twice; join its passages first")
             seen.add(group.query_id)
-            line = _GROUP.dump_json((group.query_id, group.passages), by_alias=True, exclude_unset=True)
+            passages = [msgspec.Raw(passage.raw) for passage in group.passages]
+            line = msgspec.json.format(msgspec.json.encode((group.query_id, passages)), indent=-1)
             stream.write(line.decode("utf-8"))
             stream.write("\n")
         if not seen:
             raise InputError(f"{path_name(path)}: there are no graded passages to write")
 
 
-def _parse_line(
-    data: bytes, adapters: list[TypeAdapter[Any]], name: str, line: int, notes: Counter[str]
-) -> tuple[str, list[GradedPassage]]:
-    """A line as (query id, passages).
+class _Reader:
+    """Reads the lines of a file, and knows what it has read.
 
-    Args:
-        data: the line.
-        adapters: those of both shapes of a line; the one that fitted last is tried first.
-        name: the file, for errors.
-        line: its number.
-        notes: `ids` is added to: how many query ids are numbers.
-
-    Raises:
-        FormatError: naming file, line and field: not JSON, a wrong field.
+    Attributes:
+        name: the file.
+        is_read_once: whether it cannot be read again; of each passage a hash of what it says is kept then.
+        seen: query id -> passage -> its hash, or 0.
+        again: query and id of passages that come twice.
+        counts: what is said at the end: `ids` that are numbers, `passages` and `items` that come twice.
     """
-    try:
-        query_id, passages = adapters[0].validate_json(data)
-    except ValidationError as error:
-        if error.errors()[0]["loc"] == (1,):
-            adapters.reverse()
-        query_id, passages = _in_other_shape(adapters[0], data, name, line, notes)
-    if isinstance(query_id, int):
-        notes["ids"] += 1
-        query_id = str(query_id)
-    if not query_id:
-        raise FormatError("the query id is empty; expected text", path=name, line=line, field="[0]")
-    return query_id, [passages] if isinstance(passages, GradedPassage) else cast(list[GradedPassage], passages)
 
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_read_once = not Path(name).is_file()
+        self.seen: dict[str, dict[str, int]] = {}
+        self.again: set[tuple[str, str]] = set()
+        self.counts: Counter[str] = Counter()
+        self._items: list[str] = []
 
-def _in_other_shape(
-    adapter: TypeAdapter[Any], data: bytes, name: str, line: int, notes: Counter[str]
-) -> tuple[Any, Any]:
-    """Parses a line in the other shape, with numbers for query ids made text; slower, and only where it is needed."""
-    problem: ValidationError
-    try:
-        return cast(tuple[Any, Any], adapter.validate_json(data))
-    except ValidationError as error:
-        problem = error
-    try:
-        value = parse_json(data)
-        changed = _ids_as_text(value)
-        if changed:
-            result = cast(tuple[Any, Any], adapter.validate_json(json.dumps(value)))
-            notes["ids"] += changed
-            return result
-    except ValidationError as error:
-        problem = error
-    except ValueError:
-        pass
-    raise _format_error(problem, name, line) from None
+    def parse(self, data: bytes) -> tuple[str, list[GradedPassage]]:
+        """A line as (query id, passages).
 
+        Raises:
+            FormatError: naming file, line and field: not JSON, a wrong field.
+        """
+        try:
+            query_id, found = _LINES.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            data = self._mended(data)
+            query_id, found = _in_words(data)
+        if not data.isascii():
+            # Of what is not looked at yet, nobody checked this.
+            try:
+                data.decode("utf-8")
+            except UnicodeDecodeError:
+                parse_json(data)
+        if isinstance(query_id, int):
+            self.counts["ids"] += 1
+            query_id = str(query_id)
+        if not query_id:
+            raise FormatError("the query id is empty; expected text", field="[0]")
+        passages = [found] if isinstance(found, GradedPassage) else found
+        for place, passage in enumerate(passages):
+            passage.belongs((data, "", place))
+        return query_id, passages
 
-def _ids_as_text(value: Any) -> int:
-    """Makes the query ids of a freshly parsed line text, in place; returns how many were numbers."""
-    changed = 0
-    if not (isinstance(value, list) and len(value) == 2):
-        return 0
-    holders: list[tuple[Any, Any]] = [(value, 0)]
-    for passage in value[1] if isinstance(value[1], list) else [value[1]]:
-        data = passage.get("paragraph_data") if isinstance(passage, dict) else None
-        if isinstance(data, dict):
-            for field, key in (("judgments", "query"), ("rankings", "queryId")):
-                entries = data.get(field)
-                holders += (
-                    [(entry, key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-                )
-    for holder, key in holders:
-        found = value[0] if holder is value else holder.get(key)
+    def _mended(self, data: bytes) -> bytes:
+        """A line with numbers for query ids made text, and replies of direct labels under the name that they have."""
+        try:
+            value = parse_json(data)
+        except FormatError:
+            return data
+        is_line = isinstance(value, list) and len(value) == 2
+        holders: list[tuple[Any, Any]] = [(value, 0)] if is_line else []
+        renamed = 0
+        for passage in _objects(value[1] if isinstance(value[1], list) else value[1:]) if is_line else ():
+            for told in _objects([passage.get("paragraph_data")]):
+                holders += [(entry, "query") for entry in _objects(told.get("judgments")) if "query" in entry]
+                holders += [(entry, "queryId") for entry in _objects(told.get("rankings")) if "queryId" in entry]
+            for entry in _objects(passage.get("grades")):
+                if "answers" in entry and "answer" not in entry:
+                    entry["answer"] = entry.pop("answers")
+                    renamed += 1
         # Only whole numbers: 2003022.0 and 1e400 name no query that another file would know.
-        if isinstance(found, int) and not isinstance(found, bool):
-            holder[key] = str(found)
-            changed += 1
-    return changed
+        numbers = [(holder, key) for holder, key in holders if type(holder[key]) is int]
+        for holder, key in numbers:
+            holder[key] = str(holder[key])
+        self.counts["ids"] += len(numbers)
+        return json.dumps(value, ensure_ascii=False).encode("utf-8") if numbers or renamed else data
+
+    def first_of(self, query_id: str, passages: list[GradedPassage]) -> list[GradedPassage]:
+        """Those of the passages of a line that were not there before.
+
+        Raises:
+            FormatError: one was, with different content, and the file cannot be read again.
+        """
+        seen = self.seen.setdefault(query_id, {})
+        if not self.is_read_once:
+            found = dict.fromkeys([passage.doc_id for passage in passages], 0)
+            if len(found) == len(passages) and seen.keys().isdisjoint(found):
+                seen.update(found)
+                return passages
+        new = []
+        for passage in passages:
+            content = _content(passage) if self.is_read_once else 0
+            if passage.doc_id not in seen:
+                seen[passage.doc_id] = content
+                new.append(passage)
+                continue
+            self.counts["passages"] += 1
+            self.again.add((query_id, passage.doc_id))
+            if seen[passage.doc_id] != content:
+                _refuse(query_id, passage.doc_id)
+        return new
+
+    def check(self, passage: GradedPassage) -> None:
+        """Refuses what the types of fields do not; counts items that a grade set names twice.
+
+        Raises:
+            FormatError: a ranking or judgment is of another passage, a rating names no item or two or is -1, or what a
+                grade set says about its making is none.
+        """
+        doc_id = passage.doc_id
+        told: Any = passage.paragraph_data
+        if told is not None:
+            for kind, places in (("rankings", told.rankings or ()), ("judgments", told.judgments or ())):
+                for number, one in enumerate(places):
+                    if one.doc_id != doc_id:
+                        problem = f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {one.doc_id!r}"
+                        raise FormatError(problem, field=f"paragraph_data.{kind}[{number}].paragraphId")
+        entries: Any
+        for name, entries in (("exam_grades", passage.exam_grades), ("grades", passage.grades)):
+            for place, entry in enumerate(entries or ()):
+                try:
+                    prompt_in(bytes(entry.prompt_text))
+                    # Nearly no file has some.
+                    _ = entry.details and distributions_of(entry)
+                    if name == "exam_grades":
+                        named = entry.rated[0] or [*entry.correct_answered, *entry.wrong_answered]
+                        # Most passages are graded by the same items, in one order.
+                        if named != self._items:
+                            again = len(named) - len(set(named))
+                            self.counts["items"] += again
+                            self._items = [] if again else named
+                except InputError as error:
+                    field = error.field if isinstance(error, FormatError) else "details"
+                    raise FormatError(getattr(error, "problem", str(error)), field=f"{name}[{place}].{field}") from None
+
+    def close(self) -> None:
+        """What only the whole file tells: refuses passages that came again with different content; says the counts.
+
+        Raises:
+            FormatError: there is one, or the file holds nothing.
+        """
+        if not self.seen:
+            raise FormatError("holds no graded passages", path=self.name)
+        contents: dict[tuple[str, str], int] = {}
+        for line, data in iter_lines(self.name) if self.again and not self.is_read_once else ():
+            with _in_line(self.name, line):
+                query_id, passages = _Reader(self.name).parse(data)
+                for passage in passages:
+                    key = query_id, passage.doc_id
+                    if key in self.again and contents.setdefault(key, _content(passage)) != _content(passage):
+                        _refuse(*key)
+        for name, said in _SAID.items():
+            if self.counts[name]:
+                _LOG.warning("%s: %d " + said, self.name, self.counts[name])
 
 
-def _format_error(error: ValidationError, name: str, line: int) -> FormatError:
-    location, text = first_problem(error)
-    # A union of id types puts its own labels into the location; the user's file has no such level.
-    if location and location[0] == 0:
-        location, text = (0,), "the query id must be text"
-    if not location and error.errors()[0]["type"] != "json_invalid":
-        text = f'expected ["query id", [passage, …]]: {text}'
-    return FormatError(text, path=name, line=line, field=field_path(location))
+_SAID = {
+    "ids": "query ids are numbers; read as text",
+    "passages": "passages come twice with the same content; the first is kept",
+    "items": "grades name an item that their grade set has graded before; the later grade counts",
+}
 
 
-def _add_passages(
-    group: dict[str, GradedPassage],
-    passages: list[GradedPassage],
-    name: str,
-    line: int,
-    query_id: str,
-    notes: Counter[str],
-) -> None:
-    """Adds parsed passages of a query to those before them; what contradicts itself or another one is refused."""
-    for passage in passages:
-        known = group.setdefault(passage.doc_id, passage)
-        if known is passage:
-            if passage.paragraph_data is not None:
-                _check_ids(passage.doc_id, passage.paragraph_data, name, line)
-            for index, label in enumerate(passage.grades or ()):
-                _check_details(label, name, line, f"grades[{index}]")
-            for index, entry in enumerate(passage.exam_grades or ()):
-                # Looked at here, as nearly no file has details.
-                if entry.__pydantic_extra__:
-                    _check_details(entry, name, line, f"exam_grades[{index}]")
-                if entry.self_ratings:
-                    notes["items"] += _checked_ratings(entry.self_ratings, passage.doc_id, index, name, line)
-                else:
-                    named = [*entry.correct_answered, *entry.wrong_answered]
-                    notes["items"] += len(named) - len(set(named))
-        elif known == passage or _bare(known) == _bare(passage):
-            notes["passages"] += 1
-        else:
-            raise FormatError(
-                f"passage {passage.doc_id!r} of query {query_id!r} comes twice with different content; keep one",
-                path=name,
-                line=line,
-            )
+def _content(passage: GradedPassage) -> int:
+    """A hash of what a passage says, without the definitions of graders, which only one of its copies may have."""
+    said = passage.as_json()
+    for entry in [*(said.get("exam_grades") or ()), *(said.get("grades") or ())]:
+        if isinstance(entry.get("provenance"), dict):
+            entry["provenance"].pop("definition", None)
+    return hash(content_of(said))
 
 
-def _check_details(entry: ItemGradeSet | DirectGrade, name: str, line: int, field: str) -> None:
-    """Refuses what a grade set says about the making of its grades where it is none."""
-    if not (entry.model_extra and entry.model_extra.get("details")):
-        return
+def _in_words(data: bytes) -> tuple[str | int, list[GradedPassage] | GradedPassage]:
+    """A line that may be wrong."""
     try:
-        distributions_of(entry)
-    except InputError as error:
-        raise FormatError(str(error), path=name, line=line, field=f"{field}.details") from None
+        return decoded(_LINES, data, choices=STATUSES)
+    except FormatError as error:
+        problem = error.problem
+        if error.field == "[0]":
+            problem = "the query id must be text"
+        elif not error.field and "is not JSON" not in problem:
+            problem = f'expected ["query id", [passage, …]]: {problem}'
+        raise FormatError(problem, field=error.field) from None
 
 
-def _check_ids(doc_id: str, data: PassageData, name: str, line: int) -> None:
-    """Refuses rankings and judgments of another passage."""
-    rankings: Sequence[RankingEntry | Judgment] = data.rankings or ()
-    judgments: Sequence[RankingEntry | Judgment] = data.judgments or ()
-    for kind, entries in (("rankings", rankings), ("judgments", judgments)):
-        for index, entry in enumerate(entries):
-            if entry.doc_id != doc_id:
-                raise FormatError(
-                    f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {entry.doc_id!r}",
-                    path=name,
-                    line=line,
-                    field=f"paragraph_data.{kind}[{index}].paragraphId",
-                )
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _bare(passage: GradedPassage) -> GradedPassage:
-    """The passage without the definitions of graders, which only one of its copies may have."""
-
-    def bare(entries: list[_Entry]) -> list[_Entry]:
-        made = [(entry, {**provenance_of(entry), "definition": None}) for entry in entries]
-        return [entry.model_copy(update={"provenance": said}) for entry, said in made]
-
-    changes = {name: bare(entries) for name in ("exam_grades", "grades") if (entries := getattr(passage, name))}
-    return passage.model_copy(update=changes)
-
-
-def _checked_ratings(ratings: list[SelfRating], doc_id: str, index: int, name: str, line: int) -> int:
-    """How many of the ratings of a passage are of an item that was rated before.
-
-    Raises:
-        FormatError: one names no item, or two, or is -1.
-    """
-    item_ids: list[str | None] = [one.question_id for one in ratings]
-    nuggets = [one.nugget_id for one in ratings]
-    if None in item_ids or any(nuggets):
-        for place, named in enumerate(zip(item_ids, nuggets, strict=True)):
-            if named.count(None) != 1:
-                raise FormatError(
-                    f"a rating of passage {doc_id!r} needs exactly one of question_id and nugget_id",
-                    path=name,
-                    line=line,
-                    field=f"exam_grades[{index}].self_ratings[{place}]",
-                )
-        item_ids = [one.item_id for one in ratings]
-    rated = [one.self_rating for one in ratings]
-    if -1 in rated:
-        raise FormatError(
-            "-1 is no grade; expected 0 or more, or -2 where a document says the opposite",
-            path=name,
-            line=line,
-            field=f"exam_grades[{index}].self_ratings[{rated.index(-1)}].self_rating",
-        )
-    return len(item_ids) - len(set(item_ids))
-
-
-def _say_notes(notes: Counter[str], name: str) -> None:
-    """Says once what readers counted: ids that are numbers, passages and items that come twice."""
-    if notes["ids"]:
-        _LOG.warning("%s: %d query ids are numbers; read as text", name, notes["ids"])
-    if notes["passages"]:
-        _LOG.warning("%s: %d passages come twice with the same content; the first is kept", name, notes["passages"])
-    if notes["items"]:
-        _LOG.warning(
-            "%s: %d grades name an item that their grade set has graded before; the later grade counts",
-            name,
-            notes["items"],
-        )
+def _refuse(query_id: str, doc_id: str) -> NoReturn:
+    raise FormatError(f"passage {doc_id!r} of query {query_id!r} comes twice with different content; keep one")

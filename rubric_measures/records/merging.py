@@ -6,11 +6,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import reduce
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, NoReturn, TypeVar
 
+from msgspec import Struct
+
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.json_files import Record
 from rubric_measures.records.details import details_of
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
@@ -25,14 +26,17 @@ from rubric_measures.records.models import (
     grade_set_key,
     grader_hash,
     items_of_set,
+    rated_item,
 )
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import SCALE_FIELDS, Scale, scale_from
 
 _LOG = logging.getLogger("rubric_measures")
-_R = TypeVar("_R", bound=Record)
-_Place = TypeVar("_Place", Judgment, RankingEntry)
+_Json = dict[str, Any]
+_Record = TypeVar("_Record", ItemGradeSet, DirectGrade)
 _T = TypeVar("_T")
+# Fields of ours of which two files may say parts, as of those that we do not know.
+_OPEN = {"provenance", "details", ITEM_CONTENTS, "pairs", "shown_together"}
 
 
 def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassages]:
@@ -87,7 +91,7 @@ def _check_scales(merged: Mapping[str, Mapping[str, GradedPassage]]) -> None:
 
 
 def _said_scale(entry: ItemGradeSet | DirectGrade) -> Scale | None:
-    return scale_from(entry.prompt_info.model_extra or {}, by_range=True) if entry.prompt_info else None
+    return scale_from(entry.prompt_info.unknown, by_range=True) if entry.prompt_info else None
 
 
 def _check_ranks(query_id: str, known: Iterable[GradedPassage], passages: Iterable[GradedPassage]) -> None:
@@ -136,48 +140,57 @@ class _Merger:
             return one
         if one.text != other.text:
             self._conflict("the text", one.text, other.text)
+        mine, theirs = one.as_json(), other.as_json()
         fields: dict[str, Any] = {}
         if other.paragraph not in (None, "", one.paragraph):
             if one.paragraph not in (None, ""):
                 self._conflict("paragraph", one.paragraph, other.paragraph)
             fields["paragraph"] = other.paragraph
         if other.paragraph_data is not None:
-            fields["paragraph_data"] = self.data(one.paragraph_data or PassageData(), other.paragraph_data)
+            fields["paragraph_data"] = self.data(mine.get("paragraph_data") or {}, theirs["paragraph_data"])
         if other.exam_grades is not None:
             fields["exam_grades"] = self.item_grades(one.exam_grades or [], other.exam_grades)
         if other.grades is not None:
             fields["grades"] = self.direct_grades(one.grades or [], other.grades)
-        return self.with_unknown(one, other, fields)
+        return one.saying(self.changes(GradedPassage, mine, theirs, fields))
 
-    def with_unknown(self, one: _R, other: _R, fields: Mapping[str, Any]) -> _R:
-        """A copy of `one` with new fields, those that only `other` has, and the unknown fields of both."""
-        mine, theirs = one.model_extra or {}, other.model_extra or {}
-        for name in mine.keys() & theirs.keys():
-            are_objects = isinstance(mine[name], Mapping) and isinstance(theirs[name], Mapping)
-            if name == ITEM_CONTENTS and are_objects:
-                for item_id in mine[name].keys() & theirs[name].keys():
-                    if mine[name][item_id] != theirs[name][item_id]:
-                        what = f"what item {item_id!r} said when it was graded"
-                        self._conflict(what, mine[name][item_id], theirs[name][item_id])
-            elif not (name == "provenance" and are_objects and _bare(mine[name]) == _bare(theirs[name])):
-                if mine[name] != theirs[name] and name not in fields:
-                    self._conflict(name, mine[name], theirs[name])
+    def changes(self, kind: type[Struct], one: _Json, other: _Json, fields: _Json) -> _Json:
+        """What makes `one` the union of both: new fields, those that only `other` has, and the unknown ones of both."""
+        changed = dict(fields)
+        known = set(kind.__struct_encode_fields__) - _OPEN
+        for name, theirs in other.items():
+            mine = one.get(name)
+            if name in fields or mine == theirs:
                 continue
-            # What describes a grader in full stands in one of its entries only.
-            mine = {**mine, name: {**theirs[name], **mine[name]}}
-        unset = other.model_fields_set - one.model_fields_set - fields.keys() - theirs.keys()
-        missing = {name: getattr(other, name) for name in sorted(unset)}
-        return one.model_copy(update={**missing, **theirs, **mine, **fields})
+            if name not in one:
+                changed[name] = theirs
+            elif name in known:
+                continue
+            elif isinstance(mine, dict) and isinstance(theirs, dict) and _may_be_joined(name, mine, theirs):
+                if name == ITEM_CONTENTS:
+                    for item_id in mine.keys() & theirs.keys():
+                        if mine[item_id] != theirs[item_id]:
+                            what = f"what item {item_id!r} said when it was graded"
+                            self._conflict(what, mine[item_id], theirs[item_id])
+                # What describes a grader in full stands in one of its entries only.
+                changed[name] = {**theirs, **mine}
+            else:
+                self._conflict(name, mine, theirs)
+        return changed
 
-    def data(self, one: PassageData, other: PassageData) -> PassageData:
-        fields: dict[str, Any] = {}
-        if other.judgments is not None:
-            fields["judgments"] = self.united(one.judgments or [], other.judgments)
-        if other.rankings is not None:
-            fields["rankings"] = self.united(one.rankings or [], other.rankings)
-        return self.with_unknown(one, other, fields)
+    def joined(self, one: _Record, other: _Record, fields: _Json) -> _Record:
+        """The union of two grade sets of which some fields are known."""
+        return one.saying(self.changes(type(one), one.as_json(), other.as_json(), fields))
 
-    def united(self, one: Sequence[_Place], other: Sequence[_Place]) -> list[_Place]:
+    def data(self, one: _Json, other: _Json) -> _Json:
+        fields = {
+            name: self.united(kind, one.get(name) or [], other[name])
+            for name, kind in (("judgments", Judgment), ("rankings", RankingEntry))
+            if other.get(name) is not None
+        }
+        return {**one, **self.changes(PassageData, one, other, fields)}
+
+    def united(self, kind: type[Struct], one: list[_Json], other: list[_Json]) -> list[_Json]:
         """The judgments or rankings of both lists: what both say is there once, what one list says twice stays twice.
 
         Several judgments of one passage and query are those of several assessors. Several places of a passage in one
@@ -194,7 +207,8 @@ class _Merger:
             place = next((place for place in alike if one[place] == entry), alike[0])
             free.remove(place)
             if one[place] != entry:
-                entries[place] = self.with_unknown(one[place], entry, self.title(one[place], entry))
+                changed = self.changes(kind, one[place], entry, self.title(one[place], entry))
+                entries[place] = {**one[place], **changed}
         for key in dict.fromkeys(_said(entry)[0] for entry in entries[len(one) :]):
             before, after = ([value for known, value in map(_said, some) if known == key] for some in (one, other))
             if not (set(before) <= set(after) or set(after) <= set(before)):
@@ -202,17 +216,18 @@ class _Merger:
                 self._conflict(what, *(values[0] if len(values) == 1 else values for values in (before, after)))
         return entries
 
-    def title(self, one: _Place, other: _Place) -> dict[str, Any]:
+    def title(self, one: _Json, other: _Json) -> _Json:
         """The title of the query beside a judgment, as a field, where two judgments say it differently.
 
         A title that is empty, or is the query's id, is none.
         """
-        if not isinstance(one, Judgment) or not isinstance(other, Judgment) or one.title_query == other.title_query:
+        titles = [entry.get("titleQuery") for entry in (one, other)]
+        if titles[0] == titles[1]:
             return {}
-        said = [title for title in (one.title_query, other.title_query) if title and title != one.query_id]
+        said = [title for title in titles if title and title != one["query"]]
         if len(set(said)) > 1:
             self._conflict("the title of the query (titleQuery)", *said)
-        return {"title_query": said[0] if said else one.title_query or other.title_query}
+        return {"titleQuery": said[0] if said else titles[0] or titles[1]}
 
     def item_grades(self, one: Sequence[ItemGradeSet], other: Sequence[ItemGradeSet]) -> list[ItemGradeSet]:
         sets = list(one)
@@ -244,16 +259,16 @@ class _Merger:
         lost = {item_id for item_id in theirs if item_id not in mine} - new
         details = _details(one, other, new)
         if not new and not lost:
-            return self.with_unknown(one, other, details | self.labels(one, other) | self.scale(one, other))
+            return self.joined(one, other, details | self.labels(one, other) | self.scale(one, other))
         if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) != {None}:
             kinds = ("ratings" if entry.self_ratings else "right or wrong" for entry in (one, other))
             self._conflict(f"what grades by {one.llm} are", *kinds)
         correct = _joined(one.correct_answered, other.correct_answered, new, str)
         wrong = _joined(one.wrong_answered, other.wrong_answered, new, str)
-        ratings = _joined(one.self_ratings or (), other.self_ratings or (), new, attrgetter("item_id"))
-        fields: dict[str, Any] = {
-            "correct_answered": correct,
-            "wrong_answered": wrong,
+        ratings = _joined(_ratings(one), _ratings(other), new, rated_item)
+        fields: _Json = {
+            "correctAnswered": correct,
+            "wrongAnswered": wrong,
             "answers": _joined(one.answers, other.answers, new | lost, itemgetter(0)),
             "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
         }
@@ -263,7 +278,7 @@ class _Merger:
             # It was derived from a part of the grades.
             fields["relevance_label"] = None
         fields |= details | _failures(one, other, new, lost)
-        return self.with_unknown(one, other, fields | self.scale(one, other))
+        return self.joined(one, other, fields | self.scale(one, other))
 
     def labels(self, one: ItemGradeSet | DirectGrade, other: ItemGradeSet | DirectGrade) -> dict[str, Any]:
         """The relevance label that one grade set has, or both have, as a field."""
@@ -299,8 +314,8 @@ class _Merger:
             self._conflict(f"the label by {one.llm}", *(entry.label for entry in (one, other)))
         self.replies[one.llm] += one.answer != other.answer
         ratings = [entry.self_rating for entry in (one, other) if entry.self_rating is not None]
-        fields = self.labels(one, other) | self.scale(one, other) | ({"self_rating": ratings[0]} if ratings else {})
-        return self.with_unknown(one, other, fields)
+        fields = self.labels(one, other) | self.scale(one, other) | ({"self_ratings": ratings[0]} if ratings else {})
+        return self.joined(one, other, fields)
 
 
 # What stands before what: a failure is no label, and a label of a part of the text is one of the text only in need.
@@ -336,22 +351,30 @@ def _belong_together(one: ItemGradeSet, other: ItemGradeSet) -> bool:
     if _grader(one) != _grader(other):
         return False
     # Of pairs (sentence, cited document) each answer has its own.
-    are_pairs = all((entry.model_extra or {}).get("pairs") for entry in (one, other))
-    return are_pairs or one == other or not _items(one).keys().isdisjoint(_items(other))
+    return bool(one.pairs and other.pairs) or one == other or not _items(one).keys().isdisjoint(_items(other))
 
 
-def _may_be_one(one: _Place, other: _Place) -> bool:
+def _may_be_joined(name: str, one: _Json, other: _Json) -> bool:
+    """Whether two objects that an unknown field has are parts of one."""
+    return name == ITEM_CONTENTS or (name == "provenance" and _bare(one) == _bare(other))
+
+
+def _may_be_one(one: _Json, other: _Json) -> bool:
     """Whether two judgments or rankings of the same content are one; an unknown field may name two assessors who
     agree."""
-    mine, theirs = one.model_extra or {}, other.model_extra or {}
-    return isinstance(one, RankingEntry) or all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+    names = one.keys() & other.keys() - set(Judgment.__struct_encode_fields__)
+    return "method" in one or all(one[name] == other[name] for name in names)
 
 
-def _said(one: Judgment | RankingEntry) -> tuple[tuple[str, str], object]:
+def _said(one: _Json) -> tuple[tuple[str, str], object]:
     """Of what a judgment or ranking speaks (query and run), and what it says."""
-    if isinstance(one, Judgment):
-        return (one.query_id, ""), one.relevance
-    return (one.query_id, one.method), (one.rank, one.score)
+    if "method" in one:
+        return (one["queryId"], one["method"]), (one["rank"], one["score"])
+    return (one["query"], ""), one["relevance"]
+
+
+def _ratings(entry: ItemGradeSet) -> list[_Json]:
+    return entry.as_json().get("self_ratings") or []
 
 
 def _label(entry: DirectGrade) -> tuple[bool, float | None]:
@@ -360,7 +383,9 @@ def _label(entry: DirectGrade) -> tuple[bool, float | None]:
 
 def _grader(entry: ItemGradeSet | DirectGrade) -> str:
     # What grades mean does not tell who made them.
-    prompt = entry.prompt_info.model_dump(exclude_unset=True, exclude={*SCALE_FIELDS}) if entry.prompt_info else None
+    prompt = entry.prompt_info and {
+        name: said for name, said in entry.prompt_info.as_json().items() if name not in SCALE_FIELDS
+    }
     return canonical_json([entry.llm, entry.llm_options or {}, prompt, entry.prompt_type, grader_hash(entry)])
 
 

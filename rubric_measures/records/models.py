@@ -17,52 +17,159 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Annotated, Any, NamedTuple
+from functools import cache, lru_cache
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, cast, get_args
 
-from pydantic import AliasChoices, Field
-from pydantic_core import core_schema
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from rubric_measures.base.json_files import Record
+from rubric_measures.base.errors import FormatError
+from rubric_measures.base.json_text import decoded
 from rubric_measures.base.sorting import Gap, RankNotes, by_rank
 from rubric_measures.types.entities import GradeStatus, ItemKind, Ranking, Run, content_hash, put_in_order
 from rubric_measures.types.scales import HELD, MOST_RELEVANT, SCALE_FIELDS
 
+# The JSON itself; or that of which a record is a part, the field in which it stands ("" in a line), and its place.
+Source: TypeAlias = "bytes | tuple[Source, str, int]"
+
+STATUSES = get_args(GradeStatus)
+
+
+class _MadeByName(msgspec.StructMeta):
+    """Calls make a record from fields by name, and read it as a file's."""
+
+    def __call__(self, **fields: Any) -> Any:
+        kind = cast(type[JsonRecord], self)
+        return kind.read(_encoded(_named(kind, fields)))
+
+
+class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
+    """Base of what files hold: fields that are typed, and the JSON that has the others, too.
+
+    Made by name (ours or the file's, also unknown names), from a text (`read`), or from another record (`replacing`).
+    """
+
+    _source: UnsetType = msgspec.field(name=" source", default=UNSET)
+
+    @classmethod
+    def read(cls, text: bytes) -> Self:
+        """The record that a JSON text says.
+
+        Raises:
+            FormatError: it says none; names the field.
+        """
+        found = decoded(_decoder_of(cls), text, choices=STATUSES)
+        found.belongs(text)
+        return cast(Self, found)
+
+    def belongs(self, source: Source) -> None:
+        """Notes where the JSON of the record stands; once, by who reads it."""
+        msgspec.structs.force_setattr(self, "_source", source)
+
+    @property
+    def raw(self) -> bytes:
+        """The JSON of the record, as it stands in the file."""
+        return _text_at(cast(Source, self._source))
+
+    def as_json(self) -> dict[str, Any]:
+        """All that the record says, under the file's names."""
+        return cast(dict[str, Any], msgspec.json.decode(self.raw))
+
+    @property
+    def unknown(self) -> dict[str, Any]:
+        """What the record says in fields that have no name here."""
+        return {name: said for name, said in self.as_json().items() if name not in self.__struct_encode_fields__}
+
+    def replacing(self, **changes: Any) -> Self:
+        """The record with other values for some fields, by our names, the file's or new ones.
+
+        Raises:
+            FormatError: a value is none of the field.
+        """
+        return self.saying(_named(type(self), changes))
+
+    def saying(self, said: Mapping[str, Any]) -> Self:
+        """The same as `replacing`, by the file's names alone."""
+        return type(self).read(_encoded({**msgspec.json.decode(self.raw, type=dict[str, Raw]), **said}))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, whatever the order of fields; what is null is not said."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.raw == other.raw or content_of(self.as_json()) == content_of(other.as_json())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.raw.decode('utf-8')})"
+
+    def __reduce__(self) -> Any:
+        return type(self).read, (self.raw,)
+
+
+@cache
+def _decoder_of(kind: type[JsonRecord]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def _named(kind: type[Struct], fields: Mapping[str, Any]) -> dict[str, Any]:
+    names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    return {names.get(name, name): value for name, value in fields.items()}
+
+
+def _encoded(said: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode({name: _said(value) for name, value in said.items()}, enc_hook=dict)
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, JsonRecord):
+        return Raw(value.raw)
+    return [_said(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _text_at(source: Source) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    whole, field, place = source
+    return bytes(_parts_of(_text_at(whole), field)[place])
+
+
+# Who asks for one part asks for its neighbours next.
+@lru_cache(maxsize=16)
+def _parts_of(text: bytes, field: str) -> list[Raw]:
+    if field:
+        return msgspec.json.decode(msgspec.json.decode(text, type=dict[str, Raw])[field], type=list[Raw])
+    passages = msgspec.json.decode(text, type=tuple[Raw, Raw])[1]
+    return msgspec.json.decode(passages, type=list[Raw]) if bytes(passages).startswith(b"[") else [passages]
+
+
+def content_of(value: Any) -> Any:
+    """What a JSON value says, for comparisons and `hash`: without the order of fields, and without nulls."""
+    if isinstance(value, dict):
+        return frozenset((name, content_of(one)) for name, one in value.items() if one is not None)
+    return tuple(map(content_of, value)) if isinstance(value, list) else value
+
+
+_NULL = Raw(b"null")
 # What grades mean does not tell who made them.
 _NOT_SETTINGS = frozenset({"prompt_class", *SCALE_FIELDS})
 # The field in which assessors' grade sets keep what their items said then.
 ITEM_CONTENTS = "item_contents"
 
 
-@dataclass(frozen=True)
-class _Number:
-    """The numbers of a field: an integer is an `int`, and what is written with a fraction a `float`.
-
-    So both are written back as they were.
-    """
-
-    lowest: int
-    highest: int
-
-    def __get_pydantic_core_schema__(self, source: object, handler: object) -> core_schema.CoreSchema:
-        """An integer or a real number between the ends."""
-        ends: dict[str, Any] = {"ge": self.lowest, "le": self.highest, "strict": True}
-        return core_schema.union_schema(
-            [core_schema.int_schema(**ends), core_schema.float_schema(**ends, allow_inf_nan=False)],
-            mode="left_to_right",
-            custom_error_type="number",
-            custom_error_message=f"Input should be a number from {self.lowest} to {self.highest}",
-        )
-
-
 # Longer than any ranking: what stands at a rank is looked at together with all ranks above it.
 MAX_RANK = 1_000_000
+
+
 # As in qrels: greater ones have no floating-point number, or are none that anybody gave.
-Label = Annotated[float, _Number(-MOST_RELEVANT, MOST_RELEVANT)]
+_LABEL = Meta(ge=-MOST_RELEVANT, le=MOST_RELEVANT)
+_RATING = Meta(ge=HELD[0], le=HELD[1])
+# An integer is an `int`, and what is written with a fraction a `float`.
+Label = Annotated[int, _LABEL] | Annotated[float, _LABEL]
+Rating = Annotated[int, _RATING] | Annotated[float, _RATING]
 
 
-class Judgment(Record):
+class Judgment(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What an assessor said about the relevance of a passage; any number up to that of 32 bits.
 
     Attributes:
@@ -72,13 +179,13 @@ class Judgment(Record):
         title_query: the query's title, where the file has it (`titleQuery`).
     """
 
-    doc_id: str = Field(alias="paragraphId")
-    query_id: str = Field(alias="query")
+    doc_id: str = msgspec.field(name="paragraphId")
+    query_id: str = msgspec.field(name="query")
     relevance: Label
-    title_query: str | None = Field(default=None, alias="titleQuery")
+    title_query: str | None = msgspec.field(name="titleQuery", default=None)
 
 
-class RankingEntry(Record):
+class RankingEntry(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Where a run ranked the passage.
 
     Attributes:
@@ -90,23 +197,20 @@ class RankingEntry(Record):
     """
 
     method: str
-    doc_id: str = Field(alias="paragraphId")
-    query_id: str = Field(alias="queryId")
-    rank: Annotated[int, Field(ge=0, le=MAX_RANK)]
+    doc_id: str = msgspec.field(name="paragraphId")
+    query_id: str = msgspec.field(name="queryId")
+    rank: Annotated[int, Meta(ge=0, le=MAX_RANK)]
     score: float
 
 
-class PassageData(Record):
+class PassageData(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Judgments and rankings of one passage; either list may be missing, null or empty."""
 
     judgments: list[Judgment] | None = None
     rankings: list[RankingEntry] | None = None
 
 
-Rating = Annotated[float, _Number(*HELD)]
-
-
-class PromptInfo(Record):
+class PromptInfo(JsonRecord, frozen=True, kw_only=True):
     """The prompt that led to grades; older files leave most of it out."""
 
     prompt_class: str = ""
@@ -117,7 +221,7 @@ class PromptInfo(Record):
     is_self_rated: bool | None = None
 
 
-class SelfRating(Record):
+class SelfRating(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """The rating of one item, 0 (worst) or more, or -2 (a document says the opposite); real ones are kept.
 
     Exactly one of `question_id` and `nugget_id` names the item.
@@ -135,7 +239,51 @@ class SelfRating(Record):
         return self.question_id if self.question_id is not None else self.nugget_id or ""
 
 
-class ItemGradeSet(Record):
+class _MadeByModel(JsonRecord, frozen=True, kw_only=True):
+    """What the sets of item grades and the direct grades of one passage say alike: by whom and how they were made."""
+
+    llm: str
+    # Thousands of entries have the same bytes here, so they are kept unread, and read once for all.
+    prompt_text: Raw = msgspec.field(name="prompt_info", default=_NULL)
+    provenance_text: Raw = msgspec.field(name="provenance", default=_NULL)
+    prompt_type: str | None = None
+    relevance_label: Label | None = None
+    # Our addition: what is known about the making of single grades; `records.details` reads it.
+    details: Any = None
+
+    @property
+    def prompt_info(self) -> PromptInfo | None:
+        """The prompt."""
+        return prompt_in(bytes(self.prompt_text))
+
+    @property
+    def provenance(self) -> Any:
+        """Our addition: what made the grades; None where a file says nothing."""
+        return _value_in(bytes(self.provenance_text))
+
+
+_MANY = 4096
+
+
+@lru_cache(maxsize=_MANY)
+def _value_in(text: bytes) -> Any:
+    return msgspec.json.decode(text)
+
+
+@lru_cache(maxsize=_MANY)
+def prompt_in(text: bytes) -> PromptInfo | None:
+    """The prompt that a JSON text says; None where that is null.
+
+    Raises:
+        FormatError: it says no prompt; names the field.
+    """
+    try:
+        return None if text == b"null" else PromptInfo.read(text)
+    except FormatError as error:
+        raise FormatError(error.problem, field=f"prompt_info.{error.field}".rstrip(".")) from None
+
+
+class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
     """The grades of one passage by one grader: one prompt class × model × bank (an entry of `exam_grades`).
 
     Attributes:
@@ -151,20 +299,49 @@ class ItemGradeSet(Record):
         llm_response_errors: item id -> what went wrong.
         relevance_label: a label derived from the grades, by the workbench's newer versions.
         item_status: our addition: item id -> status of every item that has no grade (see `Grade`).
+        item_contents: our addition: item id -> what the item said when an assessor graded it.
+        pairs: our addition: true where items are sentences, and passages the documents that they cite.
+        shown_together: our addition: the items that each call of a list showed.
     """
 
-    correct_answered: list[str] = Field(alias="correctAnswered")
-    wrong_answered: list[str] = Field(alias="wrongAnswered")
+    correct_answered: list[str] = msgspec.field(name="correctAnswered")
+    wrong_answered: list[str] = msgspec.field(name="wrongAnswered")
     answers: list[tuple[str, str]]
-    llm: str
     llm_options: dict[str, Any]
     exam_ratio: float
-    prompt_info: PromptInfo | None = None
     self_ratings: list[SelfRating] | None = None
-    prompt_type: str | None = None
     llm_response_errors: dict[str, Any] | None = None
-    relevance_label: Label | None = None
     item_status: dict[str, GradeStatus] | None = None
+    item_contents: Any = None
+    pairs: Any = None
+    shown_together: Any = None
+    _rated: UnsetType = msgspec.field(name=" rated", default=UNSET)
+
+    @property
+    def rated(self) -> tuple[list[str], list[float]]:
+        """The items of the ratings, in order, and their ratings; an item may come twice.
+
+        Raises:
+            FormatError: a rating names no item, or two, or is -1.
+        """
+        known: Any = self._rated
+        if known is UNSET:
+            ids: list[str] = []
+            rated: list[float] = []
+            # The innermost loop of loading.
+            for one in self.self_ratings or ():
+                question_id, nugget_id = one.question_id, one.nugget_id
+                if (question_id is None) == (nugget_id is None):
+                    problem = "a rating needs exactly one of question_id and nugget_id"
+                    raise FormatError(problem, field=f"self_ratings[{len(ids)}]")
+                ids.append(question_id or nugget_id or "")
+                rated.append(one.self_rating)
+            if -1 in rated:
+                problem = "-1 is no grade; expected 0 or more, or -2 where a document says the opposite"
+                raise FormatError(problem, field=f"self_ratings[{rated.index(-1)}].self_rating")
+            known = ids, rated
+            msgspec.structs.force_setattr(self, "_rated", known)
+        return cast(tuple[list[str], list[float]], known)
 
     @classmethod
     def build(
@@ -208,8 +385,7 @@ class ItemGradeSet(Record):
         }
         if self_rated:
             fields["self_ratings"] = [
-                SelfRating.model_validate({f"{kind}_id": item_id, "self_rating": grade})
-                for item_id, grade in grades.items()
+                {f"{kind}_id": item_id, "self_rating": grade} for item_id, grade in grades.items()
             ]
         if item_status:
             fields["item_status"] = dict(item_status)
@@ -222,7 +398,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-class DirectGrade(Record):
+class DirectGrade(_MadeByModel, frozen=True, kw_only=True):
     """A relevance label that a model gave to the passage without items (an entry of `grades`).
 
     Attributes:
@@ -238,15 +414,11 @@ class DirectGrade(Record):
         status: our addition; written only when it is not `graded`.
     """
 
-    correct_answered: bool = Field(alias="correctAnswered")
-    answer: str = Field(validation_alias=AliasChoices("answer", "answers"))
-    self_rating: Rating | None = Field(default=None, alias="self_ratings")
-    llm: str
+    correct_answered: bool = msgspec.field(name="correctAnswered")
+    answer: str
     llm_options: dict[str, Any] | None = None
-    prompt_info: PromptInfo | None = None
-    prompt_type: str | None = None
+    self_rating: Rating | None = msgspec.field(name="self_ratings", default=None)
     llm_response_error: Any = None
-    relevance_label: Label | None = None
     status: GradeStatus = "graded"
 
     @property
@@ -268,7 +440,7 @@ class DirectGrade(Record):
         return "failed" if self.status == "graded" and self.label is None else self.status
 
 
-class GradedPassage(Record):
+class GradedPassage(JsonRecord, frozen=True, kw_only=True):
     """One passage (or one segment of a generated answer) of a query, with all that is known about it.
 
     Attributes:
@@ -280,12 +452,20 @@ class GradedPassage(Record):
         grades: one entry for each direct grader.
     """
 
-    doc_id: str = Field(alias="paragraph_id", min_length=1)
+    doc_id: Annotated[str, Meta(min_length=1)] = msgspec.field(name="paragraph_id")
     text: str
     paragraph: Any = None
     paragraph_data: PassageData | None = None
     exam_grades: list[ItemGradeSet] | None = None
     grades: list[DirectGrade] | None = None
+
+    def belongs(self, source: Source) -> None:
+        """Notes where the JSON of the passage and of its grade sets stands."""
+        super().belongs(source)
+        for place, entry in enumerate(self.exam_grades or ()):
+            entry.belongs((source, "exam_grades", place))
+        for place, label in enumerate(self.grades or ()):
+            label.belongs((source, "grades", place))
 
     @property
     def judgments(self) -> list[Judgment]:
@@ -316,6 +496,12 @@ class QueryPassages(NamedTuple):
     line: int = 0
 
 
+def rated_item(rating: Mapping[str, Any]) -> str:
+    """The item of a rating as the JSON of a grade set says it; empty where it names none."""
+    named = rating.get("question_id")
+    return (rating.get("nugget_id") or "") if named is None else named
+
+
 def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
     """The grade of each item of one grade set.
 
@@ -324,10 +510,8 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
     because a failure is not a number; but a `truncated` text keeps its grade. Items that a rated set lists without a
     rating are left out, too.
     """
-    ratings = entry.self_ratings
-    if ratings:
-        # Not the property `item_id`: this is the innermost loop of loading.
-        grades = {rating.question_id or rating.nugget_id or "": rating.self_rating for rating in ratings}
+    if entry.self_ratings:
+        grades = dict(zip(*entry.rated, strict=True))
     else:
         grades = dict.fromkeys(entry.wrong_answered, 0)
         grades.update(dict.fromkeys(entry.correct_answered, 1))
@@ -368,27 +552,20 @@ def kind_of_set(entry: ItemGradeSet) -> str:
 
 def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     """What a grade set of ours says about its making; empty for sets of other programs and of assessors."""
-    # Not the property `model_extra`: this is done several times for every grade set that is loaded.
-    extra = entry.__pydantic_extra__
-    found = extra.get("provenance") if extra else None
-    # A file gives a dictionary or nothing.
-    return found if type(found) is dict or (found is not None and isinstance(found, Mapping)) else {}
+    found = _value_in(bytes(entry.provenance_text))
+    return found if isinstance(found, dict) else {}
 
 
 def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
     """Item id -> what the item said when it was graded (`entities.item_content`), where a grade set knows it."""
-    found = (entry.model_extra or {}).get(ITEM_CONTENTS)
-    return found if isinstance(found, Mapping) else {}
+    return entry.item_contents if isinstance(entry.item_contents, dict) else {}
 
 
 def settings_of_others(entry: ItemGradeSet | DirectGrade) -> dict[str, Any]:
     """What a grade set without provenance says about its making, apart from model and prompt class: name -> value."""
-    options = {name: value for name, value in (entry.llm_options or {}).items() if value is not None}
     info = entry.prompt_info
-    if info is None:
-        return options
-    told = [*info.__dict__.items(), *(info.model_extra or {}).items()]
-    return {**options, **{name: value for name, value in told if value is not None and name not in _NOT_SETTINGS}}
+    told = {} if info is None else {name: said for name, said in info.as_json().items() if name not in _NOT_SETTINGS}
+    return {name: said for name, said in {**(entry.llm_options or {}), **told}.items() if said is not None}
 
 
 def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:
@@ -403,26 +580,18 @@ def grader_hash(entry: ItemGradeSet | DirectGrade) -> str:
     Grade sets of other programs, also those that ours amended after edits of the bank, have the hash of `llm_options`
     and `prompt_info`; it is empty where these say no more than the prompt class.
     """
+    return grade_set_key(entry).grader
+
+
+def _grader_hash(entry: ItemGradeSet | DirectGrade) -> str:
     made = provenance_of(entry)
     mixed = made.get("mixed")
     if mixed:
         return mixed if isinstance(mixed, str) else ""
     if made.get("grader"):
         return str(made["grader"])
-    info = entry.prompt_info
-    if entry.llm_options or (info is not None and info.model_extra):
-        return _hash_of_settings(settings_of_others(entry))
-    return _hash_of_prompt(*(() if info is None else info.__dict__.items()))
-
-
-def _hash_of_settings(settings: Mapping[str, Any]) -> str:
+    settings = settings_of_others(entry)
     return content_hash(settings)[:12] if settings else ""
-
-
-@lru_cache(maxsize=1024)
-def _hash_of_prompt(*fields: tuple[str, str | bool | None]) -> str:
-    """The hash of a prompt and settings, which thousands of grade sets have in common."""
-    return _hash_of_settings({name: said for name, said in fields if said is not None and name != "prompt_class"})
 
 
 class GradeSetKey(NamedTuple):
@@ -443,11 +612,22 @@ class GradeSetKey(NamedTuple):
         return f"llm={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
 
 
+# What thousands of grade sets have in common is looked at once.
+_KEYS: dict[tuple[str | bytes, ...], GradeSetKey] = {}
+
+
 def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     """What tells a grade set from others."""
-    prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
     kind = "direct" if isinstance(entry, DirectGrade) else kind_of_set(entry)
-    return GradeSetKey(entry.llm, prompt_class, kind, grader_hash(entry))
+    options = msgspec.json.encode(entry.llm_options) if entry.llm_options else b""
+    told = entry.llm, kind, options, bytes(entry.prompt_text), bytes(entry.provenance_text)
+    key = _KEYS.get(told)
+    if key is None:
+        prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
+        if len(_KEYS) >= _MANY:
+            _KEYS.clear()
+        key = _KEYS[told] = GradeSetKey(entry.llm, prompt_class, kind, _grader_hash(entry))
+    return key
 
 
 def made_by_set(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:

@@ -42,7 +42,6 @@ from rubric_measures.measures.grades import Grades, QueryGrades, build_query
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import (
-    ITEM_CONTENTS,
     GradedPassage,
     ItemGradeSet,
     PromptInfo,
@@ -743,14 +742,12 @@ def _with_assessors(
                 answers=[(item_id, reason) for item_id, (_, reason) in values.items()],
                 llm=f"{HUMAN}{assessor}",
                 kind=kind,
-                prompt_info=PromptInfo.model_validate(
-                    {"prompt_class": prompt, "is_self_rated": True, **material.scale.as_json()}
-                ),
+                prompt_info=PromptInfo(prompt_class=prompt, is_self_rated=True, **material.scale.as_json()),
             )
             given_to = {item_id: contents[item_id].now for item_id in values}
             if any(known.get(item_id) != (*value, given_to[item_id]) for item_id, value in values.items()):
-                entries.append(entry.model_copy(update={ITEM_CONTENTS: given_to}))
-    return passage.model_copy(update={"exam_grades": entries})
+                entries.append(entry.replacing(item_contents=given_to))
+    return passage.replacing(exam_grades=entries)
 
 
 def _said_by(assessor: str, prompt: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[float, str, str]]:

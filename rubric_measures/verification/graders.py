@@ -288,7 +288,7 @@ def by_machines(groups: Iterable[QueryPassages]) -> Iterator[QueryPassages]:
 def machine_graded(passage: GradedPassage) -> GradedPassage:
     """The passage without the grades of assessors."""
     sets = [entry for entry in passage.exam_grades or () if not entry.llm.startswith(HUMAN)]
-    return passage if len(sets) == len(passage.exam_grades or ()) else passage.model_copy(update={"exam_grades": sets})
+    return passage if len(sets) == len(passage.exam_grades or ()) else passage.replacing(exam_grades=sets)
 
 
 def read_anchored(

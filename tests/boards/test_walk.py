@@ -17,9 +17,7 @@ MOST_FUNCTIONS = 215
 
 
 def test_one_grade_crosses_few_modules_from_a_record_to_a_cell(tmp_path: Path) -> None:
-    made = ItemGradeSet.build({"q1/a": 5}, answers=[], llm="m", self_rated=True).model_dump(
-        by_alias=True, exclude_unset=True
-    )
+    made = ItemGradeSet.build({"q1/a": 5}, answers=[], llm="m", self_rated=True).as_json()
     ranking = {"method": "one", "paragraphId": "d1", "queryId": "q1", "rank": 1, "score": 1.0}
     passage = {"paragraph_id": "d1", "text": "", "paragraph_data": {"rankings": [ranking]}, "exam_grades": [made]}
     bank = {"query_id": "q1", "items": [{"question_id": "q1/a", "question_text": "What?"}]}

@@ -24,7 +24,7 @@ from rubric_measures.records.models import (
     provenance_of,
 )
 
-RATED = PromptInfo.model_validate({"prompt_class": "Rated", "scale": [0, 5], "covers": 4, "partial": 3})
+RATED = PromptInfo(prompt_class="Rated", scale=[0, 5], covers=4, partial=3)
 # passage -> item -> the grades of A, B and C; None where the reply could not be read.
 GRADES: Mapping[str, Mapping[str, Sequence[int | None]]] = {
     "d1": {"i1": (5, 5, 1), "i2": (2, 4, 5)},
@@ -46,7 +46,7 @@ def graded(place: int, name: str, items: Mapping[str, Sequence[int | None]], **m
         prompt_info=RATED,
         item_status=dict.fromkeys(lost, "unparsed"),
     )
-    return made.model_copy(update=more) if more else made
+    return made.replacing(**more) if more else made
 
 
 def passage(doc_id: str, entries: list[ItemGradeSet], judged: bool = True) -> GradedPassage:
@@ -128,7 +128,7 @@ def test_a_panel_is_one_more_grader(
 
 
 def test_the_mean_of_right_and_wrong_is_a_rating(tmp_path: Path) -> None:
-    info = PromptInfo.model_validate({"prompt_class": "Thomas", "scale": [0, 1], "covers": 1})
+    info = PromptInfo(prompt_class="Thomas", scale=[0, 1], covers=1)
     entries = [
         ItemGradeSet.build({"i1": grade}, answers=[], llm=name, self_rated=False, prompt_info=info)
         for name, grade in (("A", 1), ("B", 0))
@@ -144,7 +144,7 @@ def test_grades_with_fractions_are_no_votes(records: str, capsys: pytest.Capture
     (group,) = load_graded(records)
     real = ItemGradeSet.build({"i1": 2.5}, answers=[("i1", "")], llm="D", prompt_info=RATED)
     first = group.passages[0]
-    first = first.model_copy(update={"exam_grades": [*(first.exam_grades or ()), real]})
+    first = first.replacing(exam_grades=[*(first.exam_grades or ()), real])
     write_graded(records, [group._replace(passages=[first, *group.passages[1:]])])
     command = ("combine", records, "--llm", "A", "--llm", "D")
     code, out, errors = out_of(capsys, *command)
@@ -206,7 +206,7 @@ def test_the_first_that_has_a_grade_is_preferred(
 def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
     def label(name: str, grade: int | None) -> DirectGrade:
         more: dict[str, Any] = {} if grade is not None else {"status": "unparsed", "llm_response_error": "no grade"}
-        info = PromptInfo.model_validate({"prompt_class": "Thomas"})
+        info = PromptInfo(prompt_class="Thomas")
         return DirectGrade(
             correct_answered=bool(grade), answer=str(grade), self_rating=grade, llm=name, prompt_info=info, **more
         )
@@ -245,9 +245,9 @@ def test_what_cannot_be_combined_is_one_line(
     arguments: tuple[str, ...], said: str, records: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (group,) = load_graded(records)
-    info = PromptInfo.model_validate({"prompt_class": "Rated", "scale": [0, 3], "covers": 2})
+    info = PromptInfo(prompt_class="Rated", scale=[0, 3], covers=2)
     other = ItemGradeSet.build({"i1": 1}, answers=[("i1", "1")], llm="D", prompt_info=info)
-    passages = [one.model_copy(update={"exam_grades": [*(one.exam_grades or ()), other]}) for one in group.passages]
+    passages = [one.replacing(exam_grades=[*(one.exam_grades or ()), other]) for one in group.passages]
     write_graded(records, [group._replace(passages=passages)])
     output = tmp_path / "out.jsonl"
     code, out, errors = out_of(capsys, "combine", records, *arguments, "-o", output)

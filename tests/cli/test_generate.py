@@ -145,7 +145,7 @@ def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.Cap
     def passage(doc_id: str, text: str, relevance: int) -> GradedPassage:
         judgment = {"paragraphId": doc_id, "query": "q1", "relevance": relevance}
         data = {"judgments": [judgment]}
-        return GradedPassage.model_validate({"paragraph_id": doc_id, "text": text, "paragraph_data": data})
+        return GradedPassage(doc_id=doc_id, text=text, paragraph_data=data)
 
     records = tmp_path / "passages.jsonl.gz"
     write_graded(records, [QueryPassages("q1", [passage("d1", "Boil water.", 2), passage("d2", "Frost.", 0)])])

@@ -158,7 +158,7 @@ def test_missing_grades_are_counted_by_status_and_the_code_is_1(
     assert manifest["calls"]["made"] == 3
     [passage, *_] = load_graded(tmp_path / "o.jsonl")[0].passages
     [entry] = passage.exam_grades or []
-    assert (entry.model_extra or {})["provenance"]["signature"] == manifest["prompts"][RATING]["signature"]
+    assert entry.provenance["signature"] == manifest["prompts"][RATING]["signature"]
 
 
 def test_the_manifest_keeps_what_earlier_runs_paid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

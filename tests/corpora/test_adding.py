@@ -16,7 +16,7 @@ from rubric_measures.types.scales import SELF_RATING, YES_NO
 
 
 def passage(doc_id: str = "d", **fields: Any) -> GradedPassage:
-    return GradedPassage.model_validate({"paragraph_id": doc_id, "text": f"text of {doc_id}", **fields})
+    return GradedPassage(paragraph_id=doc_id, text=f"text of {doc_id}", **fields)
 
 
 def test_runs_are_added(caplog: pytest.LogCaptureFixture) -> None:

@@ -31,8 +31,8 @@ def graded(tmp_path: Path) -> list[QueryPassages]:
         ItemGradeSet.build({"q1/a": 1}, answers=[], llm="m", prompt_info=RATED, item_status={"q1/b": "failed"}),
     ]
     passages = [
-        GradedPassage.model_validate(
-            {
+        GradedPassage(
+            **{
                 "paragraph_id": f"d{number}",
                 "text": f"text {number}",
                 "exam_grades": [entry],
@@ -147,9 +147,7 @@ def test_an_id_in_the_place_of_a_title_is_no_text(with_grades: Path) -> None:
 def test_two_grade_sets_need_a_choice(folder: Path, tmp_path: Path) -> None:
     (group,) = graded(tmp_path)
     twice = [
-        one.model_copy(
-            update={"exam_grades": [*(one.exam_grades or []), ItemGradeSet.build({"q1/a": 2}, answers=[], llm="n")]}
-        )
+        one.replacing(exam_grades=[*(one.exam_grades or []), ItemGradeSet.build({"q1/a": 2}, answers=[], llm="n")])
         for one in group.passages
     ]
     write_graded(folder / "graded.jsonl", [QueryPassages("q1", twice)])

@@ -42,7 +42,7 @@ def record(doc_id: str, grades: dict[str, int], rank: int, llm: str = "m") -> di
                 for number in (1, 2)
             ],
         },
-        "exam_grades": [entry.model_dump(by_alias=True, exclude_unset=True) | RATED],
+        "exam_grades": [entry.as_json() | RATED],
         "kept": ["x"],
     }
 

@@ -198,9 +198,9 @@ def test_grades_without_a_distribution_are_counted_or_refused(
     assert "--grade" in said
     _, graded = _replicated(tmp_path, ["1", "3"])
     entry = _sets(graded)[0]
-    broken = entry.model_copy(update={"details": {"i": {"distribution": {"1": 0.5, "x": 0.5}}}})
+    broken = entry.replacing(details={"i": {"distribution": {"1": 0.5, "x": 0.5}}})
     with pytest.raises(InputError, match="item 'i': its distribution over grades is no prob"):
         distributions_of(broken)
-    broken = entry.model_copy(update={"details": {"i": {"replicates": [[10**400, "x"]]}}})
+    broken = entry.replacing(details={"i": {"replicates": [[10**400, "x"]]}})
     with pytest.raises(InputError, match="item 'i': its replicates are no pairs of grade and reply"):
         distributions_of(broken)

@@ -16,9 +16,7 @@ def passage(
     doc_id: str, text: str, judgment: int | None = None, grades: list[dict[str, Any]] | None = None
 ) -> GradedPassage:
     judgments = [] if judgment is None else [{"paragraphId": doc_id, "query": "q", "relevance": judgment}]
-    return GradedPassage.model_validate(
-        {"paragraph_id": doc_id, "text": text, "paragraph_data": {"judgments": judgments}, "grades": grades}
-    )
+    return GradedPassage(doc_id=doc_id, text=text, paragraph_data={"judgments": judgments}, grades=grades)
 
 
 def direct(label: int | None, llm: str = "m", prompt: str = "umbrela3", **more: Any) -> dict[str, Any]:

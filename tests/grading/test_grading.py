@@ -69,7 +69,7 @@ def test_the_lexical_grader_fills_a_grade_set() -> None:
     assert (entry.llm, entry.exam_ratio, entry.prompt_type) == ("lexical:1", 0.5, "question")
     assert entry.prompt_info is not None
     assert entry.prompt_info.prompt_class == "LexicalCoverage"
-    made = (entry.model_extra or {})["provenance"]
+    made = entry.provenance
     assert made["model"] == "lexical:1"
     assert len(made["signature"]) == 12
 
@@ -112,7 +112,7 @@ def test_an_unreadable_reply_is_drawn_again_past_the_cache() -> None:
         assert len(cache) == 2
     assert grade_of_items(entry) == {"q/one?": 2}
     assert (report.unparsed_retries, report.run.calls) == (1, 2)
-    assert (entry.model_extra or {})["details"] == {"q/one?": {"retries": 1}}
+    assert entry.details == {"q/one?": {"retries": 1}}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_published_rules_for_unreadable_replies(settings: dict[str, Any], gr
     plain = only_set(grade(backend, bank_of("one?", "two?"), RATING))
     entry = only_set(grade(backend, bank_of("one?", "two?"), RATING, **settings))
     assert grade_of_items(entry) == grades
-    signatures = {(one.model_extra or {})["provenance"]["signature"] for one in (plain, entry)}
+    signatures = {one.provenance["signature"] for one in (plain, entry)}
     assert len(signatures) == (2 if settings else 1)
 
 
@@ -169,7 +169,7 @@ def test_a_model_checks_extracted_answers_against_every_gold_answer() -> None:
     assert grade_of_items(entry) == {"q/one?": 1, "q/two?": 0, "q/three?": 0}
     # three extractions, and two checks for each of the two answers that are one
     assert report.run.calls == 7
-    details = (entry.model_extra or {})["details"]
+    details = entry.details
     assert details == {
         "q/one?": {"checks": [["go up", "No"], ["rise", "Yes"]]},
         "q/two?": {"checks": [["go up", "No"], ["rise", "No"]]},
@@ -214,9 +214,7 @@ def test_the_manifest_names_the_prompt_that_made_the_grades(tmp_path: Path) -> N
     report = GradingReport()
     [group] = grader.grade_records([QueryPassages("q", [passage()])], bank_of("Outer?"), report)
     described = make_manifest(grader, bank_of("Outer?"), report)["prompts"]["Own"]
-    extra = only_set(group.passages[0]).model_extra
-    assert extra is not None
-    assert described["signature"] == extra["provenance"]["signature"]
+    assert described["signature"] == only_set(group.passages[0]).provenance["signature"]
 
 
 def test_an_answer_that_was_cut_stays_cut_when_it_is_checked() -> None:
@@ -248,9 +246,7 @@ def test_draws_that_others_share_or_the_cache_answers_are_counted_once() -> None
         grader = Grader(LocalRunner(backend, cache), (RATING,))
         for report in (first, again):
             [graded] = grader.grade_records([group], bank, report)
-            assert [(only_set(one).model_extra or {})["details"] for one in graded.passages] == [
-                {"q/one?": {"retries": 1}}
-            ] * 3
+            assert [only_set(one).details for one in graded.passages] == [{"q/one?": {"retries": 1}}] * 3
             assert make_manifest(grader, bank, report)["calls"]["retries_of_unparsed"] == report.unparsed_retries
     assert (first.run.calls, first.run.shared, first.unparsed_retries) == (2, 4, 1)
     assert (again.run.calls, again.run.cached, again.unparsed_retries) == (0, 6, 0)
@@ -325,7 +321,7 @@ def test_the_order_of_nuggets_has_an_effect_that_is_reported() -> None:
     report = GradingReport()
     bank = bank_of("fact 0", "fact 1", kind="nugget")
     entry = only_set(grade(first, bank, "nuggets.assign", shuffle_seed=1, replicates=8, report=report))
-    details = (entry.model_extra or {})["details"]
+    details = entry.details
     places = {item_id: of_item["places"] for item_id, of_item in details.items()}
     assert [sorted(pair) for pair in zip(*places.values(), strict=True)] == [[1, 2]] * 8
     share = places["q/fact 0"].count(1) / 8
@@ -404,7 +400,7 @@ def test_long_passages_are_graded_in_chunks_and_the_best_counts() -> None:
     backend = ScriptedBackend([rule("5", "epidermis"), rule("0")], context=400)
     entry = only_set(grade(backend, bank_of("one?"), RATING, source=passage(text)))
     assert grade_of_items(entry) == {"q/one?": 5}
-    details = (entry.model_extra or {})["details"]["q/one?"]
+    details = entry.details["q/one?"]
     assert sorted(set(details["chunks"][0])) == ["0", "5"]
     assert "chunks" in details["long_passage"]
     cut = only_set(grade(backend, bank_of("one?"), RATING, source=passage(text), long_passages="truncate"))
@@ -416,9 +412,9 @@ def test_long_passages_are_graded_in_chunks_and_the_best_counts() -> None:
 def test_what_is_there_stays_and_nothing_is_done_twice() -> None:
     bank = bank_of("one?")
     first = grade(ScriptedBackend([rule("4")], name="a"), bank, RATING)
-    before = first.model_dump_json()
+    before = first.raw
     second = grade(ScriptedBackend([rule("2")], name="b"), bank, RATING, "Thomas", source=first)
-    assert first.model_dump_json() == before
+    assert first.raw == before
     assert [entry.llm for entry in second.exam_grades or ()] == ["scripted:a", "scripted:b"]
     assert (second.exam_grades or [])[0] == only_set(first)
     report = GradingReport()
@@ -479,9 +475,9 @@ def test_another_bank_is_another_set() -> None:
 
 
 def test_unknown_fields_and_other_grades_survive() -> None:
-    source = GradedPassage.model_validate({"paragraph_id": "d", "text": "skin", "mine": [1], "grades": None})
+    source = GradedPassage(paragraph_id="d", text="skin", mine=[1], grades=None)
     graded = grade(LexicalBackend(), bank_of("one?"), source=source)
-    assert (graded.model_extra or {})["mine"] == [1]
+    assert graded.unknown["mine"] == [1]
     assert graded.grades is None
 
 

@@ -32,7 +32,7 @@ def grade(reply: str, contains: str = "", **settings: object) -> dict[str, objec
     grader = Grader(LocalRunner(backend), (PROMPT,), GradingSettings(**settings))  # type: ignore[arg-type]
     (group,) = grader.grade_records([QueryPassages("q1", [passage])], aspect_bank(QUERIES))
     (entry,) = group.passages[0].exam_grades or ()
-    return json.loads(entry.model_dump_json(by_alias=True, exclude_none=True))  # type: ignore[no-any-return]
+    return entry.as_json()
 
 
 def test_each_aspect_is_a_grade_of_its_own_item() -> None:

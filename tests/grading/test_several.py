@@ -105,12 +105,12 @@ def test_several_items_are_one_call_and_what_is_missing_is_asked_singly(
         "sun": {"How long?": 5, "Who rules?": 4, "Since when?": 0, "How\n high?": 1},
         "moon": {"How long?": 5, "Who rules?": 2, "Since when?": 0, "How\n high?": 3},
     }
-    moon = (sets(out)["moon"].model_extra or {})["details"]
+    moon = sets(out)["moon"].details
     assert {item_id: one["asked_singly"] for item_id, one in moon.items()} == {
         "q1/Who rules?": [0],
         "q1/How\n high?": [0],
     }
-    assert "asked_singly" not in str((sets(out)["sun"].model_extra or {}).get("details"))
+    assert "asked_singly" not in str(sets(out)["sun"].details)
 
 
 def test_several_items_come_with_their_reasons(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_several_items_come_with_their_reasons(tmp_path: Path) -> None:
     # What the endpoint obeys is found out in between.
     sent, limits = zip(*((text, one["max_tokens"]) for text, one in asked if "about the sun" in text), strict=True)
     assert grades(out) == {"sun": {"How long?": 4, "Who rules?": 0, "Since when?": 5}}
-    found = (sets(out)["sun"].model_extra or {})["details"]
+    found = sets(out)["sun"].details
     assert [found[f"q1/{text}"]["reason"] for text in ("How long?", "Who rules?", "Since when?")] == [
         "It names the years.",
         "It does not say.",

@@ -342,7 +342,7 @@ def told(ratings: dict[str, int], options: dict[str, Any], **prompt_info: Any) -
 
 
 def parsed(entry: dict[str, Any]) -> ItemGradeSet:
-    return ItemGradeSet.model_validate_json(json.dumps(entry))
+    return ItemGradeSet(**entry)
 
 
 @pytest.mark.parametrize(
@@ -405,7 +405,7 @@ def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
 def test_a_set_of_another_program_with_settings_that_was_amended_is_one_with_the_others() -> None:
     other = parsed(told({"q1/a": 5}, {"temperature": 0.0}))
     hashed = grader_hash(other)
-    amended = other.model_copy(update={"llm_options": {}, **made("cccc00000003", mixed=hashed)})
+    amended = other.replacing(llm_options={}, **made("cccc00000003", mixed=hashed))
     assert hashed and grade_set_key(amended) == grade_set_key(other)
 
 
@@ -413,7 +413,7 @@ def test_a_set_of_another_program_with_settings_that_was_amended_is_one_with_the
 def test_a_scale_that_cannot_be_read_is_none(said: dict[str, Any]) -> None:
     entry = grade_set({"i1": 4})
     entry["prompt_info"].update({"prompt_class": "Unknown", "scale": [0, 5], **said})
-    assert scale_of_set(ItemGradeSet.model_validate_json(json.dumps(entry))) is None
+    assert scale_of_set(ItemGradeSet(**entry)) is None
 
 
 def test_ratings_of_a_prompt_class_that_nobody_knows_are_on_no_known_scale(tmp_path: Path) -> None:
@@ -430,7 +430,7 @@ def test_ratings_of_a_prompt_class_that_nobody_knows_are_on_no_known_scale(tmp_p
 
 def test_right_or_wrong_of_a_prompt_that_rates_is_no_rating() -> None:
     def scale(ratings: dict[str, int], **fields: Any) -> Scale | None:
-        return scale_of_set(ItemGradeSet.model_validate_json(json.dumps({**grade_set(ratings), **fields})))
+        return scale_of_set(ItemGradeSet(**{**grade_set(ratings), **fields}))
 
     assert scale({"i1": 1, "i2": 0}) == SELF_RATING
     assert scale({"i1": 1, "i2": 0}, self_ratings=None) == YES_NO

@@ -121,7 +121,7 @@ def contradicting(path: str, grades: dict[str, int | None]) -> list[QueryPassage
             [entry] = passage.exam_grades
             [item_id] = [name for name, _ in entry.answers]
             grade = grades[passage.doc_id]
-            info = entry.prompt_info.model_copy(update={"scale": [-2, 2], "grade_names": []})  # type: ignore[union-attr]
+            info = entry.prompt_info.replacing(scale=[-2, 2], grade_names=[])  # type: ignore[union-attr]
             kept = {} if grade is None else {item_id: grade}
             made = type(entry).build(
                 kept,
@@ -131,7 +131,7 @@ def contradicting(path: str, grades: dict[str, int | None]) -> list[QueryPassage
                 prompt_info=info,
                 item_status={} if kept else {item_id: "failed"},
             )
-            passage = passage.model_copy(update={"exam_grades": [made]})
+            passage = passage.replacing(exam_grades=[made])
         changed.append(passage)
     return [QueryPassages("t1", changed)]
 

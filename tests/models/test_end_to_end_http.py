@@ -162,7 +162,7 @@ def test_answers_are_checked_by_the_model(tmp_path: Path) -> None:
     assert grades(out) == {"sun": {"How long?": 1, "Who rules?": 0}, "pope": {"How long?": 0, "Who rules?": 0}}
     entry = sets(out)["sun"]
     assert dict(entry.answers) == {"q1/How long?": "366 days", "q1/Who rules?": "unanswerable"}
-    assert (entry.model_extra or {})["details"] == {"q1/How long?": {"checks": [["366", "Yes."]]}}
+    assert entry.details == {"q1/How long?": {"checks": [["366", "Yes."]]}}
 
 
 OWN = """

@@ -86,7 +86,7 @@ def test_a_model_checks_what_it_extracted(tmp_path: Path, kind: str) -> None:
     assert grades(out) == {"leap": {"How long?": 1}, "week": {"How long?": 0}}
     entry = sets(out)["leap"]
     assert dict(entry.answers) == {"q1/How long?": "366 days"}
-    assert (entry.model_extra or {})["details"]["q1/How long?"]["checks"] == [["366", "Yes"]]
+    assert entry.details["q1/How long?"]["checks"] == [["366", "Yes"]]
     # The same answers against another key, by their words and without a model.
     words = graded(
         tmp_path,
@@ -115,7 +115,7 @@ def test_draws_of_a_model_differ_and_their_median_counts(tmp_path: Path, capsys:
     said = capsys.readouterr().err
     flips = []
     for doc_id, entry in sets(out).items():
-        drawn = [grade for grade, _ in (entry.model_extra or {})["details"]["q1/Why?"]["replicates"]]
+        drawn = [grade for grade, _ in entry.details["q1/Why?"]["replicates"]]
         read = sorted(grade for grade in drawn if grade is not None)
         assert len(drawn) == 5 and len(read) > 2
         median = read[(len(read) - 1) // 2]

@@ -48,7 +48,7 @@ def test_five_draws_are_combined_and_flips_counted(tmp_path: Path, capsys: pytes
         assert server.stats()["calls"] == 10
     assert grades(tmp_path / "median.jsonl") == {"sun": {"How long?": 3, "Who rules?": 1}}
     assert grades(tmp_path / "majority.jsonl") == {"sun": {"How long?": 3, "Who rules?": 0}}
-    details = (sets(tmp_path / "median.jsonl")["sun"].model_extra or {})["details"]
+    details = sets(tmp_path / "median.jsonl")["sun"].details
     assert sorted(grade for grade, _ in details["q1/How long?"]["replicates"]) == [1, 2, 3, 3, 5]
     manifest = json.loads((tmp_path / "median.jsonl.manifest.json").read_text())
     assert manifest["flip_rate"] == pytest.approx(0.7)

@@ -78,7 +78,7 @@ def test_a_model_that_thinks_is_graded_with_the_defaults(
     ]
     assert capsys.readouterr().err.count("takes no temperature of ours") == 1
     assert grades(out) == {"sun": {"How long?": 5}, "moon": {"How long?": 2}}
-    kept = (sets(out)["sun"].model_extra or {})["details"]["q1/How long?"]
+    kept = sets(out)["sun"].details["q1/How long?"]
     assert str(kept["thinking"]).startswith("Maybe 2.")
     calls = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())["calls"]
     assert (calls["reasoning_tokens"], calls["left_out"]) == (2 * 900, {"temperature": 2})

@@ -113,7 +113,7 @@ def graded(
         runner, () if runner.backend.model.startswith("lexical") else (RATING,), GradingSettings(**settings)
     )
     records = [
-        {"query": group.query_id, "passages": [passage.model_dump() for passage in group.passages]}
+        {"query": group.query_id, "passages": [passage.as_json() for passage in group.passages]}
         for group in grader.grade_records(groups, bank, report)
     ]
     return records, report
@@ -363,7 +363,7 @@ def test_blocks_and_queries_do_not_pile_up_while_one_is_late(
     found = []
     for group in Grader(diary(folder, batch=4, gate=late), (RATING,)).grade_records(source(), bank):
         given += 1
-        found.append({"query": group.query_id, "passages": [passage.model_dump() for passage in group.passages]})
+        found.append({"query": group.query_id, "passages": [passage.as_json() for passage in group.passages]})
     assert found == straight
     # Two blocks an actor and two more; at first there is enough to do for all of them.
     assert max(under_way) == under_way[0] == 6

@@ -36,7 +36,7 @@ def inputs(folder: Path) -> list[str]:
 
 
 def details(entry: ItemGradeSet) -> dict[str, Any]:
-    return (entry.model_extra or {}).get("details", {})
+    return entry.details or {}
 
 
 @pytest.mark.parametrize("shows", ["reasoning_content", "reasoning", "think", ""])

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.records.files import load_graded, write_graded
+from rubric_measures.records.files import iter_graded, load_graded, write_graded
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -345,7 +345,7 @@ def test_half_surrogate_pairs_in_replies_can_be_written(tmp_path: Path) -> None:
 
 def test_direct_grade_fields() -> None:
     grade = DirectGrade(correct_answered=False, answer="", llm="m", self_rating=0, status="failed")
-    assert grade.model_dump(by_alias=True, exclude_unset=True) == {
+    assert grade.as_json() == {
         "correctAnswered": False,
         "answer": "",
         "llm": "m",
@@ -445,3 +445,73 @@ def test_an_empty_query_id_is_named(tmp_path: Path) -> None:
         path = example.write_lines(tmp_path / "x.jsonl", [["", content]])
         with pytest.raises(FormatError, match=r"x\.jsonl:1: \[0\]: the query id is empty; expected text"):
             load_graded(path)
+
+
+def test_what_a_record_says_is_written_as_it_was(tmp_path: Path) -> None:
+    """Unknown fields at every depth and the digits of numbers outlive reading, changing and writing."""
+    line = (
+        '["q1", [{"paragraph_id": "p1", "text": "a", "mine": 1.50, "paragraph_data": {"rankings": [{"method": "r", '
+        '"paragraphId": "p1", "queryId": "q1", "rank": 1, "score": 2e3, "x": [1.0]}]}, "exam_grades": [{"correct'
+        'Answered": [], "wrongAnswered": ["i"], "answers": [["i", "0"]], "llm": "m", "llm_options": {"t": 0.70}, "exam'
+        '_ratio": 0, "prompt_info": {"prompt_class": "P", "y": 1e2}, "self_ratings": [{"question_id": "i", "self_'
+        'rating": 0.0, "z": null}]}]}]]\n'
+    )
+    (tmp_path / "a.jsonl").write_text(line)
+    (group,) = load_graded(tmp_path / "a.jsonl")
+    write_graded(tmp_path / "b.jsonl", [group])
+    compact = line.replace(", ", ",").replace(": ", ":")
+    assert (tmp_path / "b.jsonl").read_text() == compact
+    [passage] = group.passages
+    changed = passage.replacing(text="b", theirs={"a": [1]}, exam_grades=passage.exam_grades)
+    write_graded(tmp_path / "c.jsonl", [group._replace(passages=[changed])])
+    said = compact.replace('"text":"a"', '"text":"b"')[: -len("}]]\n")]
+    assert (tmp_path / "c.jsonl").read_text() == said + ',"theirs":{"a":[1]}}]]\n'
+    assert (changed.text, changed.unknown) == ("b", {"mine": 1.5, "theirs": {"a": [1]}})
+
+
+def test_records_made_by_name_are_checked_as_those_of_files() -> None:
+    with pytest.raises(FormatError, match="paragraph_id: String should have at least 1 character"):
+        GradedPassage(doc_id="", text="a")
+    with pytest.raises(FormatError, match="text: required field is missing"):
+        GradedPassage(doc_id="d")
+    place = RankingEntry(method="r", doc_id="d", query_id="q", rank=-1, score=1.0)
+    with pytest.raises(FormatError, match=r"paragraph_data\.rankings\[0\]\.rank: Input should be greater than"):
+        GradedPassage(doc_id="d", text="a", paragraph_data=PassageData(rankings=[place]))
+    made = GradedPassage(doc_id="d", text="a")
+    with pytest.raises(FormatError, match="text: Input should be a valid string; found 5"):
+        made.replacing(text=5)
+    assert made == GradedPassage(text="a", paragraph_id="d", paragraph=None) != made.replacing(text="b")
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (b'"mine": [1, NaN]', r"\[1\]\[0\]\.mine\[1\]: Input should be a finite number$"),
+        (b'"mine": {"a": -Infinity}', r"\[1\]\[0\]\.mine\.a: Input should be a finite number$"),
+        (b'"mine": "\xff"', "is not JSON: invalid unicode code point"),
+        (b'"mine": "\\ud800"', "is not JSON: "),
+    ],
+)
+def test_no_json_in_a_field_that_nobody_reads_is_refused(tmp_path: Path, bad: bytes, problem: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'["q", [{"paragraph_id": "p", "text": "\xc3\xbc", ' + bad + b"}]]\n")
+    with pytest.raises(FormatError, match=r"a\.jsonl:1: " + problem):
+        load_graded(tmp_path / "a.jsonl")
+
+
+def test_lines_one_by_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What comes twice is left out at once, and compared in the end."""
+    first = ["q1", [passage("p1"), passage("p2")]]
+    # Another order of fields, and a definition of the grader that one copy has, are no other content.
+    again = dict(reversed(passage("p1").items()))
+    lines = [first, ["q2", passage("p1")], ["q1", [again, passage("p3")]]]
+    path = write_lines(tmp_path / "a.jsonl", *lines)
+    with caplog.at_level(logging.WARNING, "rubric_measures"):
+        pieces = [(one.query_id, [each.doc_id for each in one.passages], one.line) for one in iter_graded(path)]
+    assert pieces == [("q1", ["p1", "p2"], 1), ("q2", ["p1"], 2), ("q1", ["p3"], 3)]
+    assert len(caplog.messages) == 1 and "1 passages come twice" in caplog.messages[0]
+    path = write_lines(tmp_path / "b.jsonl", *lines, ["q1", passage("p2", text="other")], ["q3", []])
+    found = []
+    with pytest.raises(FormatError, match=r"b.jsonl:4: passage 'p2' of query 'q1' comes twice with different"):
+        found += [one.line for one in iter_graded(path)]
+    read = iter_graded(path)
+    assert [next(read).line for _ in range(5)] == [1, 2, 3, 4, 5]

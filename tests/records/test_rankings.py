@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
         items = [f"{group.query_id}/{item}" for item in "abc"]
         passages = []
         for one in group.passages:
-            made = one.model_dump(by_alias=True, exclude_unset=True, mode="json")
+            made = one.as_json()
             made["exam_grades"] = [grade_set({item: dice.randint(0, 5) for item in items})]
             passages.append(made)
         lines.append([group.query_id, passages])
@@ -158,7 +158,7 @@ def records(*places: tuple[int, float, str]) -> list[QueryPassages]:
     for rank, score, doc_id in places:
         one = passage("q1", doc_id, [grade_set({"q1/a": 4})], {"one": rank})
         one["paragraph_data"]["rankings"][0]["score"] = score
-        passages.append(GradedPassage.model_validate_json(json.dumps(one)))
+        passages.append(GradedPassage(**one))
     return [QueryPassages("q1", passages)]
 
 
@@ -184,7 +184,7 @@ def test_gaps_have_scores_between_those_of_their_neighbours() -> None:
 
 def test_a_leaderboard_says_that_ranks_and_scores_disagree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [group] = records((1, 0.2, "a"), (2, 0.9, "b"), (4, 0.1, "c"))
-    lines = [["q1", [one.model_dump(by_alias=True, exclude_unset=True, mode="json") for one in group.passages]]]
+    lines = [["q1", [one.as_json() for one in group.passages]]]
     write_lines(tmp_path / "g.jsonl", lines)
     assert main(["leaderboard", str(tmp_path / "g.jsonl"), "-m", "RubricCover@2", "--checks"]) == 0
     err = capsys.readouterr().err
@@ -203,7 +203,7 @@ def _run(folder: Path) -> Path:
 
 def test_a_passage_that_a_run_ranks_twice_is_refused() -> None:
     [group] = records((1, 1.0, "a"))
-    twice = json.loads(group.passages[0].model_dump_json(by_alias=True, exclude_unset=True))
+    twice = group.passages[0].as_json()
     twice["paragraph_data"]["rankings"] *= 2
     with pytest.raises(InputError, match="passage 'a' occurs twice in the ranking of 'one'"):
-        runs_of_records([QueryPassages("q1", [GradedPassage.model_validate_json(json.dumps(twice))])])
+        runs_of_records([QueryPassages("q1", [GradedPassage(**twice)])])

@@ -126,7 +126,7 @@ def test_a_scale_with_names_is_on_every_page_and_in_the_export(tmp_path: Path) -
         screens.post_grade(review, asked("ada", cell, grade="1"))
         made = export_review(review.store, review.material, str(bank), tmp_path / "out")
     sets = load_graded(made.paths[0])[0].passages[0].exam_grades or []
-    infos = [one.prompt_info.model_dump() for one in sets if one.prompt_info is not None and one.llm == "human:ada"]
+    infos = [one.prompt_info.as_json() for one in sets if one.prompt_info is not None and one.llm == "human:ada"]
     assert infos and all((one["scale"], one["covers"]) == ([0, 2], 2) for one in infos)
 
 

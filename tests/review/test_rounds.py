@@ -119,17 +119,19 @@ def regrade(graded: Path, bank: Path, waiting: set[str], chance: random.Random) 
     groups = load_graded(graded)
     for group in groups:
         ids = sorted(one for one in waiting if items[one].query_id == group.query_id)
-        for one in group.passages:
-            for number, entry in enumerate(one.exam_grades or ()):
-                if entry.llm != "model" or one.exam_grades is None:
+        for place, one in enumerate(group.passages):
+            sets = list(one.exam_grades or ())
+            for number, entry in enumerate(sets):
+                if entry.llm != "model":
                     continue
                 ratings = [rating for rating in entry.self_ratings or () if rating.item_id not in ids]
                 ratings += [SelfRating(question_id=item_id, self_rating=chance.randint(0, 5)) for item_id in ids]
-                known = ((entry.model_extra or {}).get("provenance") or {}).get("regraded", {})
+                known = (entry.provenance or {}).get("regraded", {})
                 made = {"regraded": {**known, **{item_id: item_content(items[item_id]) for item_id in ids}}}
                 status = {name: said for name, said in (entry.item_status or {}).items() if name not in ids}
                 changes = {"self_ratings": ratings, "item_status": status, "provenance": made}
-                one.exam_grades[number] = entry.model_copy(update=changes)
+                sets[number] = entry.replacing(**changes)
+            group.passages[place] = one.replacing(exam_grades=sets)
     path = graded.with_name("regraded.jsonl")
     write_graded(path, groups)
     return path

@@ -172,11 +172,11 @@ def test_the_screens_of_the_next_review_say_what_waits(graded: Path) -> None:
 def test_another_grader_keeps_the_mark_and_makes_nobody_wait(graded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # A second grader, whose grades are not made anew.
     groups = load_graded(graded)
-    for one in groups[0].passages:
+    for place, one in enumerate(groups[0].passages):
         assert one.exam_grades is not None
-        extra = (one.exam_grades[0].model_extra or {})["provenance"]
-        copy = one.exam_grades[0].model_copy(update={"llm": "other", "provenance": {**extra, "grader": "other"}})
-        one.exam_grades.append(copy)
+        extra = one.exam_grades[0].provenance
+        copy = one.exam_grades[0].replacing(llm="other", provenance={**extra, "grader": "other"})
+        groups[0].passages[place] = one.replacing(exam_grades=[*one.exam_grades, copy])
     write_graded(graded, groups)
     first = reviewed(
         graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
@@ -228,18 +228,19 @@ def test_grades_that_a_later_one_or_a_assessor_replaces_are_not_among_the_old_on
         graded, graded.with_name("bank.jsonl"), "first", ("item_edit", {**ALPHA, "gold_answers": ["west"]})
     )
     groups = load_graded(first[0])
-    for one in groups[0].passages:
+    for place, one in enumerate(groups[0].passages):
         assert one.exam_grades is not None
         if one.doc_id == "d1":
-            one.exam_grades.append(ItemGradeSet.build({"q1/alpha": 3}, answers=(), llm="human:ada"))
+            ada = ItemGradeSet.build({"q1/alpha": 3}, answers=(), llm="human:ada")
+            groups[0].passages[place] = one.replacing(exam_grades=[*one.exam_grades, ada])
     write_graded(first[0], groups)
     assert "2 grades are older" in scored(*first, capsys, "--llm", "lexical:1")
     assert "1 grades are older" in scored(*first, capsys, "--llm", "lexical:1", "--assessors", "override")
-    for one in groups[0].passages:
+    for place, one in enumerate(groups[0].passages):
         assert one.exam_grades is not None
-        extra = (one.exam_grades[0].model_extra or {})["provenance"]
+        extra = one.exam_grades[0].provenance
         anew = {"q1/alpha": item_content(load_bank(first[1]).items["q1"][0])}
-        later = one.exam_grades[0].model_copy(update={"provenance": {**extra, "regraded": anew}})
-        one.exam_grades.append(later)
+        later = one.exam_grades[0].replacing(provenance={**extra, "regraded": anew})
+        groups[0].passages[place] = one.replacing(exam_grades=[*one.exam_grades, later])
     write_graded(first[0], groups)
     assert "older than" not in scored(*first, capsys, "--llm", "lexical:1")

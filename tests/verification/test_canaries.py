@@ -81,7 +81,7 @@ def test_cases_that_cannot_be_made_are_said(files: tuple[Path, Path], caplog: py
 def test_what_counts_as_fooled() -> None:
     def case(kind: str, entry: dict[str, object], **about: str) -> GradedPassage:
         fields = {"paragraph_id": kind, "text": "x", "paragraph": {"canary": kind, **about}, "exam_grades": [entry]}
-        return GradedPassage.model_validate_json(json.dumps(fields))
+        return GradedPassage(**fields)
 
     passages = [
         case("empty", grade_set({"q1/a": 5, "q1/b": 4, "q1/c": 3}, status={"q1/d": "failed"})),
