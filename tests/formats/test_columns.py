@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rubric_measures.base import sorting
 from rubric_measures.base.errors import FormatError
 from rubric_measures.boards.scoring import ranking_digest
 from rubric_measures.formats import columns
@@ -198,17 +199,20 @@ def test_bytes_that_are_no_text_are_a_doubt() -> None:
 
 def _many(rng: random.Random, count: int) -> dict[str, float]:
     names = [f"{rng.choice('abé')}{rng.randrange(10 ** rng.randint(2, 12))}" for _ in range(count)]
-    return {name: round(rng.random() * 9, rng.choice([1, 6])) for name in names}
+    return {name: round(rng.random() * 9, rng.choice([1, 6])) + rng.choice([0, 0, 1e-12]) for name in names}
 
 
 @pytest.mark.parametrize("count", [1, 30, 400])
+@pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("collide", [False, True])
 def test_a_ranking_gives_ids_rows_and_digests_to_any_depth(
-    count: int, collide: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    count: int, single: bool, collide: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where all ids have one hash: what it finds is looked at again."""
+    """Also where all ids have one hash: what it finds is looked at again; and in either precision of trec_eval."""
     if collide:
         monkeypatch.setattr(Tokens, "hashes", lambda self: np.zeros(len(self), np.uint64))
+    monkeypatch.setattr(columns, "compares_singles", lambda: single)
+    monkeypatch.setattr(sorting, "compares_singles", lambda: single)
     rng = random.Random(count)
     for order in (sorted, list):
         docs = dict(order(_many(rng, count).items()))
@@ -229,6 +233,18 @@ def test_a_ranking_gives_ids_rows_and_digests_to_any_depth(
             return len(ranked)
 
         assert list(map_runs([str(path)], check)) == [("s", {"q": len(docs)})]
+
+
+@pytest.mark.parametrize(("single", "expected"), [(False, 2), (True, 1)])
+def test_a_rank_disagrees_where_trec_eval_sees_a_higher_score_below(
+    single: bool, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "compares_singles", lambda: single)
+    path = tmp_path / "sys.run"
+    # By rank: a 1.0, b the same in single precision, then 0.5 twice at one rank, and e above both.
+    scores = {"d": (3, 0.5), "a": (1, 1.0), "c": (3, 0.25), "b": (2, 1 + 1e-12), "e": (4, 0.75)}
+    path.write_text("".join(f"q Q0 {doc} {rank} {score} s\n" for doc, (rank, score) in scores.items()))
+    assert read_run(path).rank_disagreements == expected
 
 
 def test_ids_with_spaces_are_found_as_files_have_them(tmp_path: Path) -> None:
