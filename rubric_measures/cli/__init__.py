@@ -154,7 +154,6 @@ class Interruptible:
     def __init__(self) -> None:
         self._changed = False
         self._ends: list[signal.Signals] = []
-        self._process = os.getpid()
 
     def __enter__(self) -> None:
         if signal.getsignal(signal.SIGINT) is leave:
@@ -171,10 +170,7 @@ class Interruptible:
         for one in self._ends:
             signal.signal(one, signal.SIG_DFL)
 
-    def _end(self, number: int, _: object) -> NoReturn:
-        if os.getpid() != self._process:
-            # A forked worker, which its parent ends so: there is nothing to keep.
-            os._exit(128 + number)
+    def _end(self, *_: object) -> NoReturn:
         raise KeyboardInterrupt
 
 

@@ -53,7 +53,7 @@ _PAIRS = [
 
 
 _POWERS = np.array([float(10**power) for power in range(23)])
-_INT_POWERS = 10 ** np.arange(19)
+_INT_POWERS = 10 ** np.arange(19, dtype=np.int64)
 # Floats hold all integers up to here.
 _EXACT = 1 << 53
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

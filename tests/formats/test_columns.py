@@ -29,7 +29,7 @@ from rubric_measures.formats.trec import (
     renamed,
     spaced_ids,
 )
-from rubric_measures.types.entities import Qrel, make_run
+from rubric_measures.types.entities import Qrel, Ranking, make_run
 
 _FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 _DIGITS = st.text("0123456789", max_size=26)
@@ -139,7 +139,7 @@ def _run_text(rng: random.Random) -> str:
     return rng.choice(["\n", "\n", "\r\n"]).join(lines) + rng.choice(["\n", "", "\n\n", "\n \n"])
 
 
-Found = tuple[str, dict[str, tuple[object, int]]] | None
+Found = tuple[str, dict[str, tuple[Ranking, int]]] | None
 
 
 def _both(text: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Found, Found]:
