@@ -117,12 +117,6 @@ class Tokens:
         bytes_[after - 1] = 0
         return bytes_[:-1].tobytes()
 
-    def words(self) -> Iterator[Words]:
-        """The last eight bytes of each, those before them, …, up to 1,024; where there are none any more, zeros."""
-        lengths = self.ends - self.starts
-        for which in range(-(-min(int(lengths.max(initial=0)), _LONGEST) // _SIZE)):
-            yield self.word(which, lengths)
-
     def word(self, which: int, lengths: Ints) -> Words:
         """Eight bytes of each, counted from its end."""
         windows = np.ndarray((len(self.data) - _SIZE + 1,), "S8", self.data, strides=(1,))
@@ -151,10 +145,12 @@ class Tokens:
             DoubtError: one is very long.
         """
         lengths = self.ends - self.starts
-        if (lengths > _LONGEST).any():
+        longest = int(lengths.max())
+        if longest > _LONGEST:
             raise DoubtError
         found: Flags = lengths[1:] == lengths[:-1]
-        for word in self.words():
+        for which in range(-(-longest // _SIZE)):
+            word = self.word(which, lengths)
             found &= word[1:] == word[:-1]
         return found
 
@@ -413,8 +409,10 @@ def pieces(stream: BinaryIO, columns: int) -> Iterator[Lines]:
         if not end:
             data = data.removeprefix(b"\xef\xbb\xbf")
         end = data[-1:] or end
-        if not data.isascii():
-            _refuse_other_text(data)
+        try:
+            _ = data.isascii() or data.decode()
+        except UnicodeDecodeError:
+            raise DoubtError from None
         data = b"".join((_FRONT, rest, data, b"" if end == b"\n" else b"\n"))
         found = tokens_of(data, columns)
         queries, rest = found[0], b""
@@ -433,13 +431,6 @@ def pieces(stream: BinaryIO, columns: int) -> Iterator[Lines]:
             raise DoubtError
         if query_ids:
             yield Lines(query_ids, edges, found, end)
-
-
-def _refuse_other_text(data: bytes) -> None:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        raise DoubtError from None
 
 
 class DocRows:
