@@ -32,6 +32,7 @@ from rubric_measures.types.scales import HELD, MOST_RELEVANT, SCALE_FIELDS
 # The JSON itself; or that of which a record is a part, the field in which it stands ("" in a line), and its place.
 Source: TypeAlias = "bytes | tuple[Source, str, int]"
 
+_set = msgspec.structs.force_setattr
 STATUSES = get_args(GradeStatus)
 
 
@@ -64,7 +65,7 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
 
     def belongs(self, source: Source) -> None:
         """Notes where the JSON of the record stands; once, by who reads it."""
-        msgspec.structs.force_setattr(self, "_source", source)
+        _set(self, "_source", source)
 
     @property
     def raw(self) -> bytes:
@@ -340,7 +341,7 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
                 problem = "-1 is no grade; expected 0 or more, or -2 where a document says the opposite"
                 raise FormatError(problem, field=f"self_ratings[{rated.index(-1)}].self_rating")
             known = ids, rated
-            msgspec.structs.force_setattr(self, "_rated", known)
+            _set(self, "_rated", known)
         return cast(tuple[list[str], list[float]], known)
 
     @classmethod
@@ -461,11 +462,11 @@ class GradedPassage(JsonRecord, frozen=True, kw_only=True):
 
     def belongs(self, source: Source) -> None:
         """Notes where the JSON of the passage and of its grade sets stands."""
-        super().belongs(source)
+        _set(self, "_source", source)
         for place, entry in enumerate(self.exam_grades or ()):
-            entry.belongs((source, "exam_grades", place))
+            _set(entry, "_source", (source, "exam_grades", place))
         for place, label in enumerate(self.grades or ()):
-            label.belongs((source, "grades", place))
+            _set(label, "_source", (source, "grades", place))
 
     @property
     def judgments(self) -> list[Judgment]:
@@ -614,19 +615,26 @@ class GradeSetKey(NamedTuple):
 
 # What thousands of grade sets have in common is looked at once.
 _KEYS: dict[tuple[str | bytes, ...], GradeSetKey] = {}
+_BEFORE: dict[None, tuple[Any, GradeSetKey]] = {}
 
 
 def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     """What tells a grade set from others."""
     kind = "direct" if isinstance(entry, DirectGrade) else kind_of_set(entry)
+    # Most are made as the one before.
+    told = entry.llm, kind, entry.llm_options, entry.prompt_text, entry.provenance_text
+    before = _BEFORE.get(None)
+    if before is not None and before[0] == told:
+        return before[1]
     options = msgspec.json.encode(entry.llm_options) if entry.llm_options else b""
-    told = entry.llm, kind, options, bytes(entry.prompt_text), bytes(entry.provenance_text)
-    key = _KEYS.get(told)
+    texts = entry.llm, kind, options, bytes(entry.prompt_text), bytes(entry.provenance_text)
+    key = _KEYS.get(texts)
     if key is None:
         prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
         if len(_KEYS) >= _MANY:
             _KEYS.clear()
-        key = _KEYS[told] = GradeSetKey(entry.llm, prompt_class, kind, _grader_hash(entry))
+        key = _KEYS[texts] = GradeSetKey(entry.llm, prompt_class, kind, _grader_hash(entry))
+    _BEFORE[None] = told, key
     return key
 
 
