@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
+import numpy as np
 from scipy.stats import kendalltau
 
 import rubric_measures
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.scoring import score_runs
-from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
-from rubric_measures.measures.scoring import parse_measures
+from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades
+from rubric_measures.measures.names import parse_measures
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import SELF_RATING
 
@@ -33,20 +34,16 @@ def generated(draw: random.Random) -> tuple[Grades, Rankings]:
     for number in range(QUERIES):
         query_id = f"q{number}"
         chances = [draw.betavariate(0.5, 3.5) for _ in range(ITEMS)]
-        levels: dict[str, dict[int, int]] = {}
-        for passage in range(PASSAGES):
-            of_doc: dict[int, int] = {}
-            for item, chance in enumerate(chances):
-                grade = draw.choice((4, 5)) if draw.random() < chance else draw.choice((0, 0, 0, 1, 2, 3))
-                of_doc[grade] = of_doc.get(grade, 0) | 1 << item
-            levels[f"d{passage}"] = of_doc
+        table = [
+            [draw.choice((4, 5)) if draw.random() < chance else draw.choice((0, 0, 0, 1, 2, 3)) for chance in chances]
+            for _ in range(PASSAGES)
+        ]
+        grades, docs = np.array(table, float), {f"d{passage}": passage for passage in range(PASSAGES)}
         items = tuple(RubricItem(f"i{item}", query_id, "") for item in range(ITEMS))
-        queries[query_id] = QueryGrades(query_id, items, levels, scale=SELF_RATING)
-        covering = queries[query_id].at_least(4)
+        queries[query_id] = QueryGrades(query_id, items, docs, grades, scale=SELF_RATING)
+        covers = (grades >= 4).sum(axis=1).tolist()
         for place, rankings in enumerate(runs.values()):
-            worth = {
-                doc_id: place / 8 * covering.get(doc_id, 0).bit_count() + draw.gauss(0, 2) for doc_id in sorted(levels)
-            }
+            worth = {doc_id: place / 8 * covers[docs[doc_id]] + draw.gauss(0, 2) for doc_id in sorted(docs)}
             rankings[query_id] = sorted(worth, key=worth.__getitem__, reverse=True)
     return Grades(queries), runs
 
@@ -67,22 +64,17 @@ def losing(query: QueryGrades, is_lost: Callable[[str, int], bool]) -> QueryGrad
         query: the query.
         is_lost: whether the grade of a passage and of the item at a place failed.
     """
-    levels: dict[str, Mapping[int, int]] = {}
-    failed = dict(query.failed)
-    for doc_id, of_doc in query.levels.items():
-        lost = sum(1 << place for place in range(len(query.items)) if is_lost(doc_id, place))
-        lost &= sum(of_doc.values())
-        levels[doc_id] = {grade: kept for grade, mask in of_doc.items() if (kept := mask & ~lost)}
-        if lost:
-            failed[doc_id] = failed.get(doc_id, 0) | lost
-    return replace(query, levels=levels, failed=failed)
+    drawn = [[is_lost(doc_id, place) for place in range(len(query.items))] for doc_id in query.docs]
+    lost = np.array(drawn, bool).reshape(query.grades.shape) & query.valid
+    failed = lost if query.failed is None else lost | query.failed
+    return replace(query, grades=np.where(lost, NONE, query.grades), failed=failed if failed.any() else None)
 
 
 def at_random(grades: Grades, share: float, whole: bool, draw: random.Random) -> dict[str, QueryGrades]:
     """The grades with a share of them failed: one by one, or all of a passage at once."""
     queries = {}
     for query_id, query in grades.queries.items():
-        passages = {doc_id: draw.random() < share for doc_id in query.levels}
+        passages = {doc_id: draw.random() < share for doc_id in query.docs}
         lost: Callable[[str, int], bool] = (
             (lambda doc_id, _, passages=passages: passages[doc_id])  # type: ignore[misc]
             if whole

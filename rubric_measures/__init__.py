@@ -23,7 +23,6 @@ from rubric_measures.measures import (
     CitationCoverage,
     CitationF1,
     ContradictionRate,
-    CoverageMeasure,
     NuggetA,
     NuggetV,
     NuggetW,
@@ -34,10 +33,9 @@ from rubric_measures.measures import (
     SupportRate,
     SupportRecall,
     WeightedCover,
+    measure_of,
     nRubricCover,
-    register,
 )
-from rubric_measures.measures.grades import Grades
 from rubric_measures.types.entities import Grade, Preference, RubricItem, TestBank, make_item_id
 
 if TYPE_CHECKING:
@@ -62,6 +60,7 @@ if TYPE_CHECKING:
         tournament,
         write_report,
     )
+    from rubric_measures.measures.grades import Grades
 
 __all__ = [
     "ALCEPrecision",
@@ -70,7 +69,6 @@ __all__ = [
     "CitationCoverage",
     "CitationF1",
     "ContradictionRate",
-    "CoverageMeasure",
     "Grade",
     "Grades",
     "NuggetA",
@@ -101,17 +99,19 @@ __all__ = [
     "load",
     "load_bank",
     "make_item_id",
+    "measure_of",
     "nRubricCover",
     "pool",
     "power",
-    "register",
     "score",
     "tournament",
     "write_report",
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = _lazy_names(__name__, {"rubric_measures.api": __all__})
+    __getattr__, __dir__ = _lazy_names(
+        __name__, {"rubric_measures.api": __all__, "rubric_measures.measures.grades": ["Grades"]}
+    )
 
 _measures.register_provider()
 _measures.register_plug_ins()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -22,8 +23,12 @@ class Case:
 
     @property
     def compiled(self) -> QueryGrades:
-        rows = [(doc_id, item_id, grade) for (doc_id, item_id), grade in self.grades.items()]
-        return build_query("q", rows, self.items, sorted(self.failed), scale=SELF_RATING)[0]
+        return build_query("q", self.items, columns_of(self.grades), sorted(self.failed), scale=SELF_RATING)[0]
+
+
+def columns_of(grades: Mapping[tuple[str, str], float]) -> tuple[list[str], list[str], list[float]]:
+    """Grades by passage and item as columns."""
+    return [doc_id for doc_id, _ in grades], [item_id for _, item_id in grades], list(grades.values())
 
 
 @st.composite

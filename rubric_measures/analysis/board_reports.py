@@ -34,11 +34,12 @@ from rubric_measures.boards.board import (
     board_table,
     failures_tables,
 )
-from rubric_measures.boards.scoring import needed_depth, score_records
+from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.leaderboards import LeaderboardTable
 from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.grades import OnFailed, QueryGrades
 from rubric_measures.measures.loading import RecordQuery
+from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.entities import Run
 
 
@@ -120,7 +121,7 @@ def _rows_of_records(query: RecordQuery) -> dict[str, Sequence[tuple[str, float]
 
 def _rows_of_files(runs: Iterable[Run], query: QueryGrades) -> dict[str, Sequence[tuple[str, float]]]:
     """The rows of the runs under the ids of the grades where these hold spaces, which a run file cannot."""
-    forms = spaced_ids(query.levels)
+    forms = spaced_ids(query.docs)
     rows: dict[str, Sequence[tuple[str, float]]] = {}
     for run in runs:
         ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
@@ -157,7 +158,7 @@ class _Tally:
         self.order_by_ties += by_file != by_double
         self.order_by_precision += by_double != by_single
         # Which passages stand inside the cutoff depends on the rule: ours decides who counts as judged.
-        self.judged += sum(doc_id in query.levels for doc_id in ranked(rows)[:cutoff])
+        self.judged += sum(doc_id in query.docs for doc_id in ranked(rows)[:cutoff])
         return by_file
 
     def check(self, run_id: str, queries: AbstractSet[str]) -> RunCheck:
@@ -204,7 +205,7 @@ def check_leaderboard(
     Raises:
         InputError: there is no run.
     """
-    cutoff = needed_depth(measures)
+    cutoff = Plan(measures).depth
     tallies = {run.run_id: _Tally() for run in runs or ()}
     seen: set[str] = set()
 

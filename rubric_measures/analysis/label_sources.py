@@ -101,9 +101,8 @@ def labels_of_grades(
 
 def _failed(query: QueryGrades) -> tuple[int, int]:
     """How many grades of a query failed, and how many there are with them."""
-    failed = sum(mask.bit_count() for mask in query.failed.values())
-    given = sum(mask.bit_count() for masks in query.levels.values() for mask in masks.values())
-    return failed, failed + given
+    failed = 0 if query.failed is None else int(query.failed.sum())
+    return failed, failed + int(query.valid.sum())
 
 
 def labels_of_records(

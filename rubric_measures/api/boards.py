@@ -46,7 +46,8 @@ from rubric_measures.boards.board import BELOW, Best, Cell, Leaderboard
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
-from rubric_measures.measures.scoring import Measures, column_named, is_supported, parse_measures, rubric_measures_of
+from rubric_measures.measures.measure import is_supported
+from rubric_measures.measures.names import Measures, column_named, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import Run, TestBank, canonical_json
 
 if TYPE_CHECKING:

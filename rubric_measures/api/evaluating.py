@@ -52,12 +52,19 @@ from rubric_measures.api.scoring import Board
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.formats.trec import as_known, read_run, spaced_ids
-from rubric_measures.measures import RubricMeasure, is_supported
-from rubric_measures.measures.grades import BANK_DOC, Grades, OnFailed, note_queries, note_without_items
-from rubric_measures.measures.intent_aware import INTENT_AWARE
+from rubric_measures.measures.grades import (
+    BANK_DOC,
+    DIRECT_ITEM,
+    LABEL_ITEMS,
+    Grades,
+    OnFailed,
+    note_queries,
+    note_without_items,
+)
 from rubric_measures.measures.labels import compute, real_label
+from rubric_measures.measures.measure import INTENT_AWARE, RubricMeasure, is_supported
+from rubric_measures.measures.names import Measures, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.measures.provider import RubricProvider
-from rubric_measures.measures.scoring import Measures, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.pages.board_page import QueryEvidence, board_page, evidence_of
 from rubric_measures.types.entities import Run
 
@@ -145,7 +152,7 @@ def evaluate(
     Args:
         source: a file that `load` reads, or an ir_datasets id; `-` is standard input.
         run: a TREC run file; `-` is standard input.
-        measures: see `score`; ir_measures itself computes those over judgments of documents.
+        measures: see `score`; ir_measures itself computes those over judgments of documents or of their subtopics.
         bank: the test bank.
         provider: compute with this provider of ir_measures.
         facets: score facets in the place of items.
@@ -166,7 +173,9 @@ def evaluate(
         raise _no_judgments(source, asked, provider)
     if is_graded:
         return _of_grades(load(source, bank, on_failed=on_failed, **chosen), run, asked, facets)
-    if is_ours and (bank is not None or any(is_supported(measure) for measure in asked)):
+    over_subtopics = all(measure.NAME in INTENT_AWARE for measure in asked)
+    is_told = provider is not None or facets or any(value is not None for value in chosen.values())
+    if is_ours and (bank is not None or (any(map(is_supported, asked)) and (is_told or not over_subtopics))):
         return _of_grades(load(source, bank, on_failed=on_failed, **chosen), run, asked, facets)
     refuse_filters(source, chosen)
     if not is_ours and (bank is not None or facets):
@@ -176,17 +185,29 @@ def evaluate(
     rows = judgments_of(source)
     has_items = are_items(rows)
     # Of real labels, too, it is said here which measures there are.
-    if has_items or real_label(rows) is not None:
-        if is_ours:
-            return _of_grades(load(rows, bank_of(bank), on_failed=on_failed), run, asked, facets)
-        if has_items and not all(measure.NAME in INTENT_AWARE for measure in asked):
-            raise _no_judgments(source, asked, provider)
-        rows = [row for row in rows if row.doc_id != BANK_DOC]
+    is_read_here = has_items or over_subtopics or real_label(rows) is not None
+    if is_ours and is_read_here and not (over_subtopics and _have_plain_subtopics(rows)):
+        return _of_grades(load(rows, bank_of(bank), on_failed=on_failed), run, asked, facets)
+    if has_items and not over_subtopics:
+        raise _no_judgments(source, asked, provider)
+    rows = [row for row in rows if row.doc_id != BANK_DOC]
     if facets:
         raise InputError(
             f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
         )
-    return RunValues(asked, list(compute(asked, rows, _as_judged(_scored_docs(run), rows), provider)))
+    metrics = list(compute(asked, rows, _as_judged(_scored_docs(run), rows), provider))
+    if is_ours and over_subtopics:
+        # Each of these measures was computed by itself.
+        places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}
+        metrics.sort(key=lambda one: (places[one.query_id], asked.index(one.measure)))
+    return RunValues(asked, metrics)
+
+
+def _have_plain_subtopics(rows: Sequence[Any]) -> bool:
+    """Whether judgments name subtopics, and declare no bank: ir_measures has its own numbers of them, ties too."""
+    subtopics = {getattr(row, "iteration", DIRECT_ITEM) for row in rows}
+    is_bank = any(row.doc_id == BANK_DOC for row in rows)
+    return not (subtopics <= LABEL_ITEMS or is_bank or real_label(rows) is not None)
 
 
 def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None) -> InputError:
@@ -470,7 +491,7 @@ def write_qrels(
             "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
         )
     trec.write_qrels(output, times_rows(qrels_of(known, per, label, rel), times))
-    return sum(mask.bit_count() for query in known.queries.values() for mask in query.failed.values())
+    return sum(int(query.failed.sum()) for query in known.queries.values() if query.failed is not None)
 
 
 def write_report(
@@ -521,13 +542,16 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
         raise InputError(text, settings=("report",))
     if board.signature.settings.get("unit"):
         raise InputError("a report shows items of whole queries; leave facets out", settings=("report", "facets"))
-    from rubric_measures.boards.scoring import needed_depth
+    from rubric_measures.measures.scoring import Plan
     from rubric_measures.measures.support import SupportMeasure
     from rubric_measures.records.details import cited_answers
     from rubric_measures.records.models import runs_of_records
 
     measures = parse_measures(list(board.measures))
-    depth = needed_depth(measures, known.on_failed)
+    plan = Plan(measures, known.on_failed)
+    # Where passages whose grades failed leave a ranking, it is looked at deeper.
+    is_deeper = known.on_failed == "expected" and any(one.condenses for one in plan.computations)
+    depth = None if is_deeper else plan.depth
     # A level that a measure names counts; else that of the scale.
     named = measures[0].params.get("rel")
     records = known.records

@@ -13,7 +13,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
     from rubric_measures.formats.nuggets import UnknownLabels
     from rubric_measures.grading import GradingPlan, GradingReport
+    from rubric_measures.measures.answers import AssignedAnswers
     from rubric_measures.measures.grade_sets import GradeFilter, QuestionSet
-    from rubric_measures.measures.loading import AssignedAnswers, RecordQuery
+    from rubric_measures.measures.loading import RecordQuery
     from rubric_measures.records.details import GradeChoice
     from rubric_measures.records.models import QueryPassages
 
@@ -331,6 +332,7 @@ class Records:
     bank: TestBank | None
     wanted: GradeFilter
     called: str = "the records"
+    _found: Sequence[RecordQuery] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -344,12 +346,21 @@ class Records:
 
         return load_graded(self.source) if isinstance(self.source, str) else self.source
 
+    @cached_property
+    def _first(self) -> Sequence[QueryPassages]:
+        """The first query, or of a file the first piece of it."""
+        if "groups" in vars(self) or not isinstance(self.source, str) or self.source == "-":
+            return self.groups[:1]
+        from rubric_measures.records.files import iter_graded
+
+        return [next(iter_graded(self.source))]
+
     @property
     def are_of_citations(self) -> bool:
         """Whether the first query has answers whose sentences are items, so that grades are of what they cite."""
         from rubric_measures.records.details import cited_answer
 
-        return any(cited_answer(group.query_id, one) for group in self.groups[:1] for one in group.passages)
+        return any(cited_answer(group.query_id, one) for group in self._first for one in group.passages)
 
     @property
     def are_of_answers(self) -> bool:
@@ -357,7 +368,7 @@ class Records:
         # One passage stands for the same text of several runs.
         ranked = [
             (one.doc_id, group.query_id, [place.method for place in one.rankings])
-            for group in self.groups[:1]
+            for group in self._first
             for one in group.passages
             if one.rankings
         ]
@@ -373,13 +384,26 @@ class Records:
         """
         if self.wanted.prompt_type is not None or self.bank is not None:
             return self.wanted.prompt_type == "direct"
-        return next((one.grades.is_of_labels for one in self.queries() if one.grades.levels), False)
+        return next((one.grades.is_of_labels for one in self.queries() if one.grades.docs), False)
 
     def queries(self, *, keep_ranks: bool = False, wanted: GradeFilter | None = None) -> Iterator[RecordQuery]:
         """The queries with the grades that count; see `measures.loading.select_queries`."""
         from rubric_measures.measures.loading import select_queries
 
-        return select_queries(self.groups, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)
+        if keep_ranks or wanted is not None:
+            return select_queries(self._pieces, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)
+        if self._found is None:
+            object.__setattr__(self, "_found", list(select_queries(self._pieces, self.name, self.bank, self.wanted)))
+        return iter(self._found or ())
+
+    @property
+    def _pieces(self) -> Iterable[QueryPassages]:
+        """The records by query; a file is read, and not kept, unless it was before or can be read only once."""
+        if "groups" in vars(self) or not isinstance(self.source, str) or self.source == "-":
+            return self.groups
+        from rubric_measures.records.files import iter_graded
+
+        return iter_graded(self.source)
 
 
 class _GradesOnDemand(Grades):
@@ -441,10 +465,10 @@ class AnswerGrades(_GradesOnDemand):
     @cached_property
     def answers(self) -> AssignedAnswers:
         """Grades, rankings and lengths."""
-        from rubric_measures.measures.loading import load_assignments
+        from rubric_measures.measures.answers import load_assignments
 
         if self.of_criteria:
-            from rubric_measures.measures.loading import load_graded_answers
+            from rubric_measures.measures.answers import load_graded_answers
 
             source = {**describe((), self.bank), "grades": ["graded answers"]}
             return load_graded_answers(self.path, self.bank, on_failed=self.on_failed_given, source=source)
@@ -787,7 +811,7 @@ def rankings_for(run: Run, grades: Grades) -> dict[str, Sequence[str]]:
     rankings: dict[str, Sequence[str]] = {}
     for query_id, ranking in run.rankings.items():
         query = known.get(query_id)
-        doc_ids = as_known(ranking.doc_ids, {} if query is None else query.levels)
+        doc_ids = as_known(ranking.doc_ids, {} if query is None else query.docs)
         if query is not None and query.is_of_labels:
             # Standard measures over labels are computed by programs that sort in their own way.
             doc_ids = ranking.with_scores(doc_ids)

@@ -30,12 +30,23 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted
 from rubric_measures.base.files import paused_collector
-from rubric_measures.boards.board import BELOW, MANY, TURNING, Leaderboard, render, turning_neighbours, worst_failed
+from rubric_measures.boards.board import (
+    BELOW,
+    MANY,
+    TURNING,
+    Leaderboard,
+    graded_shares,
+    render,
+    turning_neighbours,
+    worst_failed,
+)
 from rubric_measures.boards.scoring import score_records, score_run_files, score_runs
 from rubric_measures.formats.leaderboards import OVERALL
-from rubric_measures.measures.grades import Grades, faceted, note_queries, note_without_items
-from rubric_measures.measures.scoring import Measures, is_supported, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.measures.grades import NONE, Grades, faceted, note_queries, note_without_items
+from rubric_measures.measures.measure import is_supported
+from rubric_measures.measures.names import Measures, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import bank_hash
+from rubric_measures.types.scales import as_number
 
 if TYPE_CHECKING:
     import pandas
@@ -200,8 +211,7 @@ class Board(Leaderboard):
                 "%d values are not scored: the grades of all their items failed, or no item has a positive weight",
                 unscored,
             )
-        shares = ((cell.coverage, run) for run, row in self.cells.items() for cell in row.values())
-        share, run = min(((share, run) for share, run in shares if share is not None), default=(1.0, ""))
+        share, run = min(((share, run) for run in self.cells for share in graded_shares(self, run)), default=(1.0, ""))
         if share < 1:
             log.info("grades exist for %.1f %% of what the least covered run (%s) needs", 100 * share, run)
 
@@ -831,11 +841,5 @@ def _best_grades(
 
 
 def _best_of(grades: QueryGrades, doc_ids: Sequence[str]) -> tuple[float | None, ...]:
-    masks: dict[float, int] = {}
-    for doc_id in doc_ids:
-        for grade, mask in grades.levels.get(doc_id, {}).items():
-            masks[grade] = masks.get(grade, 0) | mask
-    falling = sorted(masks, reverse=True)
-    return tuple(
-        next((grade for grade in falling if masks[grade] >> place & 1), None) for place in range(len(grades.items))
-    )
+    best = grades.grades[[grades.docs[doc_id] for doc_id in doc_ids if doc_id in grades.docs]].max(axis=0, initial=NONE)
+    return tuple(None if grade == NONE else as_number(grade) for grade in best.tolist())

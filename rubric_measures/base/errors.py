@@ -16,7 +16,6 @@ RubricMeasuresError
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import re
 import warnings
@@ -195,6 +194,8 @@ class UnknownNameError(InputError):
         settings: Iterable[str] = (),
     ) -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
+        import difflib
+
         near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
         if near:
             tail = f"did you mean {', '.join(near)}?"

@@ -47,6 +47,18 @@ def require(module: str, extra: str) -> Any:
         raise InputError(f"{module} cannot be imported ({error}); install versions that go together") from error
 
 
+class Late:
+    """A module that is imported once something of it is asked for; for type checkers it is imported as usual."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        found = getattr(importlib.import_module(self._name), attribute)
+        setattr(self, attribute, found)
+        return found
+
+
 def lazy_names(
     package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:

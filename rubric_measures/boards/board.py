@@ -197,6 +197,17 @@ def _could_turn(upper: Cell, lower: Cell) -> bool:
     return least is None or greatest is None or least[0] <= greatest[1]
 
 
+def graded_shares(board: Leaderboard, run_id: str) -> list[float]:
+    """The shares of the grades that exist of those that a run's scores need, in [0, 1].
+
+    Beside measures over grades, those over judgments say nothing: their share is of judgments.
+    """
+    from rubric_measures.measures.names import is_standard
+
+    names = [name for name in board.measures if not is_standard(name)] or board.measures
+    return [share for name in names if (share := board.cells[run_id][name].coverage) is not None]
+
+
 def board_table(
     board: Leaderboard, places: int = 4, more: Callable[[str, str], str] = lambda run_id, measure: ""
 ) -> Table:
@@ -210,7 +221,7 @@ def board_table(
     rows = []
     for run_id in board.ranking():
         cells = board.cells[run_id]
-        shares = [cell.coverage for cell in cells.values() if cell.coverage is not None]
+        shares = graded_shares(board, run_id)
         row = [run_id]
         for name in board.measures:
             error = cells[name].standard_error
@@ -226,12 +237,12 @@ def _of_best(board: Leaderboard, places: int) -> list[str]:
         return []
     import ir_measures
 
-    from rubric_measures.measures.measure import CoverageMeasure
+    from rubric_measures.measures.measure import ItemMeasure
 
     said: dict[str, list[str]] = {}
     for name, best in board.best.items():
         try:
-            is_union = isinstance(ir_measures.parse_measure(name), CoverageMeasure)
+            is_union = isinstance(ir_measures.parse_measure(name), ItemMeasure)
             what = " (all graded passages together)" if is_union else " (the best ranking)"
         except (NameError, ValueError):
             # The measure of a package that is not there now, or of answered queries.

@@ -56,15 +56,14 @@ from rubric_measures.boards.scoring import (
     collect_cells,
     inputs_settings,
     measure_names,
-    ranking_digest,
     texts_digest,
 )
 from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
 from rubric_measures.formats.ragdoll import read_graded_answers
+from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.measures.grades import QueryGrades
 from rubric_measures.measures.loading import RankedPassage, RecordQuery
-from rubric_measures.measures.scoring import Plan, SameScale
+from rubric_measures.measures.scoring import Plan, SameScale, ranking_digest
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import Signature, TestBank, content_hash, describe, made_by
 from rubric_measures.types.scales import ANY_LEVEL
@@ -629,33 +628,16 @@ def _check(measures: Sequence[Measure]) -> None:
             raise MeasureError(f"the Rubric workbench's program cuts rankings by rank; write {measure}@{DEFAULT_RANK}")
 
 
-def _union(covering: Mapping[str, int], doc_ids: Iterable[str]) -> int:
-    mask = 0
-    for doc_id in doc_ids:
-        mask |= covering.get(doc_id, 0)
-    return mask
+def _cover(measure: Measure, best: Array, every: Array) -> float:
+    """Cover of one query by the program's rules.
 
-
-class _QueryCover:
-    """Cover of one query by the program's rules."""
-
-    def __init__(self, grades: QueryGrades, measures: Sequence[Measure]) -> None:
-        self._measures = measures
-        self._covering = {rel: grades.at_least(rel) for rel in {measure["rel"] for measure in measures}}
-        graded = 0
-        for levels in grades.levels.values():
-            for mask in levels.values():
-                graded |= mask
-        self._graded = graded.bit_count()
-        self._reachable = {rel: _union(covering, covering).bit_count() for rel, covering in self._covering.items()}
-
-    def value(self, measure: Measure, doc_ids: Iterable[str]) -> float:
-        rel = measure["rel"]
-        denominator = self._reachable[rel] if measure.NAME == "nRubricCover" else self._graded
-        return _union(self._covering[rel], doc_ids).bit_count() / denominator if denominator else 0.0
-
-    def overall(self, measure: Measure) -> float:
-        return self.value(measure, self._covering[measure["rel"]])
+    Args:
+        measure: the measure.
+        best: the best grade of each item among the passages of a run.
+        every: among all graded passages.
+    """
+    size = int((every >= measure["rel"] if measure.NAME == "nRubricCover" else every > NONE).sum())
+    return int((best >= measure["rel"]).sum()) / size if size else 0.0
 
 
 def score_workbench(
@@ -699,14 +681,16 @@ def score_workbench(
         plan = levelled
         # A query without grades covers nothing, at whatever level.
         measures = plan.on(ANY_LEVEL).measures
-        cover = _QueryCover(query.grades, measures)
+        grades, docs = query.grades.grades, query.grades.docs
+        every = grades.max(axis=0, initial=NONE)
         for run_id, places in query.ranks.items():
             for measure, name in zip(measures, asked, strict=True):
                 kept = _within(places, measure["cutoff"])
                 if kept:
-                    values.setdefault(run_id, {}).setdefault(name, {})[query.query_id] = cover.value(measure, kept)
+                    best = grades[[docs[doc_id] for doc_id in kept if doc_id in docs]].max(axis=0, initial=NONE)
+                    values.setdefault(run_id, {}).setdefault(name, {})[query.query_id] = _cover(measure, best, every)
         for measure, name in zip(measures, asked, strict=True):
-            reachable[name][query.query_id] = cover.overall(measure)
+            reachable[name][query.query_id] = _cover(measure, every, every)
     if not values:
         raise InputError(
             "the records hold no ranking; the Rubric workbench's program scores the rankings inside the records"

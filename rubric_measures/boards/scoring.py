@@ -1,11 +1,7 @@
-"""Runs scored by measures, query by query, to a board.
-
-Scoring: rankings × measures × queries to a leaderboard, and digests of what it was scored from.
+"""Runs scored by measures, a query at a time, to a board.
 
 Equal content has equal digests. The order of queries, passages, items, lines and runs does not matter, nor do the names
 of files and whether they are packed.
-
-Runs beside grades, scored one by one.
 """
 
 from __future__ import annotations
@@ -14,37 +10,36 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from hashlib import blake2b
-from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from ir_measures.measures.base import MeanAgg, Measure
 from ir_measures.util import Metric
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
+from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.leaderboards import OVERALL
-from rubric_measures.formats.trec import as_known, distinct_run_names, map_runs, renamed, spaced_ids, written_id
+from rubric_measures.formats.trec import as_known, distinct_run_names, map_runs, spaced_ids, written_id
+from rubric_measures.measures.core import NONE, Array, Scores
 from rubric_measures.measures.grades import (
     Grades,
     OnFailed,
     QueryGrades,
     note_dropped,
     note_lost_penalties,
-    note_unscored,
     refuse_share,
     resolved,
 )
-from rubric_measures.measures.labels import StandardMeasure
-from rubric_measures.measures.measure import Computation, Coverage, ExactMean, Needed
-from rubric_measures.measures.provider import metrics_of, refuse_unscored, worst_share
-from rubric_measures.measures.scoring import LeftOpen, Plan, QueryScorer, SameScale, Scored
-from rubric_measures.types.entities import Ranking, Run, Signature, made_by
+from rubric_measures.measures.measure import ExactMean, is_supported
+from rubric_measures.measures.provider import metrics_of, note_scores, worst_share
+from rubric_measures.measures.scoring import Plan, QueryScorer, QueryScores, RankedRows, SameScale
+from rubric_measures.types.entities import Run, Signature, made_by
+from rubric_measures.types.scales import as_number
 
 if TYPE_CHECKING:
-    from rubric_measures.formats.columns import Ranked
     from rubric_measures.measures.loading import RecordQuery
 
 
@@ -65,41 +60,27 @@ def grades_digest(grades: QueryGrades) -> str:
 
     Grades that failed count as such; grades of items that the bank lacks are not part of it.
     """
-    docs = sorted(grades.levels)
-    rows = [grades.levels[doc_id] for doc_id in docs]
+    docs = sorted(grades.docs)
+    rows = [grades.docs[doc_id] for doc_id in docs]
     parts = [f"{len(grades.items)} {len(docs)}", *docs]
-    masks: list[int] = []
-    for grade in sorted(set(chain.from_iterable(rows))):
-        given = [row.get(grade, 0) for row in rows]
-        if any(given):
-            parts.append(str(grade))
-            masks += given
-    for doc_id, mask in sorted(grades.failed.items()):
-        if mask:
-            parts.append(doc_id)
-            masks.append(mask)
-    # A row a mask and a digit an item, the first item last: an item's column is a slice, wherever the item stands. Of
-    # all masks the digits are made at once; the bit before the first keeps leading zeros.
-    size = len(grades.items) // 8 + 1
-    packed = b"".join([mask.to_bytes(size, "big") for mask in masks])
-    digits = bin(int.from_bytes(b"\1" + packed, "big"))[3:]
-    width = 8 * size
-    for place, item in sorted(enumerate(grades.items, 1), key=lambda placed: placed[1].item_id):
-        column = digits[width - place :: width]
+    given, masks = grades.grades[rows], []
+    for grade in np.unique(given[given > NONE]).tolist():
+        parts.append(str(as_number(grade)))
+        masks.append(given == grade)
+    if grades.failed is not None:
+        lost = grades.failed[rows]
+        which = np.flatnonzero(lost.any(axis=1))
+        parts += [docs[place] for place in which]
+        masks.append(lost[which])
+    digits = (np.concatenate(masks) if masks else np.zeros((0, len(grades.items)))).astype(np.uint8) + ord("0")
+    for place, item in sorted(enumerate(grades.items), key=lambda placed: placed[1].item_id):
+        column = digits[:, place].tobytes().decode("ascii")
         parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}\0{column}")
     for doc_id, sentences in sorted(grades.answers.items()):
         parts.append(
             f"{doc_id}\0" + "\0".join(f"{one.item_id} {one.joined} {list(one.citations)}" for one in sentences)
         )
     return texts_digest(parts)
-
-
-def ranking_digest(doc_ids: Sequence[str]) -> str:
-    """Twelve hex digits of a ranking's documents in their order; the id of a single one, which says as much.
-
-    So a digest in the place of the documents has itself as digest.
-    """
-    return doc_ids[0] if len(doc_ids) == 1 else texts_digest(doc_ids)
 
 
 def inputs_settings(inputs: BoardInputs) -> dict[str, object]:
@@ -131,19 +112,12 @@ class InputsReader:
         )
 
 
-@dataclass
-class Tally:
+class Tally(NamedTuple):
     """A count of the grades that a run's values needed."""
 
     needed: int = 0
     graded: int = 0
     failed: int = 0
-
-    def add(self, coverage: Coverage) -> None:
-        """Counts those of one query, too."""
-        self.needed += coverage.needed
-        self.graded += coverage.graded
-        self.failed += coverage.failed
 
 
 def cell_of(values: Iterable[float | None]) -> Cell:
@@ -189,62 +163,53 @@ def best_of(values: Mapping[str, float | None], measure: Measure | None = None) 
     return None if cell.mean is None or len(known) < len(values) else Best(cell.mean, cell.standard_error, known)
 
 
-def with_failures(
-    cell: Cell, values: Mapping[str, float | None], failures: Mapping[str, LeftOpen], tally: Tally, measure: Measure
-) -> Cell:
+def _with_failures(cell: Cell, tally: Tally, measure: Measure, left: Scores, is_open: Array) -> Cell:
     """The cell with what failed grades leave open of it.
 
     Args:
         cell: mean and standard error of the values.
-        values: query_id -> value; None where one could not be scored.
-        failures: query_id -> what failed grades leave open of its value, of the queries where some failed.
         tally: the counts of grades.
         measure: the measure.
+        left: what they leave open, by query.
+        is_open: whether some of a query's grades failed, and the run ranks something.
     """
-    unscored = list(values.values()).count(None)
-    is_open = any(one.bounds is None or one.bounds[0] < one.bounds[1] for one in failures.values())
-    if not (tally.failed or unscored or is_open):
+    lost = np.isnan(left.value)
+    bounds = [np.where(is_open, end, left.value) for end in (left.low, left.high)]
+    if not (tally.failed or lost.any() or (is_open & ~(bounds[0] >= bounds[1])).any()):
         return cell
-    share = tally.failed / tally.needed if tally.needed else 0.0
-    found = [(value, failures.get(query_id)) for query_id, value in values.items()]
-    zeros = [value if failure is None else failure.zero for value, failure in found]
-    bounds = [(value, value) if failure is None else failure.bounds or (None, None) for value, failure in found]
-    low, high = (_aggregated(column, measure) for column in zip(*bounds, strict=True))
-    zero = _aggregated(zeros, measure)
+    low, high, zero = (
+        _aggregated(column, measure) for column in (*bounds, np.where(is_open, left.certain, left.value))
+    )
+    spread = np.where(is_open & ~lost, left.spread, 0.0)
     return replace(
         cell,
         failures=Failures(
-            share,
-            unscored,
+            tally.failed / tally.needed if tally.needed else 0.0,
+            int(lost.sum()),
             None if cell.mean is None or zero is None else cell.mean - zero,
-            None if is_summed(measure) else _error_of_failures(found),
+            None if is_summed(measure) else _error_of_failures(left.value[~lost], spread[~lost], len(lost)),
             None if low is None or high is None else (low, high),
         ),
     )
 
 
-def _aggregated(values: Sequence[float | None], measure: Measure) -> float | None:
+def _aggregated(values: Array, measure: Measure) -> float | None:
     """The mean (or sum) over all queries; None where one is not known."""
-    known = [value for value in values if value is not None]
-    return make_cell(known, Tally(), measure).mean if len(known) == len(values) else None
+    return None if np.isnan(values).any() else make_cell(values.tolist(), Tally(), measure).mean
 
 
-def _error_of_failures(found: Sequence[tuple[float | None, LeftOpen | None]]) -> float | None:
+def _error_of_failures(scored: Array, spreads: Array, total: int) -> float | None:
     """The standard error of a mean for failures at random; None where it is not known.
 
     se² = Σ_q spread_q² / Q² + U s² (1 + U / (Q − U)) / Q², with U of Q queries without a value, and s² the variance of
     the values of the others.
     """
-    scored = [(value, 0.0 if failure is None else failure.spread) for value, failure in found if value is not None]
-    spreads = [spread for _, spread in scored if spread is not None]
-    total, lost = len(found), len(found) - len(scored)
-    if len(spreads) < len(scored) or (lost and len(scored) < 2):
+    lost = total - len(scored)
+    if np.isnan(spreads).any() or (lost and len(scored) < 2):
         return None
-    squared = math.fsum(spread**2 for spread in spreads)
+    squared = math.fsum(spreads**2)
     if lost:
-        mean = math.fsum(value for value, _ in scored) / len(scored)
-        variance = math.fsum((value - mean) ** 2 for value, _ in scored) / (len(scored) - 1)
-        squared += lost * variance * (1 + lost / len(scored))
+        squared += lost * float(np.var(scored, ddof=1)) * (1 + lost / len(scored))
     return math.sqrt(squared) / total
 
 
@@ -253,50 +218,6 @@ def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
     return {
         run_id: {name: cell_of(queries.values()) for name, queries in row.items()} for run_id, row in values.items()
     }
-
-
-@dataclass
-class RunRow:
-    """What one run collects: for each measure query_id -> value and what failed grades leave open of it.
-
-    It counts the grades that were needed, see `Plan.needs`. `order` has the queries as the run has them.
-    """
-
-    columns: list[dict[str, float | None]]
-    tallies: dict[Needed, Tally]
-    failures: list[dict[str, LeftOpen]]
-    missing: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-    order: Sequence[str] = ()
-    rankings: dict[str, str] = field(default_factory=dict)
-    lost_penalties: int = 0
-    dropped: int = 0
-
-    def in_order(self, column: Mapping[str, float | None], computation: Computation) -> Mapping[str, float | None]:
-        """The values, which are sorted by query, in the order in which ir_measures gives them.
-
-        Of programs behind it those of the run's queries come first.
-        """
-        if not isinstance(computation, StandardMeasure):
-            return column
-        ranked = dict.fromkeys(query_id for query_id in self.order if query_id in column)
-        return {query_id: column[query_id] for query_id in (*ranked, *(one for one in column if one not in ranked))}
-
-    def add(self, query_id: str, scored: Scored) -> None:
-        """Takes what the run scores for a query, or for a facet of one."""
-        for column, value in zip(self.columns, scored.values, strict=True):
-            column[query_id] = value
-        if scored.failures:
-            for open_of, failure in zip(self.failures, scored.failures, strict=True):
-                open_of[query_id] = failure
-        for which, tally in self.tallies.items():
-            tally.add(scored.needed[which])
-        self.lost_penalties += scored.lost_penalties
-        self.dropped += scored.dropped
-        if scored.doc_ids:
-            self.rankings[query_id] = ranking_digest(scored.doc_ids)
-        else:
-            self.missing.append(query_id)
 
 
 def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None = None) -> list[str]:
@@ -321,73 +242,69 @@ def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None =
     return names
 
 
+@dataclass
+class _Scored:
+    """What the runs score for a query, or for a facet of one.
+
+    Attributes:
+        scores: those of the rankings, and at the end that of an empty one, which runs have that do not rank the query.
+        places: run_id -> where its ranking stands.
+        digests: run_id -> digest of its ranking.
+    """
+
+    scores: QueryScores
+    places: Mapping[str, int]
+    digests: Mapping[str, str]
+
+
+@dataclass
 class Scoring:
-    """A leaderboard while it is made: queries are prepared, rankings scored and put into the rows of their runs."""
+    """A leaderboard while it is made: a query at a time, all runs by all measures.
 
-    def __init__(self, measures: Sequence[Measure], on_failed: OnFailed | None, overall: bool) -> None:
-        self.names = measure_names(measures)
-        self.plan = Plan(measures)
-        self.scales = SameScale()
-        self.on_failed: OnFailed = resolved(on_failed)
-        self.is_on_failed_given = on_failed is not None
-        self.inputs = InputsReader()
-        self.rows: dict[str, RunRow] = {}
-        self.best: list[dict[str, float | None]] | None = [{} for _ in self.names] if overall else None
-        # Where facets are scored apart, each has a scorer of its own, and all have the rankings of their query.
-        self.scorers: dict[str, QueryScorer] = {}
-        self.parts: dict[str, list[str]] = {}
-        self.without_items: list[str] = []
+    Args:
+        measures: the measures.
+        on_failed: see `Grades`.
+        overall: whether the best possible score is asked for.
+    """
 
-    def new_row(self) -> RunRow:
-        """The row of a run that scored nothing yet."""
-        return RunRow([{} for _ in self.names], {which: Tally() for which in self.plan.needs}, [{} for _ in self.names])
+    measures: Sequence[Measure]
+    given: OnFailed | None
+    overall: bool
+    inputs: InputsReader = field(default_factory=InputsReader)
+    # run_id -> queries as the run has them, and those of them that nobody graded.
+    order: dict[str, list[str]] = field(default_factory=dict)
+    unknown: dict[str, list[str]] = field(default_factory=dict)
+    without_items: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.names = measure_names(self.measures)
+        self.plan = Plan(self.measures, resolved(self.given))
+        self._scales = SameScale()
+        self._found: dict[str, _Scored] = {}
+        self._best: list[dict[str, float | None]] = [{} for _ in self.measures] if self.overall else []
 
     def prepare(self, name: str, grades: QueryGrades) -> QueryScorer | None:
         """Takes a query, or a facet of one; None where it has no item, and so no score."""
-        of_query = self.parts.setdefault(grades.query_id, [])
         if not grades.items:
             self.without_items.append(name)
             return None
-        of_query.append(name)
         self.inputs.add_grades(name, grades)
-        scorer = self.scorers[name] = self.plan.for_query(grades, self.on_failed)
-        self._say_levels(grades)
-        if self.best is not None:
-            for column, value in zip(self.best, scorer.best_possible(), strict=True):
+        scorer = self.plan.for_query(grades)
+        said = self.plan.said(self._scales, grades)
+        if said is not self.plan:
+            self.plan, self.names = said, measure_names(said.measures, self.plan.measures)
+        if self._best:
+            for column, value in zip(self._best, scorer.best_possible(), strict=True):
                 column[name] = value
         return scorer
 
-    def _say_levels(self, grades: QueryGrades) -> None:
-        """Puts the levels of the scale into the measures' names, of the first query that has grades."""
-        said = self.plan.said(self.scales, grades)
-        if said is not self.plan:
-            self.plan, self.names = said, measure_names(said.measures, self.plan.measures)
-
-    def prepare_all(self, grades: Grades) -> None:
-        """Takes all queries of grades that are in memory."""
-        for name, query in sorted(grades.queries.items()):
-            scorer = self.prepare(name, query)
-            if scorer is not None:
-                scorer.prepare_failures()
-
-    def score(self, name: str, ranking: Sequence[str]) -> Scored:
-        """What a ranking scores for a query, or for a facet of one, with the digest in the place of its documents.
-
-        A digest is made fastest at once, and the documents need not be held until all of the run is scored.
-        """
-        scored = self.scorers[name].score(ranking, failures=True)
-        return scored._replace(doc_ids=[ranking_digest(scored.doc_ids)]) if len(scored.doc_ids) > 1 else scored
-
-    def row(self, found: Mapping[str, Mapping[str, Scored]]) -> RunRow:
-        """The row of a run of which all is known: query_id -> what each of its parts scores."""
-        row = self.new_row()
-        row.order = list(found)
-        for query_id, parts in found.items():
-            for name, scored in parts.items():
-                row.add(name, scored)
-            if query_id not in self.parts:
-                row.unknown.append(query_id)
-        return row
+    def score(self, name: str, scorer: QueryScorer, rankings: Mapping[str, RankedRows]) -> None:
+        """Scores all rankings of a query, or for a facet of one: run_id -> ranking."""
+        empty = RankedRows(np.zeros(0, int), 0)
+        ranked = {run_id: one for run_id, one in rankings.items() if one.length}
+        scores = scorer.score([*ranked.values(), empty])
+        places = {run_id: place for place, run_id in enumerate(ranked)}
+        self._found[name] = _Scored(scores, places, {run_id: one.digest for run_id, one in ranked.items()})
 
     def finish(self, settings: Mapping[str, object], ranks: RankNotes | None = None) -> Leaderboard:
         """The leaderboard. What a run does not rank scores as an empty ranking does.
@@ -395,87 +312,148 @@ class Scoring:
         Raises:
             InputError: there is no run.
         """
-        if not self.rows:
+        if not self.order:
             raise InputError("there is no run to score")
-        for row in self.rows.values():
-            for name, scorer in self.scorers.items():
-                if name not in row.columns[0]:
-                    row.add(name, scorer.score((), failures=True))
-        for run_id, row in self.rows.items():
-            self.inputs.add_run(run_id, row.rankings.items())
+        found = dict(sorted(self._found.items()))
+        runs = sorted(self.order)
+        for run_id in runs:
+            digests = [(name, one.digests[run_id]) for name, one in found.items() if run_id in one.digests]
+            self.inputs.add_run(run_id, digests)
         inputs = self.inputs.read()
-        rows, best = self.rows, self._known_best()
-        values = {run_id: self._by_query(row) for run_id, row in sorted(rows.items())}
-        cells = {run_id: self._cells(rows[run_id], of_run.values()) for run_id, of_run in values.items()}
-        if not self.is_on_failed_given and any(cell.failed for row in cells.values() for cell in row.values()):
+        rows = dict(zip(runs, _rows(runs, found, self.plan), strict=True))
+        best = self._known_best()
+        values = {run_id: row.by_query(self.names) for run_id, row in rows.items()}
+        cells = {run_id: row.cells(self.names, self.plan, self.order[run_id]) for run_id, row in rows.items()}
+        if self.given is None and any(cell.failed for row in cells.values() for cell in row.values()):
             refuse_many_failed(cells)
-        if dropped := sum(row.dropped for row in rows.values()):
-            note_dropped(dropped)
-        if lost := sum(row.lost_penalties for row in rows.values()):
-            note_lost_penalties(lost, max(sorted(rows), key=lambda run_id: rows[run_id].lost_penalties))
+        note_dropped(sum(row.dropped for row in rows.values()))
+        lost = {run_id: row.lost_penalties for run_id, row in rows.items()}
+        note_lost_penalties(sum(lost.values()), max(lost, key=lost.__getitem__))
         return Leaderboard(
             self.names,
             values,
             cells,
-            Signature({"measures": self.names, **_settings(self.on_failed, settings), **inputs_settings(inputs)}),
+            Signature({"measures": self.names, **_settings(self.plan.on_failed, settings), **inputs_settings(inputs)}),
             {run_id: row.missing for run_id, row in rows.items() if row.missing},
-            {run_id: sorted(row.unknown) for run_id, row in rows.items() if row.unknown},
+            {run_id: sorted(unknown) for run_id, unknown in self.unknown.items() if unknown},
             ranks=ranks or RankNotes(),
             without_items=sorted(self.without_items),
             inputs=inputs,
             best=best,
         )
 
-    def _by_query(self, row: RunRow) -> dict[str, dict[str, float | None]]:
-        """Measure -> query -> value, sorted by query."""
-        # All columns have the same queries.
-        queries = sorted(row.columns[0])
-        columns = [{query_id: column[query_id] for query_id in queries} for column in row.columns]
-        return dict(zip(self.names, columns, strict=True))
-
-    def _cells(self, row: RunRow, by_query: Iterable[Mapping[str, float | None]]) -> dict[str, Cell]:
-        columns = map(row.in_order, by_query, self.plan.computations)
-        return {
-            name: with_failures(
-                make_cell(column.values(), row.tallies[which], measure),
-                column,
-                failures,
-                row.tallies[which],
-                measure,
-            )
-            for name, column, failures, which, measure in zip(
-                self.names, columns, row.failures, self.plan.needs, self.plan.measures, strict=True
-            )
-        }
-
     def _known_best(self) -> dict[str, Best]:
-        """The best possible score by each measure by which it is known for every query."""
-        if self.best is None:
+        """The best possible score by each measure whose best score is known for every query."""
+        if not self._best:
             return {}
-        unknown = [name for name, column in zip(self.names, self.best, strict=True) if None in column.values()]
+        found = map(best_of, self._best, self.plan.measures)
+        best = {name: one for name, one in zip(self.names, found, strict=True) if one is not None}
+        unknown = [name for name, column in zip(self.names, self._best, strict=True) if None in column.values()]
         if unknown:
             _LOG.warning(
                 "the best possible score (%s) is not known by %s: the measure says none, or a penalty (negative "
                 "weight) or a query of which all grades failed stands against it",
                 *(OVERALL, " ".join(unknown)),
             )
-        found = zip(self.names, self.best, self.plan.measures, strict=True)
-        return {name: best for name, column, measure in found if (best := best_of(column, measure))}
+        return best
+
+
+class _Row(NamedTuple):
+    """What one run scores: measures × queries.
+
+    Attributes:
+        queries: the names, sorted.
+        values: measures × queries; NaN where a value is not known.
+        left_open: measures × what failed grades leave open (see `Scores`) × queries; None where none failed.
+        is_open: whether grades of a query failed, and the run ranks something for it.
+        tallies: for each measure the grades that it needed.
+        missing: queries that it does not rank.
+        lost_penalties: see `QueryScores`.
+        dropped: see `QueryScores`.
+    """
+
+    queries: Sequence[str]
+    values: Array
+    left_open: Array | None
+    is_open: Array
+    tallies: Sequence[Tally]
+    missing: Sequence[str]
+    lost_penalties: int
+    dropped: int
+
+    def by_query(self, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
+        """Measure -> query -> value, sorted by query."""
+        return {
+            name: {query: None if math.isnan(value) else value for query, value in zip(self.queries, row, strict=True)}
+            for name, row in zip(names, self.values.tolist(), strict=True)
+        }
+
+    def cells(self, names: Sequence[str], plan: Plan, ranked: Sequence[str]) -> dict[str, Cell]:
+        """Mean, standard error, counts and failures by each measure.
+
+        Args:
+            names: the names of the measures.
+            plan: the measures.
+            ranked: the queries as the run has them.
+        """
+        cells, order = {}, self._order(ranked)
+        for number, (name, measure, tally) in enumerate(zip(names, plan.measures, self.tallies, strict=True)):
+            row = self.values[number]
+            # As ir_measures gives them: of programs behind it those of the run's queries come first.
+            listed = row.tolist() if is_supported(measure) else row[order].tolist()
+            cell = make_cell((None if math.isnan(value) else value for value in listed), tally, measure)
+            if self.left_open is not None:
+                cell = _with_failures(cell, tally, measure, Scores(*self.left_open[number]), self.is_open)
+            cells[name] = cell
+        return cells
+
+    def _order(self, ranked: Sequence[str]) -> list[int]:
+        """The places of the queries as the run has them, and then those that it lacks."""
+        places = {name: place for place, name in enumerate(self.queries)}
+        first = dict.fromkeys(places[name] for name in ranked if name in places)
+        return [*first, *(place for place in places.values() if place not in first)]
+
+
+def _rows(runs: Sequence[str], found: Mapping[str, _Scored], plan: Plan) -> list[_Row]:
+    """The rows of the runs, of what each query scores."""
+    queries, size = list(found), len(plan.measures)
+    values = np.zeros((size, len(runs), len(queries)))
+    needed = {computation.needed: np.zeros((len(runs), 3), int) for computation in plan.computations}
+    lost, dropped = np.zeros((2, len(runs)), int)
+    places = np.array([[one.places.get(run_id, -1) for run_id in runs] for one in found.values()], int)
+    places = places.reshape(len(queries), len(runs))
+    has_open = np.array([one.scores.left_open is not None for one in found.values()], bool)
+    opened = np.zeros((size, len(Scores._fields), *values.shape[1:])) if has_open.any() else None
+    for number, (one, at) in enumerate(zip(found.values(), places, strict=True)):
+        scores = one.scores
+        values[:, :, number] = scores.values[:, at]
+        for which, total in needed.items():
+            total += scores.needed[which][at]
+        lost += scores.lost_penalties[at]
+        dropped += scores.dropped[at]
+        if opened is not None:
+            for place, row in enumerate(scores.values):
+                left = scores.left_open[place] if scores.left_open is not None else Scores(row, row, row, row, 0 * row)
+                opened[place, :, :, number] = np.stack(left)[:, at]
+    return [
+        _Row(
+            queries,
+            values[:, place],
+            None if opened is None else opened[:, :, place],
+            has_open & (places[:, place] >= 0),
+            [Tally(*needed[computation.needed][place].tolist()) for computation in plan.computations],
+            [name for name, at in zip(queries, places[:, place], strict=True) if at < 0],
+            int(lost[place]),
+            int(dropped[place]),
+        )
+        for place in range(len(runs))
+    ]
 
 
 def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, object]:
     from rubric_measures.base import __version__
 
     return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **more}
-
-
-def needed_depth(measures: Sequence[Measure], on_failed: OnFailed = "error") -> int | None:
-    """How many documents of a ranking the measures look at; None when all.
-
-    Measures over labels and subtopics look deeper where passages whose grades failed leave the ranking.
-    """
-    plan = Plan(measures)
-    return None if on_failed == "expected" and plan.condenses else plan.depth
 
 
 def score_records(
@@ -502,31 +480,72 @@ def score_records(
         MeasureError: a measure cannot be computed from these grades.
     """
     scoring = Scoring(measures, on_failed, overall)
-    rows = scoring.rows
-    for run_id in run_ids:
-        rows[run_id] = scoring.new_row()
+    order = scoring.order
+    order.update((run_id, []) for run_id in run_ids)
     grade_sets: set[str] = set()
     made: set[str] = set()
-    notes = RankNotes()
+    notes, seen = RankNotes(), set[str]()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
-        # The facets of a query have the same rankings.
-        if query.query_id not in scoring.parts:
-            for run_id, ranking in query.rankings.items():
-                notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
-        for run_id in query.rankings.keys() - rows.keys():
-            rows[run_id] = scoring.new_row()
         name = query.part or query.query_id
+        # The facets of a query have the same rankings.
+        is_new = query.query_id not in seen
+        seen.add(query.query_id)
+        for run_id, ranking in query.rankings.items() if is_new else ():
+            notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
+        for run_id in query.rankings:
+            order.setdefault(run_id, []).append(name)
         scorer = scoring.prepare(name, query.grades)
-        if scorer is None:
-            continue
-        for run_id, ranking in query.rankings.items():
-            rows[run_id].add(name, scorer.score(ranking, failures=True))
-    if not rows:
+        if scorer is not None:
+            scoring.score(name, scorer, {run_id: scorer.ranked(one) for run_id, one in query.rankings.items()})
+    if not order:
         raise InputError("the records hold no ranking; give run files")
     said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {}), "sort": "rank,score,doc_id"}
     return scoring.finish(said, notes)
+
+
+class _Graded:
+    """All queries of grades in memory, prepared; of each run the rankings are taken, and then scored together."""
+
+    def __init__(self, grades: Grades, measures: Sequence[Measure], overall: bool) -> None:
+        self._source = grades.source
+        self._scoring = Scoring(measures, grades.on_failed_given, overall)
+        # Where facets are scored apart, each has a scorer of its own, and all have the rankings of their query.
+        self.parts: dict[str, dict[str, QueryScorer]] = {}
+        for name, query in sorted(grades.queries.items()):
+            scorer = self._scoring.prepare(name, query)
+            of_query = self.parts.setdefault(query.query_id, {})
+            if scorer is not None:
+                of_query[name] = scorer
+        self._rankings: dict[str, dict[str, RankedRows]] = {}
+
+    @property
+    def reads_ids(self) -> bool:
+        """Whether a measure has to know the ids of the documents that are ranked."""
+        return self._scoring.plan.reads_ids
+
+    def add(self, run_id: str, found: Mapping[str, Mapping[str, RankedRows]]) -> None:
+        """Takes a run: query_id -> name of the query or facet -> ranking.
+
+        Raises:
+            InputError: another run has the name.
+        """
+        order = self._scoring.order
+        if run_id in order:
+            raise InputError(f"two runs are called {run_id!r}; rename one")
+        order[run_id] = [name for parts in found.values() for name in parts]
+        self._scoring.unknown[run_id] = [query_id for query_id in found if query_id not in self.parts]
+        for parts in found.values():
+            for name, ranking in parts.items():
+                self._rankings.setdefault(name, {})[run_id] = ranking
+
+    def finish(self) -> Leaderboard:
+        """Scores all, a query at a time."""
+        for parts in self.parts.values():
+            for name, scorer in parts.items():
+                self._scoring.score(name, scorer, self._rankings.pop(name, {}))
+        return self._scoring.finish(self._source)
 
 
 def score_runs(
@@ -536,11 +555,11 @@ def score_runs(
     *,
     overall: bool = True,
 ) -> Leaderboard:
-    """Scores runs against grades, one run at a time.
+    """Scores runs in memory against grades.
 
     Args:
         grades: the grades and the bank; queries of the bank that a run lacks score 0, without items none.
-        runs: (run_id, query_id -> doc_ids best first); consumed once, so runs may be read from files as they come.
+        runs: (run_id, query_id -> doc_ids best first); consumed once.
         measures: this package's measures, or ir_measures' measures over subtopics.
         overall: also report the best score that any run could reach with the graded passages. It is unknown with
             penalties (negative weights) and where all grades of a query failed; a note says so.
@@ -549,18 +568,16 @@ def score_runs(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = Scoring(measures, grades.on_failed_given, overall)
-    scoring.prepare_all(grades)
+    graded = _Graded(grades, measures, overall)
     for run_id, rankings in runs:
-        if run_id in scoring.rows:
-            raise InputError(f"two runs are called {run_id!r}; rename one")
-        scoring.rows[run_id] = scoring.row(
+        graded.add(
+            run_id,
             {
-                query_id: {name: scoring.score(name, ranking) for name in scoring.parts.get(query_id, ())}
+                query_id: {name: scorer.ranked(ranking) for name, scorer in graded.parts.get(query_id, {}).items()}
                 for query_id, ranking in rankings.items()
-            }
+            },
         )
-    return scoring.finish(grades.source)
+    return graded.finish()
 
 
 def score_run_files(
@@ -576,10 +593,10 @@ def score_run_files(
 
     Args:
         grades: as for `score_runs`.
-        paths: the files; memory is that of a piece of a file a thread.
+        paths: the files.
         measures: as for `score_runs`.
         overall: as for `score_runs`.
-        workers: threads that read; None takes one for each core, up to eight.
+        workers: threads that read; None takes one for each core where that pays.
         watch: wraps the iteration over the files (a progress bar).
 
     Raises:
@@ -587,38 +604,36 @@ def score_run_files(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = Scoring(measures, grades.on_failed_given, overall)
-    scoring.prepare_all(grades)
-    spaced = spaced_ids(scoring.parts)
-    depth = needed_depth(measures, resolved(grades.on_failed_given))
+    graded = _Graded(grades, measures, overall)
+    spaced = spaced_ids(graded.parts)
+    # The facets of a query have the same passages.
+    firsts = {query_id: next(iter(parts.values())) for query_id, parts in graded.parts.items() if parts}
+    forms = {query_id: spaced_ids(scorer.grades.docs) for query_id, scorer in firsts.items()}
+    indexes = {query_id: DocRows(scorer.grades.docs, forms[query_id]) for query_id, scorer in firsts.items()}
 
-    @cache
-    def spaced_docs(name: str) -> Mapping[str, str]:
-        return spaced_ids(grades.queries[name].levels)
+    def take(query_id: str, ranked: Ranked) -> dict[str, RankedRows]:
+        query_id = spaced.get(query_id, query_id)
+        if query_id not in firsts:
+            return {}
+        found: dict[int | None, tuple[Array, Sequence[str]]] = {}
+        rankings = {}
+        for name, scorer in graded.parts[query_id].items():
+            if scorer.depth not in found:
+                ids: Sequence[str] = ()
+                if graded.reads_ids:
+                    ranking = ranked.ranking()
+                    known = [forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids]
+                    ids = ranking.with_scores(known)
+                found[scorer.depth] = ranked.rows(indexes[query_id], scorer.depth), ids
+            rows, ids = found[scorer.depth]
+            digest = ranked.digest(scorer.looked_at(rows), forms[query_id])
+            rankings[name] = RankedRows(rows, len(ranked), digest, ids)
+        return rankings
 
-    def take(query_id: str, ranked: Ranked) -> Sequence[str] | Ranking:
-        if spaced.get(query_id, query_id) not in scoring.parts:
-            return ()
-        return ranked.ranking() if scoring.plan.reads_scores else ranked.doc_ids(depth)
-
-    def known(taken: Sequence[str] | Ranking, name: str) -> Sequence[str]:
-        if isinstance(taken, Ranking):
-            return taken.with_scores(renamed(taken.doc_ids, spaced_docs(name)))
-        return renamed(taken, spaced_docs(name))
-
-    def row(found: Mapping[str, Sequence[str] | Ranking]) -> RunRow:
-        rankings = {spaced.get(query_id, query_id): taken for query_id, taken in found.items()}
-        return scoring.row(
-            {
-                query_id: {name: scoring.score(name, known(taken, name)) for name in scoring.parts.get(query_id, ())}
-                for query_id, taken in rankings.items()
-            }
-        )
-
-    scored = [(tag, row(found)) for tag, found in map_runs(paths, take, workers, watch)]
-    names = distinct_run_names([tag for tag, _ in scored], paths)
-    scoring.rows.update((name, row) for name, (_, row) in zip(names, scored, strict=True))
-    return scoring.finish(grades.source)
+    read = list(map_runs(paths, take, workers, watch))
+    for name, (_, found) in zip(distinct_run_names([tag for tag, _ in read], paths), read, strict=True):
+        graded.add(name, {spaced.get(query_id, query_id): parts for query_id, parts in found.items()})
+    return graded.finish()
 
 
 @dataclass(frozen=True)
@@ -663,40 +678,36 @@ def evaluate_run(
     Raises:
         MeasureError: a measure cannot be computed from these grades.
     """
-    plan, scales = Plan(measures), SameScale()
-    found: dict[str, Scored] = {}
-    ranked = graded = failed = lost = unscored = dropped = 0
+    plan, scales = Plan(measures, resolved(on_failed)), SameScale()
+    found: dict[str, QueryScores] = {}
+    ranked = graded = failed = 0
     without_items: set[str] = set()
     for query in queries:
         if not query.items:
             without_items.add(query.query_id)
             continue
         ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
-        doc_ids = as_known(ranking.doc_ids, query.levels) if ranking else ()
-        if ranking and plan.reads_scores:
+        doc_ids = as_known(ranking.doc_ids, query.docs) if ranking else ()
+        if ranking and plan.reads_ids:
             doc_ids = ranking.with_scores(doc_ids)
         plan = plan.said(scales, query)
-        scored = found[query.query_id] = plan.for_query(query, resolved(on_failed)).score(doc_ids)
-        lost += scored.lost_penalties
-        unscored += list(scored.values).count(None)
-        dropped += scored.dropped
+        scorer = plan.for_query(query)
+        scores = found[query.query_id] = scorer.score([scorer.ranked(doc_ids)])
         ranked += len(doc_ids)
         # Of answers the documents are graded that they cite.
-        graded += sum(doc_id in query.levels or doc_id in query.answers for doc_id in doc_ids)
-        failed += sum(query.failed.get(doc_id, 0).bit_count() for doc_id in doc_ids)
+        graded += sum(doc_id in query.docs or doc_id in query.answers for doc_id in doc_ids)
+        if query.failed is not None:
+            lost = query.failed.sum(axis=1)
+            failed += int(sum(lost[query.docs[doc_id]] for doc_id in doc_ids if doc_id in query.docs))
         if query.answers:
-            failed += max(one.failed for one in scored.needed.values())
+            failed += max(int(one[0, 2]) for one in scores.needed.values())
     queries_found = frozenset(found)
     ranked_first = [query_id for query_id in as_known(list(run.rankings), queries_found) if query_id in found]
     order = dict.fromkeys([*ranked_first, *sorted(found)])
-    share = worst_share([scored.needed for scored in found.values()])
+    share = worst_share([scores.needed for scores in found.values()])
     if on_failed is None:
         refuse_share(share, "the scores need")
     ordered = [metric for query_id in order for metric in metrics_of(query_id, plan.measures, found[query_id])]
-    refuse_unscored(plan.measures if found else (), {metric.measure for metric in ordered})
-    note_lost_penalties(lost)
-    note_unscored(unscored)
-    note_dropped(dropped)
-    counted = resolved(on_failed)
+    note_scores(plan.measures, found.values())
     no_items = frozenset(without_items)
-    return Evaluation(plan.measures, ordered, queries_found, ranked, graded, failed, no_items, counted, share)
+    return Evaluation(plan.measures, ordered, queries_found, ranked, graded, failed, no_items, plan.on_failed, share)

@@ -55,8 +55,8 @@ from rubric_measures.cli.inputs import (
     write_output,
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
+from rubric_measures.measures.names import note_labels, parse_measures
 from rubric_measures.measures.qrels import UNITS
-from rubric_measures.measures.scoring import note_labels, parse_measures
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.board_reports import LeaderboardReport

@@ -12,18 +12,25 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from functools import cached_property
+from math import inf, isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError, counted
+from rubric_measures.base.plugins import Late
 from rubric_measures.types.entities import CitedSentence, Grade, RubricItem
 from rubric_measures.types.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale, refuse_unreachable
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
+
+    from rubric_measures.measures.core import Array
+else:
+    np = Late("numpy")
 
 
 _LOG = logging.getLogger("rubric_measures")
@@ -159,34 +166,11 @@ def resolved(on_failed: OnFailed | None) -> OnFailed:
     return "expected" if on_failed is None else on_failed
 
 
-def levels_with_failed(
-    levels: Mapping[str, Mapping[float, int]], failed: Mapping[str, int], grade: int
-) -> dict[str, Mapping[float, int]]:
-    """The grades of passages (see `QueryGrades`) in which failed ones have a grade.
-
-    Args:
-        levels: doc_id -> {grade: mask of the items}.
-        failed: doc_id -> mask of the items whose grade failed. A facet may have a grade beside a failed one; the better
-            of the two counts.
-        grade: what they count as.
-    """
-    filled = dict(levels)
-    for doc_id, lost in failed.items():
-        known = levels.get(doc_id, {})
-        for level, mask in known.items():
-            if level >= grade:
-                lost &= ~mask
-        of_doc = {level: kept for level, mask in known.items() if (kept := mask & ~lost)}
-        if lost:
-            of_doc[grade] = of_doc.get(grade, 0) | lost
-        filled[doc_id] = of_doc
-    return filled
-
-
 T = TypeVar("T")
-G = TypeVar("G", float, str)
 Label = Literal["max", "count"]
 
+# What stands in a matrix where there is no grade; as `core` has it.
+NONE = -inf
 # A direct relevance label is a grade for this item.
 DIRECT_ITEM = "0"
 # What qrels of passages have in the place of an item.
@@ -199,17 +183,21 @@ BANK_DOC = "*"
 _SCALE_ITEM = "scale="
 
 
-@dataclass(frozen=True)
+Rows: TypeAlias = tuple[Sequence[str], Sequence[str], Sequence[Any]]
+"""Grades by column: doc_ids, item_ids, grades."""
+
+
+@dataclass(frozen=True, eq=False)
 class QueryGrades:
-    """All grades of one query, compiled: sets of items are bit masks, bit i stands for `items[i]`.
+    """All grades of one query, as a matrix: a row a passage, a column an item.
 
     Attributes:
         query_id: the query.
         items: the complete bank of the query, also items that nobody graded: the denominator of coverage.
-        levels: doc_id -> {grade: mask of the items with exactly that grade}, a grade with a fraction being a `float`
-            and any other an `int`; a passage that was graded but has no
-            valid grade is present with an empty mapping.
-        failed: doc_id -> mask of the items whose grade failed (unparsed, refused, truncated without a grade, failed).
+        docs: doc_id -> its row, of all passages that were graded, also without a valid grade.
+        grades: passages × items; -inf where there is no valid grade.
+        failed: passages × items: whether the grade failed (unparsed, refused, truncated without a grade, failed); None
+            where none did. A facet may have a grade beside a failed one.
         scale: the scale of the grades; None where it is not known.
         answers: doc_id -> the sentences of the answer that it is, with what they cite; empty where the grades are of
             something else.
@@ -217,15 +205,56 @@ class QueryGrades:
 
     query_id: str
     items: tuple[RubricItem, ...]
-    levels: Mapping[str, Mapping[float, int]]
-    failed: Mapping[str, int] = field(default_factory=dict)
+    docs: Mapping[str, int]
+    grades: Array
+    failed: Array | None = None
     scale: Scale | None = None
     answers: Mapping[str, tuple[CitedSentence, ...]] = field(default_factory=dict)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, QueryGrades) or self.docs.keys() != other.docs.keys():
+            return NotImplemented if not isinstance(other, QueryGrades) else False
+        mine, theirs = list(self.docs.values()), [other.docs[doc_id] for doc_id in self.docs]
+        lost = [np.zeros(one.grades.shape, bool) if one.failed is None else one.failed for one in (self, other)]
+        said = [(one.query_id, one.items, one.scale, one.answers) for one in (self, other)]
+        return said[0] == said[1] and (
+            np.array_equal(self.grades[mine], other.grades[theirs]) and np.array_equal(lost[0][mine], lost[1][theirs])
+        )
+
+    @classmethod
+    def empty(cls, query_id: str, items: Iterable[RubricItem], scale: Scale | None = None) -> QueryGrades:
+        """A query of which nothing is graded."""
+        listed = tuple(items)
+        return cls(query_id, listed, {}, np.zeros((0, len(listed))), scale=scale)
 
     @property
     def is_of_labels(self) -> bool:
         """Whether passages have one label each, and no grades of items."""
         return len(self.items) == 1 and self.items[0].item_id in LABEL_ITEMS
+
+    @cached_property
+    def weights(self) -> Array:
+        """The weights of the items; NaN where one has none."""
+        return np.array([np.nan if item.weight is None else item.weight for item in self.items], float)
+
+    @cached_property
+    def vital(self) -> Array:
+        """Whether each item is vital."""
+        return np.array([item.importance == "vital" for item in self.items], bool)
+
+    @cached_property
+    def valid(self) -> Array:
+        """Passages × items: whether there is a valid grade."""
+        found: Array = self.grades > NONE
+        return found
+
+    @cached_property
+    def best(self) -> Array:
+        """The highest grade of each passage; -inf where it has none."""
+        found: Array = self.grades.max(axis=1, initial=NONE)
+        return found
 
     def level(self, said: int | None = None) -> int:
         """The least grade that covers an item: what somebody said, else what the scale says.
@@ -234,26 +263,14 @@ class QueryGrades:
             InputError: neither is known.
         """
         # Where nothing is graded, nothing is covered at any level.
-        return covering_level(self.scale if self.levels or self.scale else ANY_LEVEL, said)
+        return covering_level(self.scale if self.docs or self.scale else ANY_LEVEL, said)
 
-    @property
-    def void(self) -> frozenset[str]:
-        """The passages of which all that is known is that grades failed."""
-        return frozenset(
-            doc_id for doc_id, mask in self.failed.items() if mask and not any(self.levels.get(doc_id, {}).values())
-        )
-
-    def at_least(self, rel: int) -> dict[str, int]:
-        """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""
-        covering: dict[str, int] = {}
-        for doc_id, levels in self.levels.items():
-            mask = 0
-            for grade, items in levels.items():
-                if grade >= rel:
-                    mask |= items
-            if mask:
-                covering[doc_id] = mask
-        return covering
+    @cached_property
+    def void(self) -> Array:
+        """Whether all that is known of a passage is that grades failed."""
+        lost = np.zeros(len(self.docs), bool) if self.failed is None else self.failed.any(axis=1)
+        void: Array = lost & (self.best == NONE)
+        return void
 
     def labels(self, label: Label = "max", rel: int | None = None) -> dict[str, float]:
         """Rubric-Qrels: one relevance label a passage; passages without any valid grade have none.
@@ -270,23 +287,30 @@ class QueryGrades:
 
         Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), and Dietz (SIGIR 2024).
         """
-        graded = {doc_id: levels for doc_id, levels in self.levels.items() if levels}
+        found = self.label_column(label, rel).tolist()
+        pairs = zip(self.docs, map(found.__getitem__, self.docs.values()), strict=True)
+        return {doc_id: as_number(value) for doc_id, value in pairs if value != NONE}
+
+    def label_column(self, label: Label = "max", rel: int | None = None) -> Array:
+        """The labels by row; -inf where there is none. See `labels`."""
+        known = self.best > NONE
         if label == "count":
-            if rel is None and self.scale is None and graded:
+            if rel is None and self.scale is None and known.any():
                 raise InputError(
                     "labels count items from a grade on, and the scale of the grades is not known; say that grade",
                     settings=("rel",),
                 )
-            least = self.level(rel)
-            return {
-                doc_id: sum(mask.bit_count() for grade, mask in levels.items() if grade >= least)
-                for doc_id, levels in graded.items()
-            }
+            return np.where(known, (self.grades >= self.level(rel)).sum(axis=1), NONE)
         if rel is not None and self.scale is not None:
             refuse_unreachable(self.scale, rel, "labels")
-        best = {doc_id: max(levels) for doc_id, levels in graded.items()}
         # Negative labels (junk pages) stay what they are.
-        return best if rel is None else {doc_id: top if top >= rel or top < 0 else 0 for doc_id, top in best.items()}
+        return self.best if rel is None else np.where((self.best >= rel) | (self.best < 0), self.best, 0.0)
+
+    def filled(self, grade: float) -> QueryGrades:
+        """The same with a grade in the place of all that failed."""
+        if self.failed is None:
+            return self
+        return replace(self, grades=np.where(self.failed, np.maximum(self.grades, grade), self.grades), failed=None)
 
     def counting_failed(self, on_failed: OnFailed) -> QueryGrades:
         """The grades as they count in scores: where failed ones count as a grade, with that grade in their place.
@@ -302,17 +326,22 @@ class QueryGrades:
                 f"{self.scale.lowest} to {self.scale.highest}",
                 settings=("on_failed",),
             )
-        if not self.failed:
-            return self
-        return replace(self, levels=levels_with_failed(self.levels, self.failed, on_failed), failed={})
+        return self.filled(on_failed)
 
     def rows(self) -> Iterator[Qrel]:
         """The valid grades as item-level judgments, `iteration` being the item id."""
-        for doc_id, levels in self.levels.items():
-            for grade, mask in levels.items():
-                for index, item in enumerate(self.items):
-                    if mask >> index & 1:
-                        yield Qrel(self.query_id, doc_id, grade, item.item_id)
+        given = self.grades.tolist()
+        for doc_id, row in self.docs.items():
+            for item, grade in zip(self.items, given[row], strict=True):
+                if grade != NONE:
+                    yield Qrel(self.query_id, doc_id, as_number(grade), item.item_id)
+
+    def failed_pairs(self) -> Iterator[tuple[str, RubricItem]]:
+        """The passages and items whose grade failed."""
+        if self.failed is not None:
+            doc_ids = list(self.docs)
+            for row, place in np.argwhere(self.failed).tolist():
+                yield doc_ids[row], self.items[place]
 
     @property
     def has_facets(self) -> bool:
@@ -344,21 +373,10 @@ class QueryGrades:
                     weight=first.weight if len(weights) == 1 else None,
                 )
             )
-        masks = [sum(1 << i for i in members) for members in groups.values()]
-        levels: dict[str, dict[float, int]] = {}
-        for doc_id, old in self.levels.items():
-            new: dict[float, int] = {}
-            done = 0
-            for grade in sorted(old, reverse=True):
-                reached = sum(1 << f for f, mask in enumerate(masks) if mask & old[grade]) & ~done
-                if reached:
-                    new[grade] = reached
-                    done |= reached
-            levels[doc_id] = new
-        failed = {
-            doc_id: sum(1 << f for f, mask in enumerate(masks) if mask & lost) for doc_id, lost in self.failed.items()
-        }
-        return QueryGrades(self.query_id, tuple(facets), levels, failed, self.scale)
+        columns = [self.grades[:, members].max(axis=1) for members in groups.values()]
+        failed = self.failed
+        lost = None if failed is None else np.stack([failed[:, of].any(axis=1) for of in groups.values()], axis=1)
+        return replace(self, items=tuple(facets), grades=np.stack(columns, axis=1), failed=lost)
 
     def per_facet(self) -> dict[str, QueryGrades]:
         """Each facet by itself, as if the query had only its items: `query_id/facet_id` -> their grades.
@@ -369,18 +387,17 @@ class QueryGrades:
         groups: dict[str, list[int]] = {}
         for index, item in enumerate(self.items):
             groups.setdefault(item.part, []).append(index)
-        return {name: self._only(members) for name, members in groups.items()} or {self.query_id: self}
+        return {name: self.only(members) for name, members in groups.items()} or {self.query_id: self}
 
-    def _only(self, members: Sequence[int]) -> QueryGrades:
-        def moved(mask: int) -> int:
-            return sum(1 << place for place, index in enumerate(members) if mask >> index & 1)
-
-        levels = {
-            doc_id: {grade: kept for grade, mask in of_doc.items() if (kept := moved(mask))}
-            for doc_id, of_doc in self.levels.items()
-        }
-        failed = {doc_id: kept for doc_id, mask in self.failed.items() if (kept := moved(mask))}
-        return QueryGrades(self.query_id, tuple(self.items[index] for index in members), levels, failed, self.scale)
+    def only(self, members: Sequence[int]) -> QueryGrades:
+        """The same passages with some of the items."""
+        lost = None if self.failed is None else self.failed[:, members]
+        return replace(
+            self,
+            items=tuple(self.items[index] for index in members),
+            grades=self.grades[:, members],
+            failed=lost if lost is not None and lost.any() else None,
+        )
 
 
 class ItemRows:
@@ -441,7 +458,7 @@ class Grades:
 
     def __repr__(self) -> str:
         items = sum(len(query.items) for query in self.queries.values())
-        passages = sum(len(query.levels) for query in self.queries.values())
+        passages = sum(len(query.docs) for query in self.queries.values())
         queries = counted(len(self.queries), "query")
         return f"<Grades of {queries}: {counted(items, 'item')}, {counted(passages, 'passage')}>"
 
@@ -467,7 +484,7 @@ class Grades:
     @property
     def scale(self) -> Scale | None:
         """The scale of the grades; None where it is not known, or is not the same for all queries."""
-        scales = {query.scale for query in self.queries.values() if query.levels}
+        scales = {query.scale for query in self.queries.values() if query.docs}
         return scales.pop() if len(scales) == 1 else None
 
     def itertuples(self) -> Iterator[Qrel]:
@@ -511,7 +528,7 @@ class Grades:
         """
         from rubric_measures.base.plugins import require
 
-        if self.on_failed == "error" and any(query.failed for query in self.queries.values()):
+        if self.on_failed == "error" and any(query.failed is not None for query in self.queries.values()):
             raise MeasureError("some grades failed; grade again, or choose how failures count (on_failed)")
         rows = []
         for query in self.queries.values():
@@ -557,107 +574,94 @@ def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iter
         )
 
 
-def masks_of(grades: Iterable[G], bits: Iterable[int]) -> dict[G, int]:
-    """The items of one passage as masks: grade (or label) -> mask of the items that have it.
-
-    Args:
-        grades: the grades of the items, each item once.
-        bits: the bits of the items, parallel to `grades`.
-    """
-    masks: dict[G, int] = {}
-    for grade, bit in zip(grades, bits, strict=True):
-        masks[grade] = masks.get(grade, 0) | bit
-    return masks
-
-
 def build_query(
     query_id: str,
-    grades: Iterable[tuple[str, str, float]],
-    items: Sequence[RubricItem] | None = None,
+    items: Iterable[RubricItem] | None = None,
+    rows: Rows = ((), (), ()),
     failed: Iterable[tuple[str, str]] = (),
     graded: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     scale: Scale | None = None,
 ) -> tuple[QueryGrades, Counter[str]]:
-    """Compiles the grades of one query.
+    """The grades of one query as a matrix.
 
     Args:
         query_id: the query.
-        grades: (doc_id, item_id, grade); of a pair that occurs twice with the same grade one is kept.
         items: the complete bank of the query; None takes the items that occur, in order of their ids.
+        rows: doc_ids, item_ids and grades, parallel; of a pair that occurs twice with the same grade one is kept.
         failed: (doc_id, item_id) of grades that failed.
         graded: further grades, doc_id -> item_id -> grade; names also passages that were graded without a valid one.
         scale: the scale of the grades, where it is known.
 
     Returns:
-        the compiled grades, and item_id -> number of grades left out because the bank has no such item.
+        the grades, and item_id -> number of grades left out because the bank has no such item.
 
     Raises:
         InputError: a (passage, item) has two different grades, or a grade is no finite number, or not on the scale.
     """
-    if items is None:
-        grades, failed = list(grades), list(failed)
-        found = {item_id for _, item_id, _ in grades}.union((item_id for _, item_id in failed), *graded.values())
-        items = [RubricItem(item_id, query_id, "") for item_id in sorted(found)]
-    bit = {item.item_id: 1 << index for index, item in enumerate(items)}
-    levels: dict[str, dict[float, int]] = {}
-    left_out: Counter[str] = Counter()
+    doc_ids, item_ids, given = map(list, rows)
+    lost = list(failed)
+    docs = {doc_id: row for row, doc_id in enumerate(dict.fromkeys([*graded, *doc_ids, *(one for one, _ in lost)]))}
     for doc_id, of_items in graded.items():
-        if not of_items.keys() <= bit.keys():
-            left_out.update(of_items.keys() - bit.keys())
-            of_items = {item_id: grade for item_id, grade in of_items.items() if item_id in bit}
-        levels[doc_id] = masks_of(of_items.values(), map(bit.__getitem__, of_items))
-    for doc_id, item_id, grade in grades:
-        if item_id not in bit:
-            left_out[item_id] += 1
-        elif doc_id not in levels:
-            levels[doc_id] = {grade: bit[item_id]}
-        else:
-            of_doc = levels[doc_id]
-            if grade in of_doc:
-                of_doc[grade] |= bit[item_id]
-            else:
-                of_doc[grade] = bit[item_id]
-    # Of `graded` alone an item has one grade.
-    for doc_id, of_doc in levels.items() if grades else ():
-        # Masks of different grades must be disjoint: each item that two of them have is a carry in their sum, which
-        # then has a bit less than they have together.
-        if sum(of_doc.values()).bit_count() != sum(map(int.bit_count, of_doc.values())):
+        doc_ids += [doc_id] * len(of_items)
+        item_ids += of_items
+        given += of_items.values()
+    if items is None:
+        items = [RubricItem(one, query_id, "") for one in sorted({*item_ids, *(item_id for _, item_id in lost)})]
+    items = tuple(items)
+    column = {item.item_id: place for place, item in enumerate(items)}
+    left_out = Counter(item_id for item_id in item_ids if item_id not in column)
+    if left_out:
+        kept = [place for place, item_id in enumerate(item_ids) if item_id in column]
+        doc_ids, item_ids, given = ([of[place] for place in kept] for of in (doc_ids, item_ids, given))
+    matrix = np.full((len(docs), len(items)), NONE)
+    if given:
+        _check_numbers(query_id, doc_ids, given)
+        values = np.array(given, float)
+        at = [docs[doc_id] for doc_id in doc_ids], [column[item_id] for item_id in item_ids]
+        matrix[at] = values
+        twice = np.flatnonzero(matrix[at] != values)
+        if len(twice):
             raise InputError(
-                f"query {query_id!r}, document {doc_id!r}: an item has two different grades; keep one of them"
+                f"query {query_id!r}, document {doc_ids[twice[0]]!r}: an item has two different grades; keep one of "
+                "them"
             )
+    where = None
+    known = [(docs[doc_id], column[item_id]) for doc_id, item_id in lost if item_id in column]
+    left_out.update(item_id for _, item_id in lost if item_id not in column)
+    if known:
+        where = np.zeros(matrix.shape, bool)
+        where[tuple(zip(*known, strict=True))] = True
+    grades = QueryGrades(query_id, items, docs, matrix, where, scale)
+    refuse_off_scale(grades)
+    return grades, left_out
+
+
+def _check_numbers(query_id: str, doc_ids: Sequence[str], given: Sequence[Any]) -> None:
+    """Refuses grades that are no finite numbers."""
     # All at once, since it is right but for slips.
-    given = list(itertools.chain.from_iterable(levels.values()))
-    real = bool(set(map(type, given)) - {int})
-    if real or (scale and given and not scale[0] <= min(given) <= max(given) <= scale[1]):
-        _check_grades(query_id, items, levels, scale)
-    if real:
-        levels = {doc_id: {as_number(grade): mask for grade, mask in one.items()} for doc_id, one in levels.items()}
-    lost: dict[str, int] = {}
-    for doc_id, item_id in failed:
-        mask = bit.get(item_id)
-        if mask is None:
-            left_out[item_id] += 1
-            continue
-        levels.setdefault(doc_id, {})
-        lost[doc_id] = lost.get(doc_id, 0) | mask
-    return QueryGrades(query_id, tuple(items), levels, lost, scale), left_out
+    if set(map(type, given)) == {int}:
+        return
+    for doc_id, grade in zip(doc_ids, given, strict=True):
+        if isinstance(grade, bool) or not isinstance(grade, int | float) or not isfinite(grade):
+            raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not a number")
 
 
-def _check_grades(
-    query_id: str, items: Sequence[RubricItem], levels: Mapping[str, Mapping[float, int]], scale: Scale | None
-) -> None:
-    """Refuses grades that are no numbers, or not on the scale."""
-    for doc_id, of_doc in levels.items():
-        for grade, mask in of_doc.items():
-            if isinstance(grade, bool) or not isinstance(grade, int | float) or not isfinite(grade):
-                raise InputError(f"query {query_id!r}, document {doc_id!r}: the grade {grade!r} is not a number")
-            if scale is not None and not scale[0] <= grade <= scale[1]:
-                item = items[(mask & -mask).bit_length() - 1]
-                raise InputError(
-                    f"query {query_id!r}, document {doc_id!r}, item {item.item_id!r}: the grade {grade} is not on the "
-                    f"scale {scale[0]} to {scale[1]}",
-                    settings=("scale",),
-                )
+def refuse_off_scale(grades: QueryGrades) -> None:
+    """Refuses grades that are not on their scale.
+
+    Raises:
+        InputError: there is one; names passage and item.
+    """
+    scale, given = grades.scale, grades.grades
+    if scale is None:
+        return
+    for row, place in np.argwhere((given > NONE) & ((given < scale.lowest) | (given > scale.highest)))[:1]:
+        doc_id = next(doc_id for doc_id, at in grades.docs.items() if at == row)
+        raise InputError(
+            f"query {grades.query_id!r}, document {doc_id!r}, item {grades.items[place].item_id!r}: the grade "
+            f"{as_number(given[row, place])} is not on the scale {scale.lowest} to {scale.highest}",
+            settings=("scale",),
+        )
 
 
 def scale_rows(query: QueryGrades) -> Iterator[Qrel]:
@@ -679,7 +683,5 @@ def all_rows(query: QueryGrades) -> Iterator[Grade]:
     """All grades of a query as records, those that failed too."""
     for row in query.rows():
         yield Grade(row.query_id, row.doc_id, row.relevance, row.iteration)
-    for doc_id, mask in query.failed.items():
-        for index, item in enumerate(query.items):
-            if mask >> index & 1:
-                yield Grade(query.query_id, doc_id, None, item.item_id, status="failed")
+    for doc_id, item in query.failed_pairs():
+        yield Grade(query.query_id, doc_id, None, item.item_id, status="failed")

@@ -1,416 +1,26 @@
-"""What a measure is: its parameters, what it sees of a query, measures of plug-ins.
+"""What a measure is: its name, its parameters, their levels on a scale; measures of one's own, and of plug-ins.
 
-What a measure is (a name, parameters, how a query's grades make its value), and what it sees of a query.
-
-What measures share of a query (labels, weights) is made once for all measures of a call. A passage's covered items are
-a bit mask, so the best grades of k passages are k bitwise ors, however many items there are.
-
-Measures of other packages: registered with all others when `rubric_measures` is imported.
+Measures describe. What they compute stands in `core`, and `scoring` puts it together.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from abc import ABC, abstractmethod
-from bisect import bisect_right, insort
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
-from functools import cached_property
-from itertools import compress
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar, TypeVar
 
 import ir_measures
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, ParamInfo
 
-from rubric_measures.base.errors import MeasureError
+from rubric_measures.base.errors import MeasureError, UnknownNameError
 from rubric_measures.base.plugins import PlugIn, plug_ins, usable
-from rubric_measures.measures.grades import Label, OnFailed, QueryGrades, levels_with_failed
 from rubric_measures.types.scales import Scale
 
-T = TypeVar("T")
-# A ranking without a cutoff; longer than any ranking.
-_ALL = 1 << 60
-_RANKS = range(1, _ALL)
-
-
-class Coverage(NamedTuple):
-    """How many of the grades that a value needed exist.
-
-    Attributes:
-        needed: passages in the cutoff × items of the query.
-        graded: those with a valid grade.
-        failed: those whose grade failed; the rest was never graded.
-    """
-
-    needed: int
-    graded: int
-    failed: int
-
-
-class OfItems(NamedTuple):
-    """The grades of some items in the first so many passages: those of the others say nothing.
-
-    Attributes:
-        cutoff: how many passages; None for all.
-        which: `vital` items, or those that are `weighing` something.
-    """
-
-    cutoff: int | None
-    which: Literal["vital", "weighing"]
-
-
-# Which grades a measure needs, as `QueryContext.coverage` counts them.
-Needed: TypeAlias = int | str | OfItems | None
-
-
-class Top:
-    """The graded passages among the first k, and the items that they reach.
-
-    Attributes:
-        doc_ids: the passages, best first.
-        by_grade: grade -> mask of the items that have this grade in one of the passages.
-    """
-
-    __slots__ = ("_at_least", "_failed", "by_grade", "doc_ids")
-
-    def __init__(self, doc_ids: Sequence[str], by_grade: Mapping[float, int]) -> None:
-        self.doc_ids = doc_ids
-        self.by_grade = by_grade
-        self._failed: int | None = None
-        # Several measures ask for the same few levels.
-        self._at_least: dict[int, int] = {}
-
-    def at_least(self, rel: int) -> int:
-        """The mask of the items that are reached with a grade of `rel` or better."""
-        union = self._at_least.get(rel)
-        if union is None:
-            union = 0
-            for grade, mask in self.by_grade.items():
-                if grade >= rel:
-                    union |= mask
-            self._at_least[rel] = union
-        return union
-
-    def failed(self, failed: Mapping[str, int]) -> int:
-        """The mask of the items whose grade failed for one of the passages; `failed` is that of their query."""
-        if self._failed is None:
-            lost = 0
-            for mask in map(failed.get, self.doc_ids):
-                if mask:
-                    lost |= mask
-            self._failed = lost
-        return self._failed
-
-    def filled(self, failed: Mapping[str, int], grade: int) -> Top:
-        """The same passages with a grade in the place of those that failed."""
-        return Top(self.doc_ids, {**self.by_grade, grade: self.by_grade.get(grade, 0) | self.failed(failed)})
-
-
-class RankedDocs:
-    """A ranking of one query, as the measures look at it; made by `QueryContext.ranked`.
-
-    Attributes:
-        doc_ids: the ranking, best first.
-        judged: the graded passages among them, best first.
-        ranks: where those stand, from 1, parallel to `judged`.
-    """
-
-    __slots__ = ("_kept", "_query", "_seen", "_tops", "doc_ids", "judged", "ranks")
-
-    def __init__(self, query: QueryContext, doc_ids: Sequence[str], depth: int | None = None) -> None:
-        graded = query.docs
-        self.doc_ids = doc_ids
-        looked_at = doc_ids if depth is None else doc_ids[:depth]
-        self.ranks = list(compress(_RANKS, map(graded.__contains__, looked_at)))
-        self.judged = [doc_ids[rank - 1] for rank in self.ranks]
-        self._query = query
-        self._tops: dict[tuple[bool, int], Top] = {}
-        self._kept: dict[Hashable, Any] = {}
-        self._seen: RankedDocs | None = None
-
-    def seen_by(self, query: QueryContext) -> RankedDocs:
-        """The same ranking, as measures look at it where failed grades count as one (`QueryContext.filled`)."""
-        seen = RankedDocs.__new__(RankedDocs)
-        seen.doc_ids, seen.judged, seen.ranks, seen._kept = self.doc_ids, self.judged, self.ranks, self._kept
-        seen._query, seen._tops, seen._seen = query, {}, self
-        return seen
-
-    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` makes of `judged` and `ranks` alone, made once for all that give this key (`seen_by`, too)."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        found: T = self._kept[key]
-        return found
-
-    def within(self, cutoff: int | None) -> int:
-        """How many graded passages stand at ranks up to the cutoff (None: anywhere)."""
-        return len(self.ranks) if cutoff is None else bisect_right(self.ranks, cutoff)
-
-    def ranks_of(self, chosen: Set[str], cutoff: int | None) -> list[int]:
-        """The ranks, up to the cutoff, of the graded passages that are in `chosen`."""
-        judged = self.judged if cutoff is None else self.judged[: self.within(cutoff)]
-        return list(compress(self.ranks, map(chosen.__contains__, judged)))
-
-    def top(self, kind: tuple[bool, int]) -> Top:
-        """The graded passages in a cutoff and the items they reach.
-
-        Args:
-            kind: what `QueryContext.top` gave.
-        """
-        found = self._tops.get(kind)
-        if found is None:
-            if self._seen is None:
-                self._tops = self._query.tops(self)
-            else:
-                self._tops[kind] = self._query.filled_top(self._seen.top(kind))
-            found = self._tops[kind]
-        return found
-
-
-class QueryContext:
-    """The grades of one query, and what the measures of one call make of them.
-
-    Args:
-        grades: the compiled grades.
-        on_failed: how failed grades count; see `Grades`.
-
-    Attributes:
-        grades: the grades as they count: where failed ones count as a grade, none is failed here.
-        on_failed: as given.
-        items: the complete bank of the query.
-        void: the passages of which all that is known is that grades failed.
-        docs: the passages that have grades.
-    """
-
-    def __init__(self, grades: QueryGrades, on_failed: OnFailed = "expected") -> None:
-        self.grades = grades.counting_failed(on_failed)
-        self.on_failed: OnFailed = on_failed
-        self.query_id = grades.query_id
-        self.items = grades.items
-        self._given = grades
-        self.docs: Collection[str] = grades.levels
-        # The passages of which all that is known is that grades failed.
-        self.void = self.grades.void
-        # Whether only judged passages count -> the cutoffs that measures asked for, ascending.
-        self._cutoffs: dict[bool, list[int]] = {}
-        self._shared: dict[Hashable, Any] = {}
-        # Where failed grades count as one here: those, and as which.
-        self._filled: tuple[Mapping[str, int], int] = {}, 0
-
-    @cached_property
-    def valid(self) -> Mapping[str, int]:
-        """doc_id -> number of its valid grades."""
-        levels = self._given.levels
-        return {doc_id: sum(map(int.bit_count, of_doc.values())) for doc_id, of_doc in levels.items()}
-
-    def shared(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` makes, made once for all measures that give this key."""
-        if key not in self._shared:
-            self._shared[key] = make()
-        found: T = self._shared[key]
-        return found
-
-    def with_zeros(self) -> QueryContext:
-        """The same grades, of which failed ones count as zero; rankings of the one can be scored by the other."""
-        zeros = QueryContext(self.grades, "zero")
-        zeros._cutoffs = self._cutoffs
-        return zeros
-
-    def filled(self, grade: int) -> QueryContext:
-        """The same query with a grade in the place of all that failed."""
-        failed = self.grades.failed
-        levels = levels_with_failed(self.grades.levels, failed, grade)
-        query = QueryContext(replace(self.grades, levels=levels, failed={}))
-        query._filled, query._cutoffs = (failed, grade), self._cutoffs
-        return query
-
-    def filled_top(self, top: Top) -> Top:
-        """The top k of a ranking with the grade in the place of those that failed; see `filled`."""
-        return top.filled(*self._filled)
-
-    def ranked(self, doc_ids: Sequence[str], depth: int | None = None) -> RankedDocs:
-        """A ranking of the query.
-
-        Args:
-            doc_ids: best first, without repetition.
-            depth: how many of them the measures look at; None when all.
-        """
-        return RankedDocs(self, doc_ids, depth)
-
-    def top(self, cutoff: int | None = None, judged_only: bool = False) -> tuple[bool, int]:
-        """Asks for the items that the top k reach: what it gives is for `RankedDocs.top`.
-
-        All cutoffs that are asked for before the first ranking is scored are computed in one pass over it.
-        """
-        kind = judged_only, cutoff or _ALL
-        cutoffs = self._cutoffs.setdefault(judged_only, [])
-        if kind[1] not in cutoffs:
-            insort(cutoffs, kind[1])
-        return kind
-
-    def tops(self, ranked: RankedDocs) -> dict[tuple[bool, int], Top]:
-        """All that `top` was asked for, of one ranking."""
-        levels, judged = self.grades.levels, ranked.judged
-        found: dict[tuple[bool, int], Top] = {}
-        for judged_only, cutoffs in self._cutoffs.items():
-            union: dict[float, int] = {}
-            start = 0
-            for cutoff in cutoffs:
-                length = cutoff if judged_only else ranked.within(cutoff)
-                for doc_id in judged[start:length]:
-                    if not union:
-                        union = dict(levels[doc_id])
-                        continue
-                    for grade, mask in levels[doc_id].items():
-                        union[grade] = union.get(grade, 0) | mask
-                start = length
-                found[judged_only, cutoff] = Top(judged[:length], union if cutoff == cutoffs[-1] else union.copy())
-        return found
-
-    @property
-    def everything(self) -> Top:
-        """All graded passages, in the order of their ids, and the items they reach."""
-        return self.shared("everything", self._everything)
-
-    def _everything(self) -> Top:
-        union: dict[float, int] = {}
-        for levels in self.grades.levels.values():
-            for grade, mask in levels.items():
-                union[grade] = union.get(grade, 0) | mask
-        return Top(sorted(self.grades.levels), union)
-
-    def coverage(self, needed: Needed) -> Callable[[RankedDocs], Coverage]:
-        """Counts how many of the grades exist that somebody needs, ranking by ranking.
-
-        Args:
-            needed: those of the first so many passages × all items (None: of all passages), or × some of them
-                (`OfItems`); or, of answers with citations, those of `first citations` or `all citations`. See
-                `Computation.needs`.
-        """
-        if isinstance(needed, str):
-            most = 1 if needed.startswith("first") else None
-            return lambda ranked: self.cited_coverage(ranked.doc_ids, most)
-        cutoff = needed.cutoff if isinstance(needed, OfItems) else needed
-        size, valid = len(self.items), self.valid
-        lost = {doc_id: mask.bit_count() for doc_id, mask in self._given.failed.items()}
-        asked = self._asked(needed.which) if isinstance(needed, OfItems) else None
-        if asked is not None and asked.bit_count() < size:
-            size = asked.bit_count()
-            valid = {doc_id: (mask & asked).bit_count() for doc_id, mask in self.valid_masks.items()}
-            lost = {doc_id: (mask & asked).bit_count() for doc_id, mask in self.grades.failed.items()}
-
-        if lost:
-            lost = {doc_id: lost.get(doc_id, 0) for doc_id in valid}
-
-        def count(ranked: RankedDocs) -> Coverage:
-            top, judged = len(ranked.doc_ids), ranked.judged
-            if cutoff is not None and cutoff < top:
-                top, judged = cutoff, judged[: ranked.within(cutoff)]
-            failed = sum(map(lost.__getitem__, judged)) if lost else 0
-            # Answers are one document each.
-            graded = valid[judged[0]] if len(judged) == 1 else sum(map(valid.__getitem__, judged))
-            return Coverage(top * size, graded, failed)
-
-        return count
-
-    def _asked(self, which: Literal["vital", "weighing"]) -> int:
-        found = (item.importance == "vital" if which == "vital" else bool(item.weight) for item in self.items)
-        return sum(1 << place for place, is_asked in enumerate(found) if is_asked)
-
-    @property
-    def is_expecting(self) -> bool:
-        """Whether grades failed, and count as what they are expected to earn."""
-        return self.on_failed == "expected" and bool(self.grades.failed)
-
-    @property
-    def valid_masks(self) -> Mapping[str, int]:
-        """doc_id -> mask of the items that have a valid grade."""
-        return self.shared(
-            "valid masks",
-            lambda: {doc_id: sum(levels.values()) for doc_id, levels in self.grades.levels.items()},
-        )
-
-    def cited_coverage(self, doc_ids: Iterable[str], most: int | None) -> Coverage:
-        """How many of the grades of the pairs (sentence, cited document) of answers exist.
-
-        Args:
-            doc_ids: the answers.
-            most: how many citations of each sentence count; None for all.
-        """
-        places = self.shared("places", lambda: {item.item_id: place for place, item in enumerate(self.items)})
-        needed = graded = failed = 0
-        for doc_id in doc_ids:
-            for sentence in self.grades.answers.get(doc_id, ()):
-                place = places.get(sentence.item_id)
-                for cited in sentence.citations[:most]:
-                    needed += 1
-                    if place is not None:
-                        graded += self.valid_masks.get(cited, 0) >> place & 1
-                        failed += self.grades.failed.get(cited, 0) >> place & 1
-        return Coverage(needed, graded, failed)
-
-    def covering(self, rel: int) -> Mapping[str, int]:
-        """doc_id -> mask of the items graded `rel` or better; passages that cover none are left out."""
-        return self.shared(("covering", rel), lambda: self.grades.at_least(rel))
-
-    def labels(self, label: Label = "max", rel: int | None = None) -> Mapping[str, float]:
-        """doc_id -> relevance label; see `QueryGrades.labels`."""
-        return self.shared(("labels", label, rel), lambda: self.grades.labels(label, rel))
-
-    def by_label(self, label: Label = "max", rel: int | None = None) -> RankedDocs:
-        """The best ranking by labels: descending, passages of one label in the order of their ids."""
-        return self.shared(("by label", label, rel), lambda: self._by_label(self.labels(label, rel)))
-
-    def _by_label(self, labels: Mapping[str, float]) -> RankedDocs:
-        # A stable sort.
-        return self.ranked(sorted(sorted(labels), key=labels.__getitem__, reverse=True))
-
-    def refuse_open(self, top: Top, covered: int) -> None:
-        """Refuses an item that no ranked passage covers and whose grade failed for one, where that is an error.
-
-        Args:
-            top: the ranked passages.
-            covered: the mask of the items that these cover.
-
-        Raises:
-            MeasureError: there is such an item, and on_failed is `error`.
-        """
-        if self.on_failed != "error":
-            return
-        lost = top.failed(self.grades.failed) & ~covered
-        if lost:
-            item = self.items[(lost & -lost).bit_length() - 1]
-            raise MeasureError(
-                f"query {self.query_id!r}: item {item.item_id!r} has a failed grade for a ranked passage; grade "
-                "again, or choose how failures count (expected or zero)",
-                settings=("on_failed",),
-            )
-
-    def refuse_failed(self, judged: Iterable[str]) -> None:
-        """Refuses passages of which a grade failed, where that is an error.
-
-        Raises:
-            MeasureError: there is one, and on_failed is `error`.
-        """
-        if self.on_failed != "error":
-            return
-        lost = next((doc_id for doc_id in judged if doc_id in self.grades.failed), None)
-        if lost is not None:
-            raise MeasureError(
-                f"query {self.query_id!r}: a grade of the ranked passage {lost!r} failed; grade again, or choose how "
-                "failures count (expected or zero)",
-                settings=("on_failed",),
-            )
-
-
+# ir_measures' measures over subtopics; `core.NOVELTY` has the formulas.
+INTENT_AWARE = frozenset({"alpha_DCG", "alpha_nDCG", "ERR_IA", "nERR_IA", "NRBP", "nNRBP", "P_IA", "AP_IA", "StRecall"})
 CUTOFF = ParamInfo(dtype=int, required=False, desc="ranking cutoff threshold; without it the whole ranking counts")
 JUDGED_ONLY = ParamInfo(dtype=bool, default=False, desc="discard passages that nobody graded before the cutoff")
-
-# The value of one ranking of a query; None where nothing can be said, because all grades that it needs failed.
-RankingScorer = Callable[[RankedDocs], float | None]
-# The least and the greatest value of a ranking; it is given twice, as the two completed queries see it.
-BoundsScorer = Callable[[RankedDocs, RankedDocs], tuple[float, float] | None]
 
 
 def min_grade(what: str) -> ParamInfo:
@@ -424,89 +34,6 @@ def min_grade(what: str) -> ParamInfo:
         required=False,
         desc=f"minimum grade (inclusive) that counts as {what}; the scale of the grades says it where it is left out",
     )
-
-
-class Computation(ABC):
-    """How a measure is computed, one query after the other."""
-
-    # Whether `prepare` says itself what failed grades mean. Otherwise a query of which all that is known is that grades
-    # failed has no value, and failed grades count as if nobody had graded.
-    HANDLES_FAILED: ClassVar[bool] = False
-
-    @property
-    def depth(self) -> int | None:
-        """How many passages of a ranking it looks at; None when all."""
-        return None
-
-    @property
-    def needs(self) -> Needed:
-        """The grades that it needs, as `QueryContext.coverage` counts them: those within its depth."""
-        return self.depth
-
-    @property
-    def skips_unjudged(self) -> bool:
-        """Whether `depth` counts graded passages alone, so that it looks deeper."""
-        return False
-
-    @property
-    def reads_items(self) -> bool:
-        """Whether it reads grades of items, and not one label a passage."""
-        return False
-
-    @abstractmethod
-    def prepare(self, query: QueryContext) -> RankingScorer:
-        """Prepares the scoring of any number of rankings of one query.
-
-        Raises:
-            MeasureError: the grades lack what the measure needs.
-        """
-
-    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
-        """The best value that any ranking of the graded passages could reach; None where it is not known.
-
-        Args:
-            query: the query.
-            score: what `prepare` gave.
-        """
-        return None
-
-    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer | None:
-        """What the value of a ranking lies between, whatever the failed grades were; None where that is not known.
-
-        Args:
-            lowest: the query with all failed grades as the lowest of the scale.
-            highest: the query with all of them as the highest.
-
-        Returns:
-            a function from the ranking, as each of the two sees it, to the bounds.
-        """
-        return None
-
-    def spread(self, query: QueryContext) -> RankingScorer | None:
-        """How far failures at random move the value of a ranking (one standard error); None where nobody knows."""
-        return None
-
-    def lost_penalties(self, query: QueryContext, ranked: RankedDocs) -> int:
-        """The mask of the items that cost nothing because their grade failed for a ranked passage."""
-        return 0
-
-
-class OfIrMeasures(Computation):
-    """How one of ir_measures' own measures is computed here; its parameters are those of the measure."""
-
-    def __init__(self, measure: Measure) -> None:
-        self.measure = measure
-
-    @property
-    def depth(self) -> int | None:
-        """The cutoff."""
-        cutoff = self.measure.params.get("cutoff")
-        return cutoff if isinstance(cutoff, int) else None
-
-    @property
-    def skips_unjudged(self) -> bool:
-        """The parameter `judged_only`."""
-        return bool(self.measure.params.get("judged_only"))
 
 
 class ExactMean(MeanAgg):  # type: ignore[misc]
@@ -530,11 +57,9 @@ class ExactMean(MeanAgg):  # type: ignore[misc]
         return math.fsum(values) / len(values)
 
 
-class RubricMeasure(Measure, Computation):  # type: ignore[misc]
-    """A measure over grades: a class says its name and parameters, and computes itself.
-
-    A subclass has `SUPPORTED_PARAMS` and `prepare`, and is made known with `register`. `NAME` is the name of the class
-    where it does not say another. Parameters called `cutoff` and `judged_only` mean what they mean everywhere.
+class RubricMeasure(Measure):  # type: ignore[misc]
+    """A measure over grades: a name and its parameters. Those called `cutoff` and `judged_only` mean what they mean
+    everywhere, and `rel` and `partial_rel` are levels that the scale of the grades says where they are left out.
 
     Two measures are equal exactly when their canonical text is: parameters in the order of `SUPPORTED_PARAMS`,
     defaults left out.
@@ -547,6 +72,8 @@ class RubricMeasure(Measure, Computation):  # type: ignore[misc]
         if "NAME" not in cls.__dict__:
             cls.NAME = cls.__qualname__.rpartition(".")[2].lstrip("_")
 
+    # Whether it reads grades of items, and not one label a passage.
+    reads_items: ClassVar[bool] = True
     NAME: str
     params: dict[str, Any]
     validated: bool
@@ -614,19 +141,28 @@ class RubricMeasure(Measure, Computation):  # type: ignore[misc]
         Raises:
             MeasureError: the scale is not known, and one is needed.
         """
-        if "rel" not in self.SUPPORTED_PARAMS or "rel" in self.params:
-            return {}
-        if scale is None:
-            raise self.unknown_scale("rel")
-        return {"rel": scale.covers}
+        levels: dict[str, int] = {}
+        if "rel" in self.SUPPORTED_PARAMS and "rel" not in self.params:
+            levels["rel"] = self._known(scale, "rel").covers
+        # Strict scores read no partial level. Where no grade is partial, `partial_rel` is `rel`.
+        if "partial_rel" in self.SUPPORTED_PARAMS and not ("partial_rel" in self.params or self.value("strict")):
+            rel, partial = levels.get("rel", self.params.get("rel", 0)), self._known(scale, "partial_rel").partial
+            levels["partial_rel"] = rel if partial is None else min(partial, rel)
+        return levels
 
-    def unknown_scale(self, name: str) -> MeasureError:
-        """The error of a level that is left out where the scale of the grades is not known."""
-        return MeasureError(
-            f"{self}: the scale of the grades is not known; say which grade counts, as in {self.NAME}({name}=…), "
-            "or their scale",
-            settings=("scale",),
-        )
+    def _known(self, scale: Scale | None, name: str) -> Scale:
+        """The scale, for a level that is left out.
+
+        Raises:
+            MeasureError: it is not known.
+        """
+        if scale is None:
+            raise MeasureError(
+                f"{self}: the scale of the grades is not known; say which grade counts, as in {self.NAME}({name}=…), "
+                "or their scale",
+                settings=("scale",),
+            )
+        return scale
 
     def said_levels(self) -> list[int]:
         """The levels that somebody wrote down, which grades are compared with."""
@@ -643,19 +179,12 @@ class RubricMeasure(Measure, Computation):  # type: ignore[misc]
 
     def value(self, name: str) -> Any:
         """The parameter's value, its default, or None."""
-        value = self[name]
+        value = self[name] if name in self.SUPPORTED_PARAMS else None
         return None if value is _NOT_PROVIDED else value
 
-    @property
-    def depth(self) -> int | None:
-        """The cutoff."""
-        cutoff = self.params.get("cutoff")
-        return cutoff if isinstance(cutoff, int) else None
-
-    @property
-    def skips_unjudged(self) -> bool:
-        """The parameter `judged_only`."""
-        return bool(self.params.get("judged_only"))
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The classes of a table and of functions have no place of their own.
+        return _named, (repr(self),)
 
     def __repr__(self) -> str:
         shown = ",".join(
@@ -667,40 +196,13 @@ class RubricMeasure(Measure, Computation):  # type: ignore[misc]
         return f"{text}@{self.params[self.AT_PARAM]}" if self.AT_PARAM in self.params else text
 
 
-class CoverageMeasure(RubricMeasure):
-    """A measure of the items that the top k passages cover; has the parameters `cutoff` and `judged_only`.
+def is_supported(measure: Measure) -> bool:
+    """Whether this package computes the measure: its own ones, and ir_measures' over subtopics."""
+    return isinstance(measure, RubricMeasure) or measure.NAME in INTENT_AWARE
 
-    A subclass has `formula` in the place of `prepare`. The best that any ranking could reach is then that of all graded
-    passages together, whatever the cutoff (the workbench's `_overall_`; finding the best k of them is NP-hard).
-    """
 
-    HANDLES_FAILED = True
-
-    @property
-    def reads_items(self) -> bool:
-        """It does."""
-        return True
-
-    @abstractmethod
-    def formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        """The value of what the top k passages reach. Says itself what failed grades mean.
-
-        `covered_share` does, for shares of items.
-        """
-
-    def prepare(self, query: QueryContext) -> RankingScorer:
-        """See `Computation`."""
-        kind = query.top(self.value("cutoff"), self.value("judged_only"))
-        value = self._formula(query)
-        return lambda ranked: value(ranked.top(kind))
-
-    def _formula(self, query: QueryContext) -> Callable[[Top], float | None]:
-        # Made once a query. The measure is kept with it, so that no other one gets its id.
-        return query.shared(("formula", id(self)), lambda: (self, self.formula(query)))[1]
-
-    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
-        """See `Computation`."""
-        return self._formula(query)(query.everything)
+def _named(text: str) -> Measure:
+    return ir_measures.parse_measure(text)
 
 
 M = TypeVar("M", bound=RubricMeasure)
@@ -709,22 +211,206 @@ M = TypeVar("M", bound=RubricMeasure)
 def register(kind: type[M]) -> M:
     """Makes a class of measures known by its name, to `ir_measures.parse_measure` and so to every command.
 
-    Registering it again, or a new version of it from the same module, replaces it.
-
     Returns:
-        the measure with its default parameters, as `RubricCover` is one: `Depth = register(Depth)`.
+        the measure with its default parameters, as `RubricCover` is one.
 
     Raises:
         MeasureError: another measure has the name.
     """
-    measure = kind()
     registry = ir_measures.measures.registry
-    known = type(registry.get(measure.NAME, measure))
-    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
-        raise MeasureError(f"there is a measure {measure.NAME} already; give {kind.__module__}.{kind.__name__} another")
-    registry.pop(measure.NAME, None)
-    ir_measures.measures.register(measure, name=measure.NAME)
+    known = registry.get(kind.NAME)
+    if known is not None and getattr(known, "origin", None) != getattr(kind, "origin", ""):
+        raise MeasureError(f"there is a measure {kind.NAME} already; give {getattr(kind, 'origin', kind.NAME)} another")
+    registry.pop(kind.NAME, None)
+    measure = kind()
+    ir_measures.measures.register(measure, name=kind.NAME)
     return measure
+
+
+class ItemMeasure(RubricMeasure):
+    """A measure of the items that the top k passages cover; `core.ITEM_MEASURES` has the formulas by name."""
+
+    def check(self) -> None:
+        """Partial support asks for no more than support."""
+        rel, partial = self.params.get("rel"), self.params.get("partial_rel")
+        if rel is not None and partial is not None and partial > rel:
+            raise MeasureError(
+                f"{self.NAME}: partial_rel={partial} is above rel={rel}; partial support cannot ask for more than "
+                "support"
+            )
+
+    def shares(self) -> dict[int, float]:
+        """The levels that earn credit -> the share that each earns."""
+        rel = self.value("rel")
+        partial = rel if self.value("strict") or self.value("partial_rel") is None else self.value("partial_rel")
+        return {rel: 1.0} if partial == rel else {rel: 0.5, partial: 0.5}
+
+
+_COVER = {"rel": min_grade("covering an item"), "cutoff": CUTOFF, "judged_only": JUDGED_ONLY}
+_CREDIT = {
+    "rel": min_grade("support (credit 1)"),
+    "partial_rel": min_grade("partial support (credit 0.5)"),
+    "strict": ParamInfo(dtype=bool, default=False, desc="partial support earns nothing"),
+    "cutoff": CUTOFF,
+    "judged_only": JUDGED_ONLY,
+}
+_CLIP = ParamInfo(dtype=bool, default=False, desc="report values below 0 as 0")
+_OF_ITEMS = (
+    (
+        "RubricCover",
+        "Rubric-Cover",
+        "The share of the test bank's items that the top k passages cover with at least the minimum grade.",
+        _COVER,
+        """RubricCover(rel)@k = |{r in R_q : some p among the top k has grade(p, r) >= rel}| / |R_q|, in [0, 1]; R_q is
+        the complete test bank of the query.
+
+        .. cite:: Dietz, A Workbench for Autograding Retrieve/Generate Systems, SIGIR 2024 (as EXAM-Cover);
+           Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3
+        """,
+    ),
+    (
+        "nRubricCover",
+        "Normalised Rubric-Cover",
+        "The covered share of those items that any graded passage covers.",
+        _COVER,
+        """Rubric-Cover divided by what any graded passages reach, in [0, 1]; 0 when none covers any item.
+
+        .. cite:: Dietz, SIGIR 2024 (normalised EXAM-Cover)
+        """,
+    ),
+    (
+        "NuggetA",
+        "All-nugget score",
+        "The mean credit of an answer over all nuggets.",
+        _CREDIT,
+        """A = sum of s_i / N, in [0, 1]: s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >=
+        partial_rel), else 0; with strict=True partial support earns 0. Of several passages the best grade counts.
+
+        .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
+        """,
+    ),
+    (
+        "NuggetV",
+        "Vital-nugget score",
+        "The mean credit of an answer over the vital nuggets.",
+        _CREDIT,
+        """V = sum of s_i over vital / n_vital, in [0, 1]; 0 where none is vital. V with strict=True is the primary
+        measure of the TREC 2024 RAG track.
+
+        .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
+        """,
+    ),
+    (
+        "NuggetW",
+        "Weighted nugget score",
+        "The mean credit of an answer, vital nuggets counting 1 and okay nuggets 0.5.",
+        _CREDIT,
+        """W = (sum of s_i over vital + 0.5 sum over okay) / (n_vital + 0.5 n_okay), in [0, 1].
+
+        .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
+        """,
+    ),
+    (
+        "WeightedCover",
+        "Weighted coverage",
+        "The weighted credit of an answer; criteria of negative weight are penalties.",
+        {**_CREDIT, "clip": _CLIP},
+        """Sum of w_i s_i / sum of the positive w_i, in (-inf, 1]; 0 where no criterion has a positive weight. Criteria
+        of negative weight are penalties; clip=True reports values below 0 as 0.
+        """,
+    ),
+)
+
+
+def _item_measure(row: tuple[str, str, str, dict[str, ParamInfo], str]) -> ItemMeasure:
+    fields = dict(zip(("NAME", "PRETTY_NAME", "SHORT_DESC", "SUPPORTED_PARAMS", "__doc__"), row, strict=True))
+    return register(type(row[0], (ItemMeasure,), fields))
+
+
+RubricCover, nRubricCover, NuggetA, NuggetV, NuggetW, WeightedCover = map(_item_measure, _OF_ITEMS)  # noqa: N816
+
+
+class FunctionMeasure(RubricMeasure):
+    """A measure of one's own: a function over a `core.View`; made by `measure_of`."""
+
+    function: ClassVar[Callable[..., Any]]
+    origin: ClassVar[str]
+
+
+def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
+    """The measure that a function computes, named as the function is.
+
+    Args:
+        function: takes a `core.View` of the top k of some rankings, and by name the parameters that it has; gives one
+            number a ranking. Its parameters have defaults, or a type (`int`, `float`, `str`, `bool`) and have to be
+            given. `rel` without a default is the level that covers on the scale. `cutoff` and `judged_only` come with
+            every measure. Its first docstring line describes it.
+
+    Raises:
+        MeasureError: it is no such function, or another measure has its name.
+    """
+    import inspect
+
+    named = inspect.isfunction(function) and function.__name__.isidentifier()
+    takes = list(inspect.signature(function).parameters.values()) if named else []
+    if not takes:
+        raise MeasureError(f"{function!r:.60} is no measure; give a function over the view of a query, with a name")
+    name, given = function.__name__, takes[1:]
+    kinds = {"int": int, "float": float, "str": str, "bool": bool}
+    params: dict[str, ParamInfo] = {}
+    for one in given:
+        if one.name in ("cutoff", "judged_only"):
+            raise MeasureError(f"{name}: {one.name} comes with every measure; leave it out of the function")
+        default = None if one.default is inspect.Parameter.empty else one.default
+        said = getattr(one.annotation, "__name__", one.annotation)
+        kind = type(default) if default is not None else kinds.get(said, int if one.name == "rel" else None)
+        if kind not in kinds.values():
+            raise MeasureError(
+                f"{name}: the parameter {one.name} has neither a default nor one of the types int, float, str and bool"
+            )
+        if one.name == "rel" and default is None:
+            params["rel"] = min_grade("covering an item")
+        elif default is None:
+            params[one.name] = ParamInfo(dtype=kind, required=True, desc=f"see {name}")
+        else:
+            params[one.name] = ParamInfo(dtype=kind, default=default, desc=f"see {name}")
+    lines = (inspect.getdoc(function) or name).splitlines()
+    fields = {
+        "NAME": name,
+        "PRETTY_NAME": name,
+        "SHORT_DESC": lines[0],
+        "SUPPORTED_PARAMS": {**params, "cutoff": CUTOFF, "judged_only": JUDGED_ONLY},
+        "__doc__": inspect.getdoc(function),
+        "function": staticmethod(function),
+        "origin": f"{function.__code__.co_filename}:{name}",
+    }
+    return register(type(name, (FunctionMeasure,), fields))
+
+
+def measure_in(path: str, name: str) -> FunctionMeasure:
+    """The measure that a function in a Python file computes; see `measure_of`.
+
+    Raises:
+        MeasureError: there is no such file or function, or the file cannot be run.
+    """
+    import importlib.util
+    import inspect
+    from pathlib import Path
+
+    if not Path(path).is_file():
+        raise MeasureError(f"{path}: there is no such file, which is to have the measure {name}")
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        said = " ".join(str(error).split())
+        raise MeasureError(f"{path}: cannot be run ({type(error).__name__}: {said})") from None
+    own = {key: value for key, value in vars(module).items() if inspect.isfunction(value)}
+    if name not in own:
+        raise UnknownNameError("measure", name, own, where=path)
+    return measure_of(own[name])
 
 
 _GROUP = "rubric_measures.measures"
@@ -750,11 +436,8 @@ def check_plug_in(name: str) -> None:
 
 
 def _registered(plug_in: PlugIn, found: Any) -> RubricMeasure:
-    kind = found if isinstance(found, type) else type(found)
-    if not issubclass(kind, RubricMeasure):
-        raise plug_in.refused(f"it is no rubric_measures.RubricMeasure, but {found!r:.60}")
     try:
-        return register(kind)
+        return found if isinstance(found, FunctionMeasure) else measure_of(found)
     except Exception as error:
         raise plug_in.refused(f"{type(error).__name__}: {error}") from error
 

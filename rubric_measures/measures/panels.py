@@ -231,7 +231,7 @@ def compiled(gathered: Gathered, outcomes: Outcomes) -> Grades:
         }
         lost = [(doc_id, item_id) for doc_id, one in passages.items() for item_id in one if one[item_id].grade is None]
         items = bank.items[query_id] if bank is not None and gathered.kind != "direct" else None
-        queries[query_id], _ = build_query(query_id, (), items, lost, graded, gathered.scale)
+        queries[query_id], _ = build_query(query_id, items, failed=lost, graded=graded, scale=gathered.scale)
     return Grades(queries, "expected", {})
 
 

@@ -1,11 +1,10 @@
-"""The ir_measures provider: all measures of a call from one materialised run and one compiled set of grades a query."""
+"""The ir_measures provider: all measures of a call over one materialised run, a query at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import compress
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 from ir_measures import providers
@@ -14,19 +13,12 @@ from ir_measures.util import Metric, RunConverter, ScoredDoc
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import ranked
-from rubric_measures.measures.grades import (
-    BANK_DOC,
-    Grades,
-    ItemRows,
-    note_dropped,
-    note_lost_penalties,
-    note_unscored,
-    note_without_items,
-    refuse_share,
-)
 from rubric_measures.measures.labels import PROVIDER, other_providers, refuse_real
-from rubric_measures.measures.measure import Coverage, Needed
-from rubric_measures.measures.scoring import Plan, QueryScorer, Scored, is_supported
+from rubric_measures.measures.measure import RubricMeasure, is_supported
+
+if TYPE_CHECKING:
+    from rubric_measures.measures.grades import Grades
+    from rubric_measures.measures.scoring import Coverage, Needed, QueryScores
 
 
 def rankings_of(run: Any) -> dict[str, Sequence[str]]:
@@ -83,18 +75,18 @@ def _run_rows(run: Any) -> Iterable[tuple[Any, Any, float]]:
 
 
 class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
-    """Scores runs against compiled grades."""
+    """Scores runs against grades."""
 
     def __init__(self, measures: Iterable[Measure], grades: Grades) -> None:
+        from rubric_measures.measures.scoring import Plan
+
         # ir_measures hands over a set; sorted, so that results come in one order whatever the hash seed.
         ordered = sorted(measures, key=str)
         # A query without items has no denominator, and so no score.
         scored = {query_id: query for query_id, query in sorted(grades.queries.items()) if query.items}
         super().__init__(ordered, list(scored))
-        plan = Plan(ordered)
-        self._scorers: Mapping[str, QueryScorer] = {
-            query_id: plan.for_query(query, grades.on_failed) for query_id, query in scored.items()
-        }
+        plan = Plan(ordered, grades.on_failed)
+        self._scorers = {query_id: plan.for_query(query) for query_id, query in scored.items()}
         self._on_failed = grades.on_failed_given
         self._without_items = grades.queries.keys() - scored.keys()
 
@@ -103,31 +95,42 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         queries without items, and values of which all that is known is that grades failed, are left out and counted in
         a note.
         """
+        from rubric_measures.measures.grades import note_without_items, refuse_share
+
         rankings = rankings_of(run)
-        lost_penalties = unscored = dropped = 0
-        valued: set[Measure] = set()
-        needs: list[Mapping[Needed, Coverage]] = []
-        for query_id, scorer in self._scorers.items():
-            scored = scorer.score(rankings.get(query_id, ()))
-            lost_penalties += scored.lost_penalties
-            unscored += list(scored.values).count(None)
-            dropped += scored.dropped
-            needs.append(scored.needed)
-            valued.update(compress(self.measures, (value is not None for value in scored.values)))
-            yield from metrics_of(query_id, self.measures, scored)
+        found = {
+            query_id: scorer.score([scorer.ranked(rankings.get(query_id, ()))])
+            for query_id, scorer in self._scorers.items()
+        }
+        for query_id, scores in found.items():
+            yield from metrics_of(query_id, self.measures, scores)
         if self._on_failed is None:
-            refuse_share(worst_share(needs), "the scores need")
-        refuse_unscored(self.measures if self._scorers else (), valued)
-        note_lost_penalties(lost_penalties)
-        note_unscored(unscored)
-        note_dropped(dropped)
+            refuse_share(worst_share([scores.needed for scores in found.values()]), "the scores need")
+        note_scores(self.measures, found.values())
         note_without_items(self._without_items)
 
 
-def metrics_of(query_id: str, measures: Iterable[Measure], scored: Scored) -> Iterator[Metric]:
-    """The values of a query as ir_measures has them; a measure without a value has none."""
-    for measure, value in zip(measures, scored.values, strict=True):
-        if value is not None:
+def note_scores(measures: Sequence[Measure], found: Iterable[QueryScores]) -> None:
+    """Says what the values of one run do not show; refuses measures without any.
+
+    Raises:
+        MeasureError: a measure has no value for any query.
+    """
+    from rubric_measures.measures.grades import note_dropped, note_lost_penalties, note_unscored
+
+    scores = list(found)
+    columns = [[value for one in scores for value in one.values[place].tolist()] for place in range(len(measures))]
+    valued = {measure for measure, column in zip(measures, columns, strict=True) if not all(map(isnan, column))}
+    refuse_unscored(measures if scores else (), valued)
+    note_lost_penalties(sum(int(one.lost_penalties.sum()) for one in scores))
+    note_unscored(sum(map(isnan, (value for column in columns for value in column))))
+    note_dropped(sum(int(one.dropped.sum()) for one in scores))
+
+
+def metrics_of(query_id: str, measures: Iterable[Measure], scores: QueryScores) -> Iterator[Metric]:
+    """The values of one ranking of a query as ir_measures has them; a measure without a value has none."""
+    for measure, value in zip(measures, scores.values[:, 0].tolist(), strict=True):
+        if not isnan(value):
             yield Metric(query_id=query_id, measure=measure, value=value)
 
 
@@ -135,12 +138,12 @@ def worst_share(needs: Sequence[Mapping[Needed, Coverage]]) -> float:
     """The share of the needed grades that failed, by the cutoff where it is greatest.
 
     Args:
-        needs: for each query, which grades are needed -> how many of them exist.
+        needs: for each query, which grades are needed -> how many of them exist, of one ranking.
     """
     shares = [0.0]
     for which in needs[0] if needs else ():
-        needed = sum(of_query[which].needed for of_query in needs)
-        failed = sum(of_query[which].failed for of_query in needs)
+        needed = sum(int(of_query[which][0, 0]) for of_query in needs)
+        failed = sum(int(of_query[which][0, 2]) for of_query in needs)
         shares.append(failed / needed if needed else 0.0)
     return max(shares)
 
@@ -189,20 +192,23 @@ class PipelineProvider(RubricProvider):
 
     What others read is decided here, as only a provider sees judgments and measures together: of `Grades` and of item
     rows a standard measure reads one label a passage, as it would silently keep the last of several rows. All else they
-    get untouched.
+    get untouched: over plain judgments every measure of ir_measures has the value that it has without this package.
     """
 
     def supports(self, measure: Measure) -> bool:
         """Whether the measure is computed here, or by another provider of the pipeline."""
-        others = other_providers().providers
-        return super().supports(measure) or any(one.supports(measure) and one.is_available() for one in others)
+        return super().supports(measure) or _is_theirs(measure)
 
     def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> providers.Evaluator:
+        from rubric_measures.measures.grades import Grades, ItemRows
+
         asked = sorted(measures, key=str)
-        ours, theirs = [one for one in asked if is_supported(one)], [one for one in asked if not is_supported(one)]
+        qrels = _for_all(asked, qrels)
+        is_plain = not isinstance(qrels, Grades | ItemRows)
+        ours = [one for one in asked if _is_ours(one, is_plain)]
+        theirs = [one for one in asked if one not in ours]
         if not theirs:
             return super()._evaluator(ours, qrels)
-        qrels = _for_all(asked, qrels)
         void = _void_passages(qrels)
         evaluators = [other_providers().evaluator(some, rows) for some, rows in _rows_for(theirs, qrels)]
         if void:
@@ -223,6 +229,17 @@ class PipelineProvider(RubricProvider):
         asked = list(measures)
         found: set[str] = set(getattr(super(), kind)(asked)) if any(map(is_supported, asked)) else set()
         return sorted(found.union(getattr(other_providers(), kind)([one for one in asked if not is_supported(one)])))
+
+
+def _is_theirs(measure: Measure) -> bool:
+    """Whether another provider of the pipeline computes the measure."""
+    return any(one.supports(measure) and one.is_available() for one in other_providers().providers)
+
+
+def _is_ours(measure: Measure, is_plain: bool) -> bool:
+    """Whether the measure is computed here: those over subtopics, of plain judgments, where nobody else can."""
+    is_kept = isinstance(measure, RubricMeasure) or not (is_plain and _is_theirs(measure))
+    return is_supported(measure) and is_kept
 
 
 class _JointEvaluator(providers.Evaluator):  # type: ignore[misc]
@@ -248,15 +265,23 @@ class _CondensingEvaluator(providers.Evaluator):  # type: ignore[misc]
     def iter_calc(self, run: Any) -> Iterator[Metric]:
         rows = [ScoredDoc(str(query_id), str(doc_id), score) for query_id, doc_id, score in _run_rows(run)]
         kept = [row for row in rows if row.doc_id not in self._void.get(row.query_id, ())]
+        from rubric_measures.measures.grades import note_dropped
+
         note_dropped(len(rows) - len(kept))
         yield from self._evaluator.iter_calc(kept)
 
 
 def _void_passages(qrels: Any) -> dict[str, Set[str]]:
     """query_id -> passages of which all that is known is that grades failed, where these leave rankings."""
+    from rubric_measures.measures.grades import Grades
+
     if not isinstance(qrels, Grades) or qrels.on_failed != "expected":
         return {}
-    return {query_id: void for query_id, query in qrels.queries.items() if (void := query.void)}
+    return {
+        query_id: {doc_id for doc_id, row in query.docs.items() if query.void[row]}
+        for query_id, query in qrels.queries.items()
+        if query.void.any()
+    }
 
 
 def register_provider() -> None:
@@ -273,8 +298,15 @@ def _reads_items(measure: Measure) -> bool:
 
 def _rows_for(measures: Sequence[Measure], qrels: Any) -> Iterator[tuple[list[Measure], Any]]:
     """The measures of other providers with the rows that they read: labels, or the items where they ask for these."""
+    from rubric_measures.measures.grades import Grades, ItemRows
+
     if not isinstance(qrels, Grades | ItemRows):
-        yield list(measures), qrels
+        qrels = qrels if isinstance(qrels, dict) or hasattr(qrels, "itertuples") else list(qrels)
+        # Of several levels or alphas in one call the program behind them gives all but one zeros.
+        yield from (([one], qrels) for one in measures if is_supported(one))
+        others = [one for one in measures if not is_supported(one)]
+        if others:
+            yield others, qrels
         return
     grades = qrels.grades if isinstance(qrels, ItemRows) else qrels
     of_items = [measure for measure in measures if _reads_items(measure)]
@@ -294,8 +326,10 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
     """Item rows as `Grades`, where other measures are to read them too.
 
     A standard measure reads one row a passage and would silently keep the last of several. Where it is asked together
-    with a measure over items, or given rows that declare a test bank, it gets the labels that the grades imply.
+    with a measure of this package, or given rows that declare a test bank, it gets the labels that the grades imply.
     """
+    from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows
+
     if isinstance(qrels, dict | Grades | ItemRows):
         return qrels
     is_frame = hasattr(qrels, "itertuples")
@@ -303,7 +337,7 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
         qrels = list(qrels)
     doc_ids = qrels["doc_id"].tolist() if is_frame and "doc_id" in qrels.columns else ()
     declares = BANK_DOC in doc_ids if is_frame else any(getattr(row, "doc_id", None) == BANK_DOC for row in qrels)
-    if not declares and not any(map(is_supported, measures)):
+    if not declares and not any(isinstance(measure, RubricMeasure) for measure in measures):
         return qrels
     if is_frame:
         has_items = {"iteration", "doc_id"} <= set(qrels.columns)

@@ -14,7 +14,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,6 +30,7 @@ from rubric_measures.measures.grades import (
     Label,
     OnFailed,
     QueryGrades,
+    Rows,
     all_rows,
     build_query,
     faceted,
@@ -206,7 +206,7 @@ def build_grades(
             return qrels
         on_failed, source = qrels.on_failed_given, qrels.source
         qrels = [row for one in qrels.queries.values() for row in itertools.chain(scale_rows(one), all_rows(one))]
-    grades: dict[str, list[tuple[str, str, float]]] = {}
+    grades: dict[str, tuple[list[str], list[str], list[float]]] = {}
     failed: dict[str, list[tuple[str, str]]] = {}
     columns, scales = _columns_of(qrels).apart()
     known = bank or TestBank.from_items(_declared_items(columns))
@@ -224,8 +224,10 @@ def build_grades(
             )
         of_query = grades.get(query_id)
         if of_query is None:
-            of_query = grades[query_id] = []
-        of_query.append((doc_id, item_id, value))
+            of_query = grades[query_id] = [], [], []
+        of_query[0].append(doc_id)
+        of_query[1].append(item_id)
+        of_query[2].append(value)
     wanted = dict.fromkeys([*known.items, *grades, *failed])
     queries: dict[str, QueryGrades] = {}
     left_out: Counter[str] = Counter()
@@ -234,8 +236,8 @@ def build_grades(
             raise _unknown_query(query_id, known)
         queries[query_id], unknown = build_query(
             query_id,
-            grades.get(query_id, ()),
             known.items[query_id],
+            grades.get(query_id, ((), (), ())),
             failed.get(query_id, ()),
             scale=scale or scales.get(query_id),
         )
@@ -272,15 +274,16 @@ def read_grades(
             item_ids, said = rows.iterations, scale or scales.get(query_id)
         if bank is not None and query_id in bank.items:
             item_ids = as_known(item_ids, {item.item_id for item in bank.items[query_id]})
-        grades = zip(rows.doc_ids, item_ids, rows.relevances, strict=True)
+        given: Rows = rows.doc_ids, item_ids, rows.relevances
         if BANK_DOC in rows.doc_ids:
-            grades = (row for row in grades if row[0] != BANK_DOC)  # type: ignore[assignment]
+            kept = [place for place, doc_id in enumerate(rows.doc_ids) if doc_id != BANK_DOC]
+            given = [given[0][n] for n in kept], [given[1][n] for n in kept], [given[2][n] for n in kept]
         if bank is None:
             items = [RubricItem(item_id, query_id, "") for item_id in sorted(set(rows.iterations))]
-            return build_query(query_id, grades, items, scale=said)
+            return build_query(query_id, items, given, scale=said)
         if query_id in bank.items:
-            return build_query(query_id, grades, bank.items[query_id], scale=said)
-        if any(True for _ in grades):
+            return build_query(query_id, bank.items[query_id], given, scale=said)
+        if given[0]:
             raise _unknown_query(query_id, bank, _line_of(path, rows.query_id))
         return None
 
@@ -292,7 +295,7 @@ def read_grades(
         for query_id in sorted(found) if bank is None else bank.items:
             done = found.get(query_id)
             if done is None:
-                queries[query_id], _ = build_query(query_id, (), bank.items[query_id] if bank is not None else ())
+                queries[query_id] = QueryGrades.empty(query_id, bank.items[query_id] if bank is not None else ())
             else:
                 queries[query_id] = done[0]
                 left_out.update(done[1])
@@ -303,7 +306,7 @@ def read_grades(
 
 def _refuse_labels(queries: Iterable[QueryGrades], left_out: Mapping[str, int]) -> None:
     """Refuses labels of passages in the place of grades of the bank's items: every score would be 0."""
-    if LABEL_ITEMS.issuperset(left_out) and left_out and not any(any(query.levels.values()) for query in queries):
+    if LABEL_ITEMS.issuperset(left_out) and left_out and not any(query.valid.any() for query in queries):
         raise InputError(
             "there are no item grades here, one label a passage only; leave the test bank out", settings=("bank",)
         )
@@ -352,7 +355,7 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
         ),
         key=lambda row: (row.query_id, row.doc_id, row.iteration),
     )
-    failed = sum(mask.bit_count() for query in grades.queries.values() for mask in query.failed.values())
+    failed = sum(int(query.failed.sum()) for query in grades.queries.values() if query.failed is not None)
     _say(any(row.doc_id != BANK_DOC for row in rows), failed, grades.on_failed)
     if label == "count" and rel is None:
         note_counted(grades.queries.values())
@@ -428,21 +431,5 @@ def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iter
     elif unit == "passage":
         yield from (Qrel(query.query_id, doc_id, value) for doc_id, value in query.labels(label, rel).items())
     else:
-        for facet, members in _facets(query).items():
-            part = replace(query, levels=_restricted(query, members), failed={})
+        for facet, part in query.per_facet().items():
             yield from (Qrel(facet, doc_id, value) for doc_id, value in part.labels(label, rel).items())
-
-
-def _facets(query: QueryGrades) -> dict[str, int]:
-    """Facet -> mask of its items; the facet is in the item's record, or in its id."""
-    facets: dict[str, int] = {}
-    for index, item in enumerate(query.items):
-        facets[item.part] = facets.get(item.part, 0) | 1 << index
-    return facets
-
-
-def _restricted(query: QueryGrades, members: int) -> dict[str, dict[float, int]]:
-    return {
-        doc_id: {grade: mask & members for grade, mask in levels.items() if mask & members}
-        for doc_id, levels in query.levels.items()
-    }

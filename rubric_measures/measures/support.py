@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from ir_measures.measures.base import ParamInfo
 
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.measures.measure import (
-    BoundsScorer,
-    QueryContext,
-    RankedDocs,
-    RankingScorer,
-    RubricMeasure,
-    register,
-)
+from rubric_measures.measures.measure import RubricMeasure, register
 from rubric_measures.types.entities import CitedSentence
-from rubric_measures.types.scales import CONTRADICTED, Scale
+from rubric_measures.types.scales import CONTRADICTED
+
+if TYPE_CHECKING:
+    from rubric_measures.measures.grades import OnFailed, QueryGrades
 
 _STRICT = ParamInfo(dtype=bool, default=False, desc="partial support earns nothing")
 _RELAXED = ParamInfo(dtype=bool, default=False, desc="partial support counts as support")
@@ -55,57 +51,60 @@ class _Labelled(NamedTuple):
         return [grade for grade in self.grades if grade is not None]
 
 
-class _Labels(NamedTuple):
+class _Labels:
     """The grades of the pairs of one query, by answer.
 
     Attributes:
-        query: the query.
         covers: the least grade that is full support.
         partial: the least grade that is partial support; `covers` where the scale has none.
     """
 
-    query: QueryContext
-    covers: int
-    partial: int
+    def __init__(self, measure: SupportMeasure, grades: QueryGrades, on_failed: OnFailed) -> None:
+        scale = grades.scale
+        self.covers = 1 if scale is None else scale.covers
+        self.partial = self.covers if scale is None or scale.partial is None else scale.partial
+        self._measure, self._query, self._on_failed = measure, grades, on_failed
+        self._grades = grades.grades.tolist()
+        self._failed: Any = None if grades.failed is None else grades.failed.tolist()
+        self._places = {item.item_id: place for place, item in enumerate(grades.items)}
 
-    @classmethod
-    def of(cls, query: QueryContext, scale: Scale | None) -> _Labels:
-        covers = 1 if scale is None else scale.covers
-        return cls(query, covers, covers if scale is None or scale.partial is None else scale.partial)
+    def value(self, doc_ids: Sequence[str]) -> float | None:
+        """The value of an answer; None where the grades of all pairs that it needs failed."""
+        return self._measure.value_of([*self._sentences(doc_ids)], self)
 
-    def sentences(self, ranked: RankedDocs, measure: RubricMeasure) -> Iterator[_Labelled]:
+    def _sentences(self, doc_ids: Sequence[str]) -> Iterator[_Labelled]:
         """The sentences of the answers that are ranked.
 
         Raises:
             MeasureError: a ranked document is no answer with sentences and citations; or on_failed is `error`, and a
                 grade failed.
         """
-        answers = self.query.grades.answers
-        for doc_id in ranked.doc_ids:
+        answers = self._query.answers
+        for doc_id in doc_ids:
             if doc_id not in answers:
                 raise MeasureError(
-                    f"{measure}: query {self.query.query_id!r}: {doc_id!r} is no answer with sentences and citations; "
-                    "grade the citations of answers first (support)"
+                    f"{self._measure}: query {self._query.query_id!r}: {doc_id!r} is no answer with sentences and "
+                    "citations; grade the citations of answers first (support)"
                 )
-            for sentence in answers[doc_id]:
-                yield self._labelled(sentence)
+            yield from map(self._labelled, answers[doc_id])
 
     def _labelled(self, sentence: CitedSentence) -> _Labelled:
-        query = self.query
-        bit = query.shared("bits", lambda: _bits(query)).get(sentence.item_id, 0)
+        place = self._places.get(sentence.item_id)
         grades: list[float | None] = []
         failed = False
         for doc_id in sentence.citations:
-            levels = query.grades.levels.get(doc_id, {})
-            grade = next((level for level, mask in levels.items() if mask & bit), None)
-            if grade is None and query.grades.failed.get(doc_id, 0) & bit:
-                if query.on_failed == "error":
+            row = None if place is None else self._query.docs.get(doc_id)
+            grade = None if row is None else self._grades[row][place]
+            if grade == -math.inf:
+                grade = None
+            if grade is None and row is not None and self._failed is not None and self._failed[row][place]:
+                if self._on_failed == "error":
                     raise MeasureError(
-                        f"query {query.query_id!r}: the grade of sentence {sentence.item_id!r} by document {doc_id!r} "
-                        "failed; grade again, or choose how failures count (expected or zero)",
+                        f"query {self._query.query_id!r}: the grade of sentence {sentence.item_id!r} by document "
+                        f"{doc_id!r} failed; grade again, or choose how failures count (expected or zero)",
                         settings=("on_failed",),
                     )
-                failed, grade = (True, None) if query.on_failed != "zero" else (failed, 0)
+                failed, grade = (True, None) if self._on_failed != "zero" else (failed, 0)
             grades.append(grade)
         return _Labelled(sentence, tuple(grades), failed)
 
@@ -114,59 +113,27 @@ class _Labels(NamedTuple):
         return 1.0 if grade >= self.covers else 0.5 if grade >= self.partial and not strict else 0.0
 
 
-def _bits(query: QueryContext) -> Mapping[str, int]:
-    return {item.item_id: 1 << place for place, item in enumerate(query.items)}
-
-
 class SupportMeasure(RubricMeasure):
     """A measure of what the citations of an answer support; a subclass has `value_of`.
 
     Its ranking is an answer, called after its run, as records of cited answers have it.
     """
 
-    HANDLES_FAILED = True
+    # The best value of some answers: the greatest, of rates of mistakes the least.
+    best_of: ClassVar[Callable[..., float]] = max
 
     @property
-    def reads_items(self) -> bool:
-        """It does."""
-        return True
-
-    @property
-    def needs(self) -> str:
-        """The labels that it needs: those of first citations, or of all."""
-        return "first citations" if self.params.get("citations", self._usual()) == "first" else "all citations"
-
-    def _usual(self) -> str:
-        return "first" if "citations" in self.SUPPORTED_PARAMS else "all"
+    def citations(self) -> Literal["first", "citations"]:
+        """Whether it needs the labels of first citations alone, or of all."""
+        return "first" if self.value("citations") == "first" else "citations"
 
     @abstractmethod
     def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
         """The value of one answer; None where the grades of all pairs that it needs failed."""
 
-    def prepare(self, query: QueryContext) -> RankingScorer:
-        """See `Computation`."""
-        labels = _Labels.of(query, query.grades.scale)
-
-        def score(ranked: RankedDocs) -> float | None:
-            return self.value_of(list(labels.sentences(ranked, self)), labels) if ranked.doc_ids else 0.0
-
-        return score
-
-    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
-        """The best answer of any run."""
-        values = [score(query.ranked([doc_id])) for doc_id in sorted(query.grades.answers)]
-        known = [value for value in values if value is not None]
-        return max(known, default=0.0) if len(known) == len(values) else None
-
-    def bounds(self, lowest: QueryContext, highest: QueryContext) -> BoundsScorer:
-        """The values with all failed grades as the lowest and as the highest."""
-        low, high = self.prepare(lowest), self.prepare(highest)
-
-        def bounds(of_lowest: RankedDocs, of_highest: RankedDocs) -> tuple[float, float] | None:
-            one, other = low(of_lowest), high(of_highest)
-            return None if one is None or other is None else (min(one, other), max(one, other))
-
-        return bounds
+    def of_query(self, grades: QueryGrades, on_failed: OnFailed) -> _Labels:
+        """The grades of a query, as answers to it are scored."""
+        return _Labels(self, grades, on_failed)
 
 
 def _share(scores: Sequence[float], among: int, failed: bool) -> float | None:
@@ -285,25 +252,21 @@ class _ContradictionRate(_OfCitations):
     PRETTY_NAME = "Citation contradict rate"
     SHORT_DESC = "The share of the citations whose document says the opposite of their sentence."
 
-    def prepare(self, query: QueryContext) -> RankingScorer:
-        """See `Computation`; refuses grades that know no contradiction, as the rate would be 0 for every run.
+    best_of = min
+
+    def of_query(self, grades: QueryGrades, on_failed: OnFailed) -> _Labels:
+        """As of every measure; refuses grades that know no contradiction, as the rate would be 0 for every run.
 
         Raises:
             MeasureError: the scale does not begin at -2.
         """
-        scale = query.grades.scale
+        scale = grades.scale
         if scale is not None and scale.lowest > CONTRADICTED:
             raise MeasureError(
                 f"{self}: the grades are on the scale {scale}, which knows no contradiction (-2); grade with a prompt "
                 "that does (SupportOrContradiction)"
             )
-        return super().prepare(query)
-
-    def best(self, query: QueryContext, score: RankingScorer) -> float | None:
-        """The least rate of any answer."""
-        values = [score(query.ranked([doc_id])) for doc_id in sorted(query.grades.answers)]
-        known = [value for value in values if value is not None]
-        return min(known, default=0.0) if len(known) == len(values) else None
+        return super().of_query(grades, on_failed)
 
     def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
         """Contradicting citations / labelled citations."""

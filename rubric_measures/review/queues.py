@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
-from rubric_measures.base.sorting import Gap
 from rubric_measures.formats.banks import BankEntry, bank_of_entries, is_bank, load_bank, read_bank
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.measures.grade_sets import (
@@ -754,21 +753,16 @@ def by_influence(material: Material) -> list[QueueEntry]:
 
 def _moved(query: QueryMaterial, rel: int, cutoff: int = 20) -> dict[tuple[str, str], int]:
     counts: dict[tuple[str, str], int] = {}
-    covered = query.record.grades.at_least(rel)
-    bit = {item.item_id: 1 << index for index, item in enumerate(query.record.grades.items)}
+    grades = query.record.grades
+    column = {item.item_id: place for place, item in enumerate(grades.items)}
     for ranking in query.record.rankings.values():
-        once = twice = 0
-        for doc_id in ranking[:cutoff]:
-            mask = covered.get(doc_id, 0)
-            twice |= once & mask
-            once |= mask
-        for doc_id in ranking[:cutoff]:
-            if isinstance(doc_id, Gap):
-                continue
-            # A grade matters where nothing covers the item, or only this passage does.
-            matters = ~once | (covered.get(doc_id, 0) & ~twice)
+        top = [doc_id for doc_id in ranking[:cutoff] if doc_id in grades.docs]
+        hits = grades.grades[[grades.docs[doc_id] for doc_id in top]] >= rel
+        # A grade matters where nothing covers the item, or only this passage does.
+        matters = hits.sum(axis=0) - hits == 0
+        for doc_id, of_items in zip(top, matters.tolist(), strict=True):
             for item_id in query.passages[doc_id].grades:
-                if matters & bit[item_id]:
+                if of_items[column[item_id]]:
                     counts[doc_id, item_id] = counts.get((doc_id, item_id), 0) + 1
     return counts
 

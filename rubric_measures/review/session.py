@@ -296,7 +296,7 @@ def impact_of(material: Material, measures: Sequence[Measure], snapshot: Snapsho
     measures = [one.on(material.scale) if isinstance(one, RubricMeasure) else one for one in measures]
     before = {query_id: query.record.grades for query_id, query in material.queries.items()}
     for query_id, items in material.bank.items.items():
-        before.setdefault(query_id, QueryGrades(query_id, items, {}))
+        before.setdefault(query_id, QueryGrades.empty(query_id, items))
     after = dict(before)
     finals = _finals(material, snapshot)
     live: dict[str, list[ItemState]] = {query_id: [] for query_id in sorted(before)}
@@ -374,15 +374,12 @@ def _regraded(material: Material, query_id: str, given: _Places, states: Sequenc
     rows.update((place, final) for place, final in given.items() if place[0] in docs)
     failed -= given.keys()
     items = _counted(states)
-    ids = {item.item_id for item in items}
-    compiled, _ = build_query(
-        query_id,
-        [(doc_id, item_id, grade) for (doc_id, item_id), grade in rows.items() if item_id in ids],
-        items,
-        [place for place in failed if place[1] in ids],
-        {doc_id: {} for doc_id in docs},
-        material.scale,
-    )
+    graded: dict[str, dict[str, float]] = {doc_id: {} for doc_id in docs}
+    for (doc_id, item_id), grade in rows.items():
+        if doc_id in docs:
+            graded[doc_id][item_id] = grade
+    lost = [place for place in failed if place[0] in docs]
+    compiled, _ = build_query(query_id, items, failed=lost, graded=graded, scale=material.scale)
     return compiled if query is None else replace(compiled, answers=query.record.grades.answers)
 
 

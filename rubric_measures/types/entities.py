@@ -9,7 +9,6 @@ What TREC runs and qrels hold: judgments, rankings in the one sort, runs.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -129,6 +128,8 @@ def make_item_id(query_id: str, text: str, facet_id: str | None = None) -> str:
     >>> make_item_id("q1", " What is a leap year? ")
     'q1/969b08ba83da2a1c9935c5499c6ae6c6'
     """
+    import hashlib
+
     digest = hashlib.md5(text.strip().encode("utf-8"), usedforsecurity=False).hexdigest()
     return "/".join(part for part in (query_id, facet_id, digest) if part)
 
@@ -278,6 +279,8 @@ def canonical_json(value: object) -> str:
 
 def content_hash(value: object) -> str:
     """The sha256 hex digest of the canonical JSON of a value; the only key function of caches and manifests."""
+    import hashlib
+
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from json.encoder import encode_basestring as _quoted
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError, MeasureError
@@ -249,4 +248,6 @@ class Message:
 
     def as_json(self) -> str:
         """The canonical JSON of the pair (role, content)."""
+        from json.encoder import encode_basestring as _quoted
+
         return self._json or f"[{_quoted(self.role)},{_quoted(self.content)}]"

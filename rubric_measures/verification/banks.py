@@ -11,13 +11,14 @@ Does the bank hold: items that say the same, or work against the rest; new queri
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import os
 import random
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ from rubric_measures.analysis.correlation import correlate, ranks
 from rubric_measures.analysis.resampling import FloatArray, adjust, seeded
 from rubric_measures.base.errors import InputError
 from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
-from rubric_measures.measures.grades import QueryGrades, note_queries
+from rubric_measures.measures.grades import note_queries
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.types.entities import RubricItem
 
@@ -45,14 +46,13 @@ class RunCoverage:
         items: query_id -> item ids, sorted; queries that no run ranks, or without items, are left out.
         covered: query_id -> (runs, items): the run covers the item.
         counts: query_id -> (3, runs, items): how many of a run's first passages cover the item, how many have a valid
-            grade of it, and of how many it failed; only of queries where a grade of such a passage failed, and 0 for
-            runs without.
+            grade of it, and of how many it failed; only of queries where a grade of such a passage failed.
     """
 
     runs: tuple[str, ...]
-    items: Mapping[str, tuple[str, ...]]
-    covered: Mapping[str, BoolArray]
-    counts: Mapping[str, CountArray]
+    items: dict[str, tuple[str, ...]]
+    covered: dict[str, BoolArray]
+    counts: dict[str, CountArray]
 
     def known(self, query_id: str) -> BoolArray:
         """(runs, items): False where a run does not cover the item, and a grade of it failed."""
@@ -100,19 +100,19 @@ def mean_scores(table: FloatArray) -> FloatArray:
 
 
 class QueryCoverage(NamedTuple):
-    """Which items of one query each run covers among its first passages; item ids in the order of their bits.
+    """Which items of one query each run covers among its first passages.
 
     Attributes:
         query_id: the query.
         item_ids: its items.
-        runs: run -> the mask of the items it covers.
-        counts: run -> (3, items), see `RunCoverage.counts`; only of runs where a grade of such a passage failed.
+        runs: the runs that rank it.
+        counts: (3, runs, items), see `RunCoverage.counts`.
     """
 
     query_id: str
     item_ids: tuple[str, ...]
-    runs: Mapping[str, int]
-    counts: Mapping[str, CountArray]
+    runs: tuple[str, ...]
+    counts: CountArray
 
 
 def query_coverage(query: RecordQuery, min_rating: int | None = None, cutoff: int = 20) -> QueryCoverage:
@@ -124,30 +124,15 @@ def query_coverage(query: RecordQuery, min_rating: int | None = None, cutoff: in
         cutoff: how many passages of a ranking count.
     """
     grades = query.grades
-    covering = grades.at_least(grades.level(min_rating))
-    runs: dict[str, int] = {}
-    counts: dict[str, CountArray] = {}
-    for run_id, ranking in query.rankings.items():
-        seen = failed = 0
-        for doc_id in ranking[:cutoff]:
-            seen |= covering.get(doc_id, 0)
-            failed |= grades.failed.get(doc_id, 0)
-        runs[run_id] = seen
-        if failed:
-            counts[run_id] = _counts(grades, covering, ranking[:cutoff])
-    return QueryCoverage(query.query_id, tuple(item.item_id for item in grades.items), runs, counts)
-
-
-def _counts(grades: QueryGrades, covering: Mapping[str, int], doc_ids: Sequence[str]) -> CountArray:
-    """(3, items): how many of the passages cover each item, have a valid grade of it, a failed one."""
-    covers = [covering.get(doc_id, 0) for doc_id in doc_ids]
-    failed = [grades.failed.get(doc_id, 0) for doc_id in doc_ids]
+    covers = grades.grades >= grades.level(min_rating)
+    failed = np.zeros_like(covers) if grades.failed is None else grades.failed
     # A facet may have a grade beside a failed one: below the level nobody knows whether it is covered.
-    valid = [
-        covered | (sum(grades.levels.get(doc_id, {}).values()) & ~lost)
-        for doc_id, covered, lost in zip(doc_ids, covers, failed, strict=True)
-    ]
-    return np.array([_bits(masks, len(grades.items)).sum(axis=0) for masks in (covers, valid, failed)], dtype=np.int32)
+    states = np.stack([covers, covers | (grades.valid & ~failed), failed])
+    counts = np.zeros((3, len(query.rankings), len(grades.items)), dtype=np.int32)
+    for place, ranking in enumerate(query.rankings.values()):
+        rows = [grades.docs[doc_id] for doc_id in ranking[:cutoff] if doc_id in grades.docs]
+        counts[:, place] = states[:, rows].sum(axis=1)
+    return QueryCoverage(query.query_id, tuple(item.item_id for item in grades.items), tuple(query.rankings), counts)
 
 
 def joined_coverage(queries: Iterable[QueryCoverage]) -> RunCoverage:
@@ -157,27 +142,17 @@ def joined_coverage(queries: Iterable[QueryCoverage]) -> RunCoverage:
     """
     ranked = sorted((query for query in queries if query.runs and query.item_ids), key=lambda one: one.query_id)
     runs = tuple(sorted({run_id for query in ranked for run_id in query.runs}))
-    items: dict[str, tuple[str, ...]] = {}
-    covered: dict[str, BoolArray] = {}
-    counts: dict[str, CountArray] = {}
+    places = {run_id: place for place, run_id in enumerate(runs)}
+    found = RunCoverage(runs, {}, {}, {})
     for query in ranked:
-        ids, size = query.item_ids, len(query.item_ids)
-        order = np.array(sorted(range(size), key=lambda bit: ids[bit]))
-        items[query.query_id] = tuple(ids[bit] for bit in order.tolist())
-        covered[query.query_id] = _bits([query.runs.get(run_id, 0) for run_id in runs], size)[:, order]
-        if query.counts:
-            counts[query.query_id] = np.zeros((3, len(runs), size), dtype=np.int32)
-            for place, run_id in enumerate(runs):
-                if run_id in query.counts:
-                    counts[query.query_id][:, place] = query.counts[run_id][:, order]
-    return RunCoverage(runs, items, covered, counts)
-
-
-def _bits(masks: Sequence[int], size: int) -> BoolArray:
-    """(masks, bits): the first `size` bits of each mask, the lowest first."""
-    width = -(-size // 8)
-    data = np.frombuffer(b"".join(mask.to_bytes(width, "little") for mask in masks), dtype=np.uint8)
-    return np.unpackbits(data.reshape(len(masks), width), axis=1, count=size, bitorder="little").astype(np.bool_)
+        order = sorted(range(len(query.item_ids)), key=query.item_ids.__getitem__)
+        counts = np.zeros((3, len(runs), len(order)), dtype=np.int32)
+        counts[:, [places[run_id] for run_id in query.runs]] = query.counts[:, :, order]
+        found.items[query.query_id] = tuple(query.item_ids[place] for place in order)
+        found.covered[query.query_id] = counts[0] > 0
+        if counts[2].any():
+            found.counts[query.query_id] = counts
+    return found
 
 
 def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.PathLike[str]]) -> list[RecordQuery]:
@@ -208,15 +183,13 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
         known.add(written_id(query.query_id))
         query_id = written_id(query.query_id)
         rankings = {
-            name: as_known(of_run[query_id], query.grades.levels)
+            name: as_known(of_run[query_id], query.grades.docs)
             for name, of_run in zip(names, places, strict=True)
             if query_id in of_run
         }
         for doc_ids in rankings.values():
             shown += len(doc_ids)
-            ungraded += sum(
-                doc_id not in query.grades.levels and doc_id not in query.grades.failed for doc_id in doc_ids
-            )
+            ungraded += sum(doc_id not in query.grades.docs for doc_id in doc_ids)
         found.append(replace(query, rankings=rankings))
     idle = [name for name, of_run in zip(names, places, strict=True) if known.isdisjoint(of_run)]
     if len(idle) == len(names):
@@ -399,7 +372,7 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1, min_ratin
     """
     rows = [row for query in queries for row in _item_statistics_counts(query, min_judgment, min_rating)]
     covered = [query_coverage(query, min_rating) for query in queries]
-    graded = [query for query in queries if query.grades.levels]
+    graded = [query for query in queries if query.grades.docs]
     coverage = joined_coverage(covered)
     table = coverage.table()
     full = mean_scores(table)
@@ -416,33 +389,24 @@ def item_report(queries: Sequence[RecordQuery], min_judgment: int = 1, min_ratin
 
 def _item_statistics_counts(query: RecordQuery, min_judgment: int, min_rating: int | None) -> Iterator[ItemStatistics]:
     """The rows of one query, without `by_run` and `flips`, which need the whole leaderboard."""
-    level = query.grades.level(min_rating)
-    grades = _grades(query)
-    for bit, item in enumerate(query.grades.items):
-        failed = sum(mask >> bit & 1 for mask in query.grades.failed.values())
-        covers = {doc_id: grade >= level for doc_id, grade in grades[item.item_id].items()}
-        judged = [(query.judgments[doc_id], hit) for doc_id, hit in sorted(covers.items()) if doc_id in query.judgments]
-        relevant = [hit for judgment, hit in judged if judgment >= min_judgment]
-        other = [hit for judgment, hit in judged if judgment < min_judgment]
-        covering = sum(covers.values())
-        always = "not graded" if not covers else {0: "never", len(covers): "always"}.get(covering, "")
-        hits, judgments = [hit for _, hit in judged], [judgment for judgment, _ in judged]
+    grades = query.grades
+    hits, valid = grades.grades >= grades.level(min_rating), grades.valid
+    failed = np.zeros_like(valid) if grades.failed is None else grades.failed
+    judged = [doc_id for doc_id in sorted(grades.docs) if doc_id in query.judgments]
+    rows = np.array([grades.docs[doc_id] for doc_id in judged], dtype=np.intp)
+    judgments = np.array([query.judgments[doc_id] for doc_id in judged], dtype=np.float64)
+    for place, item in enumerate(grades.items):
+        known = valid[rows, place]
+        hit, judgment = hits[rows[known], place], judgments[known]
+        relevant = judgment >= min_judgment
+        graded, covering = int(valid[:, place].sum()), int(hits[:, place].sum())
         yield ItemStatistics(
-            query.query_id, item.item_id, item.text, len(covers), failed, covering, len(relevant), sum(relevant),
-            len(other), sum(other), point_biserial(hits, judgments, "judged passages"),
-            Discrimination(None, "no run ranks the query"), always, None,
+            query.query_id, item.item_id, item.text, graded, int(failed[:, place].sum()), covering,
+            int(relevant.sum()), int(hit[relevant].sum()), int((~relevant).sum()), int(hit[~relevant].sum()),
+            point_biserial(hit.tolist(), judgment, "judged passages"),
+            Discrimination(None, "no run ranks the query"),
+            "not graded" if not graded else {0: "never", graded: "always"}.get(covering, ""), None,
         )  # fmt: skip
-
-
-def _grades(query: RecordQuery) -> dict[str, dict[str, float]]:
-    """item_id -> doc_id -> grade."""
-    grades: dict[str, dict[str, float]] = {item.item_id: {} for item in query.grades.items}
-    for doc_id, levels in query.grades.levels.items():
-        for grade, mask in levels.items():
-            for bit, item in enumerate(query.grades.items):
-                if mask >> bit & 1:
-                    grades[item.item_id][doc_id] = grade
-    return grades
 
 
 def point_biserial(hits: Sequence[bool], values: Sequence[float] | FloatArray, what: str) -> Discrimination:
@@ -603,23 +567,6 @@ class Reusability:
         )
 
 
-@dataclass
-class _OfQuery:
-    """What one query counts.
-
-    Attributes:
-        size: its items.
-        full: run -> items that it covers.
-        items: run -> items that are left where it took no part.
-        own: run -> items that it covers: of those that are left, without its own passages, both.
-    """
-
-    size: int
-    full: dict[str, int]
-    items: dict[str, int]
-    own: dict[str, tuple[int, int, int]]
-
-
 def reusability(queries: Iterable[RecordQuery], min_rating: int | None = None) -> Reusability | None:
     """What each run would score if it had not been pooled; None where there are fewer than two runs.
 
@@ -634,68 +581,63 @@ def reusability(queries: Iterable[RecordQuery], min_rating: int | None = None) -
     runs = sorted({run_id for query in ranked for run_id in query.rankings})
     if len(runs) < 2:
         return None
-    shares = {run_id: [0, 0] for run_id in runs}
-    counted = [_of_query(query, min_rating, shares) for query in ranked]
-    full = {run: sum(one.full.get(run, 0) / one.size for one in counted) / len(counted) for run in runs}
-    before = _ranks(full)
+    full, kept, own, unjudged = (
+        np.stack(tables) for tables in zip(*(_of_query(query, min_rating, runs) for query in ranked), strict=True)
+    )
+    sizes = np.array([[len(query.grades.items)] * len(runs) for query in ranked])
+    # A query whose every item goes has no score without them; nobody covers anything there.
+    left = np.where(kept > 0, kept, sizes)
+    score = (full / sizes).mean(axis=0)
+    rank, shares = _ranks(score), unjudged.sum(axis=0)
     rows = []
-    for left_out in runs:
-        scores = [dict.fromkeys(runs, 0.0) for _ in range(3)]
-        for one in counted:
-            # A query whose every item goes has no score without them; nobody covers anything there.
-            left = one.items.get(left_out, one.size) or one.size
-            for run, covered in one.full.items():
-                counts = one.own[run] if run == left_out else (covered, covered, covered)
-                for kind, size in enumerate((left, one.size, left)):
-                    scores[kind][run] += counts[kind] / size / len(counted)
-        after = [_ranks(one) for one in scores]
-        unjudged, seen = shares[left_out]
+    for place, run_id in enumerate(runs):
+        scores, after = [], []
+        for kind, of in enumerate((left, sizes, left)):
+            table = full / of[:, [place]]
+            table[:, place] = own[:, kind, place] / of[:, place]
+            scores.append(float(table.mean(axis=0)[place]))
+            after.append(float(_ranks(table.mean(axis=0))[place]))
+        alone, seen = shares[:, place].tolist()
         rows.append(
             LeftOut(
-                left_out, unjudged / seen if seen else 0.0, full[left_out],
-                scores[0][left_out], scores[1][left_out], scores[2][left_out],
-                before[left_out], after[0][left_out], after[1][left_out], after[2][left_out],
+                run_id, alone / seen if seen else 0.0, float(score[place]), scores[0], scores[1], scores[2],
+                float(rank[place]), after[0], after[1], after[2],
             )
         )  # fmt: skip
     return Reusability(tuple(sorted(rows, key=lambda row: (row.rank, row.run_id))))
 
 
-def _of_query(query: RecordQuery, min_rating: int | None, shares: Mapping[str, list[int]]) -> _OfQuery:
-    """What a query counts; adds to a run's shares how many of its first passages are its alone, of how many."""
-    covering = query.grades.at_least(query.grades.level(min_rating))
-    tops = {run_id: list(ranking[:_CUTOFF]) for run_id, ranking in query.rankings.items()}
-    brought: dict[str, set[str]] = {}
-    for run_id, top in tops.items():
-        for doc_id in top:
-            brought.setdefault(doc_id, set()).add(run_id)
-    full = {run_id: _union(covering, top) for run_id, top in tops.items()}
-    anything = _union(covering, covering)
-    size = len(query.grades.items)
-    found = _OfQuery(size, {run_id: mask.bit_count() for run_id, mask in full.items()}, {}, {})
-    for run_id, top in tops.items():
-        only = {doc_id for doc_id, of_doc in brought.items() if of_doc == {run_id}}
-        left = _union(covering, (doc_id for doc_id in covering if doc_id not in only))
-        # Items that nothing covers stay: no passage of the run was needed to think of them.
-        found.items[run_id] = size - (anything & ~left).bit_count()
-        others = _union(covering, (doc_id for doc_id in top if doc_id not in only))
-        masks = (full[run_id] & left, others, others & left)
-        found.own[run_id] = (masks[0].bit_count(), masks[1].bit_count(), masks[2].bit_count())
-        shares[run_id][0] += sum(doc_id in only for doc_id in top)
-        shares[run_id][1] += len(top)
-    return found
+def _of_query(
+    query: RecordQuery, min_rating: int | None, runs: Sequence[str]
+) -> tuple[CountArray, CountArray, CountArray, CountArray]:
+    """What a query counts, a column a run.
+
+    Returns:
+        items that it covers; items that are left where it took no part; (3, runs) items that it covers of those that
+        are left, without its own passages, both; (2, runs) how many of its first passages are its alone, of how many.
+    """
+    grades = query.grades
+    hits = grades.grades >= grades.level(min_rating)
+    tops = [query.rankings.get(run_id, ())[:_CUTOFF] for run_id in runs]
+    pool = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(itertools.chain(*tops)))}
+    rows = [grades.docs.get(doc_id, -1) for doc_id in pool]
+    # The last row stands for passages that nobody graded.
+    covers = np.append(hits, np.zeros((1, hits.shape[1]), np.bool_), axis=0)[rows].astype(np.int32)
+    has = np.zeros((len(runs), len(pool)), np.int32)
+    for row, top in zip(has, tops, strict=True):
+        row[[pool[doc_id] for doc_id in top]] = 1
+    only = has * (has.sum(axis=0) == 1)
+    times = hits.sum(axis=0)
+    full, left, others = has @ covers > 0, times - only @ covers > 0, (has - only) @ covers > 0
+    # Items that nothing covers stay: no passage of the run was needed to think of them.
+    kept = left | (times == 0)
+    own = np.stack([full & left, others, others & left])
+    return full.sum(axis=1), kept.sum(axis=1), own.sum(axis=2), np.stack([only.sum(axis=1), has.sum(axis=1)])
 
 
-def _union(covering: Mapping[str, int], doc_ids: Iterable[str]) -> int:
-    mask = 0
-    for doc_id in doc_ids:
-        mask |= covering.get(doc_id, 0)
-    return mask
-
-
-def _ranks(scores: Mapping[str, float]) -> dict[str, float]:
+def _ranks(scores: FloatArray) -> FloatArray:
     """Ranks of runs, 1 best, ties averaged; sums of one value in another order are ties."""
-    found = ranks([round(score, 12) for score in scores.values()])
-    return dict(zip(scores, map(float, found), strict=True))
+    return ranks(np.round(scores, 12))
 
 
 ALPHA = 0.05
@@ -732,7 +674,8 @@ def redundant_pairs(query: RecordQuery, min_rating: int | None = None) -> list[R
     least.
     """
     items = query.grades.items
-    graded, covers = _passage_tables(query, min_rating)
+    valid, hits = query.grades.valid, query.grades.grades >= query.grades.level(min_rating)
+    graded, covers = (table[valid.any(axis=1)].astype(np.int_) for table in (valid, hits))
     if len(items) < 2 or len(graded) < _LEAST_PASSAGES:
         return []
     both = covers.T @ covers
@@ -751,16 +694,6 @@ def redundant_pairs(query: RecordQuery, min_rating: int | None = None) -> list[R
             if kappa >= REDUNDANT_KAPPA - 1e-12:
                 found.append(RedundantPair(query.query_id, items[i].item_id, items[j].item_id, n, a, a + b + c, kappa))
     return found
-
-
-def _passage_tables(query: RecordQuery, min_rating: int | None) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
-    """(passages, items): whether there is a grade; whether it covers."""
-    size = len(query.grades.items)
-    covering = query.grades.at_least(query.grades.level(min_rating))
-    rows = [(sum(levels.values()), covering.get(doc_id, 0)) for doc_id, levels in query.grades.levels.items() if levels]
-    tables = [[[mask >> bit & 1 for bit in range(size)] for mask in masks] for masks in zip(*rows, strict=True)]
-    graded, covers = (np.array(table, dtype=np.int_).reshape(len(rows), size) for table in (tables or [[], []]))
-    return graded, covers
 
 
 class Against(NamedTuple):

@@ -351,7 +351,8 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float], rel: int
             found.several = found.several or run_id
         for doc_id in ranking[:1]:
             found.answers.append(RunGrades(run_id, query.query_id, tuple(rows.get(doc_id, {}).values())))
-            found.failed += grades.failed.get(doc_id, 0).bit_count()
+            if grades.failed is not None and doc_id in grades.docs:
+                found.failed += int(grades.failed[grades.docs[doc_id]].sum())
     return matched
 
 

@@ -182,9 +182,8 @@ def test_the_share_of_failed_grades() -> None:
 
 
 def test_failed_grades_are_counted_by_query() -> None:
-    grades = {"q1": [("d1", "0", 2), ("d2", "0", 0)], "q2": [("d3", "0", 1)]}
-    failed = {"q1": [("d4", "0")], "q2": []}
-    compiled = Grades({query: build_query(query, rows, failed=failed[query])[0] for query, rows in grades.items()})
+    first, _ = build_query("q1", None, (("d1", "d2"), ("0", "0"), (2, 0)), [("d4", "0")])
+    compiled = Grades({"q1": first, "q2": build_query("q2", None, (("d3",), ("0",), (1,)))[0]})
     source = labels_of_grades(compiled, "model")
     assert source.failed == {"q1": (1, 3), "q2": (0, 1)}
     assert set(source.labels) == {("q1", "d1"), ("q1", "d2"), ("q2", "d3")}

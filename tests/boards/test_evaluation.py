@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import ir_measures
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.boards.scoring import evaluate_run
 from rubric_measures.measures import NuggetV, RubricCover, RubricQrels
-from rubric_measures.measures.grades import Grades, QueryGrades
+from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.loading import load_records
 from rubric_measures.types.entities import make_run
 from tests.example_records import grade_set, passage, write_all, write_lines
@@ -29,7 +30,7 @@ def test_the_values_are_those_of_ir_measures(found: list[Case]) -> None:
     for number, case in enumerate(found):
         query_id = f"q{number % 3}/{number}"
         one = case.compiled
-        queries[query_id] = QueryGrades(query_id, one.items, one.levels, one.failed)
+        queries[query_id] = replace(one, query_id=query_id, scale=None)
         # A run that lacks the second query.
         if number != 1:
             rows += [(query_id, doc_id, -float(place)) for place, doc_id in enumerate(case.ranking)]

@@ -114,7 +114,7 @@ def test_records_without_rankings_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_best_possible_score(folder: Path) -> None:
-    measures = [RubricCover(rel=4) @ 1, NDCG, ir_measures.alpha_nDCG @ 10, NuggetV(rel=4, partial_rel=1)]
+    measures = [RubricCover(rel=4) @ 1, NDCG, ir_measures.alpha_nDCG(rel=4) @ 10, NuggetV(rel=4, partial_rel=1)]
     board = record_board(folder, *measures)
     # Coverage takes all graded passages, whatever the cutoff: V has a (4) of the vital a and d.
     assert [board.best[str(m)].per_query["q1"] for m in measures] == [0.5, 1.0, 1.0, 0.5]
@@ -203,8 +203,8 @@ def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_a
         "RubricQrels(measure='RR',rel=4)@2",
         "RubricQrels(measure='P@2',label='count',rel=4)",
         "RubricQrels(measure='Judged@2')",
-        "alpha_nDCG@2",
-        "StRecall@2",
+        "alpha_nDCG(rel=4)@2",
+        "StRecall(rel=4)@2",
     ]
     measures = [ir_measures.parse_measure(name) for name in names]
     board = score_records(read_records(path), measures, on_failed="expected")
@@ -442,7 +442,8 @@ def test_a_mean_is_that_of_ir_measures_to_the_last_digit(name: str, tmp_path: Pa
     measure = ir_measures.parse_measure(name)
     board = rubric_measures.score(known, run, name, overall=False)
     values = evaluate(path, run, name, scale=None if is_standard else "0-5:4")
-    given = [board.cells["a"][str(measure)].mean, *values.means.values()]
+    [cell] = board.cells["a"].values()
+    given = [cell.mean, *values.means.values()]
     rows = ir_measures.read_trec_qrels(path) if is_standard else known
     given.append(ir_measures.calc_aggregate([measure], rows, ir_measures.read_trec_run(run))[measure])
     assert given == [given[0]] * 3

@@ -12,8 +12,8 @@ from rubric_measures.records.models import ItemGradeSet
 
 ROOT = str(Path(rubric_measures.__file__).parent)
 # Modules and functions. The functions were 221 when the modules were 16 of 364.
-MOST = 17
-MOST_FUNCTIONS = 215
+MOST = 21
+MOST_FUNCTIONS = 236
 
 
 def test_one_grade_crosses_few_modules_from_a_record_to_a_cell(tmp_path: Path) -> None:

@@ -143,3 +143,24 @@ def test_summary_and_lengths_stand_beside_intervals_and_are_no_runs(tmp_path: Pa
     assert len(rubric_measures.compare(board, measures="NuggetA")["NuggetA(rel=2,partial_rel=1)"].pairs) == 1
     assert rubric_measures.correlate(board, board, measures="NuggetA", rounds=0).found[0].runs == ("a", "b")
     assert call(capsys, *asked, "--format", "tsv")[0] == 0
+
+
+def test_the_share_of_grades_is_not_that_of_judgments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # All that is ranked is graded, and a third of it is judged.
+    Path("items.qrels").write_text("q1 a d1 1\nq1 a d2 0\nq1 a d3 1\n")
+    Path("qrels.txt").write_text("q1 0 d1 1\n")
+    Path("a.run").write_text("q1 Q0 d1 1 3 a\nq1 Q0 d2 2 2 a\nq1 Q0 d3 3 1 a\n")
+    command = ["leaderboard", "items.qrels", "a.run", "--scale", "0-1", "--qrels", "qrels.txt", "-m", "RubricCover@20"]
+    assert main([*command, "nDCG@10", "--format", "text"]) == 0
+    out, err = capsys.readouterr()
+    assert "100.0%" in out and "33.3%" not in out
+    assert "grades exist for" not in err
+    grades = rubric_measures.load("items.qrels", scale="0-1")
+    board = rubric_measures.score(grades, "a.run", ["RubricCover@20", "nDCG@10"], qrels="qrels.txt")
+    assert "100.0%" in str(board) and "33.3%" not in str(board)
+    # Alone, judgments are all that there is.
+    assert main(["leaderboard", "qrels.txt", "a.run", "-m", "nDCG@10", "--format", "text"]) == 0
+    assert "33.3%" in capsys.readouterr().out

@@ -87,6 +87,22 @@ def test_intent_aware_lines_stand_in_the_order_of_ir_measures(folder: Path, meas
     assert ours.stdout == theirs
 
 
+def test_measures_over_plain_subtopics_are_those_of_ir_measures_where_scores_tie(folder: Path) -> None:
+    pytest.importorskip("pyndeval")
+    rows = [("q1", item, doc_id, 1 + (doc_id == "d3")) for doc_id in ("d1", "d2", "d3") for item in (doc_id, "all")]
+    (folder / "items.qrels").write_text("".join(f"{' '.join(map(str, row))}\n" for row in rows))
+    (folder / "tied.run").write_text("".join(f"q1 Q0 d{place} {place} 1 s\n" for place in (4, 1, 5, 2, 3)))
+    given = ["items.qrels", "tied.run"]
+    measures = ["alpha_nDCG@2", "ERR_IA@2", "StRecall@2", "StRecall(rel=2)@2"]
+    theirs = [ir_measures_program(folder, *given, measure, "-q", "-p", "6") for measure in measures]
+    by_query, means = zip(*(said.splitlines() for said in theirs), strict=True)
+    ours = run(folder, "evaluate", *given, *measures, "-q", "-p", "6")
+    assert ours.stdout.splitlines() == [*by_query, *means]
+    # A scale is no part of plain judgments: with one they are grades, and ties go to the larger id.
+    graded = run(folder, "evaluate", *given, "StRecall@2", "--scale", "0-2:2")
+    assert graded.stdout == "StRecall(rel=2)@2\t0.0000\n"
+
+
 def test_evaluate_rubric_measures_over_records(folder: Path) -> None:
     arguments = ["evaluate", "graded.jsonl.gz", "alpha.run", "RubricCover(rel=4)@20", "--bank", "bank.jsonl"]
     done = run(folder, *arguments)

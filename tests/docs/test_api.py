@@ -29,7 +29,7 @@ FUNCTIONS = {
         "load",
         "load_bank",
     ),
-    *("pool", "register", "score", "tournament", "write_report"),
+    *("measure_of", "pool", "score", "tournament", "write_report"),
 }
 
 

@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures import NuggetV, RubricItem
+from rubric_measures.types.scales import ASSIGNED
+from tests import matrices
+from tests.matrices import query_of
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([^|]+\?[^|]*) \| `([^`|]+)` \| `([^`|]+)` \|$", PAGE, re.MULTILINE)
@@ -40,11 +45,15 @@ def test_the_file_has_what_the_answer_names(question: str, file: str, name: str)
         assert home == module.__name__
 
 
-def test_v_strict_is_in_that_file() -> None:
-    """Its formula, not only its name: another credit for partial support changes the number."""
+def test_v_strict_is_in_that_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its formula, not only its name: another weight of okay nuggets changes the number."""
     _, file, name = next(row for row in ROWS if "V_strict" in row[0])
-    text = (ROOT / file).read_text(encoding="utf-8")
-    assert f"class _{name}(" in text and "strict" in text and "vital" in text
+    table = getattr(importlib.import_module(file.removesuffix(".py").replace("/", ".")), name)
+    items = [RubricItem("vital", "q", "", importance="vital"), RubricItem("okay", "q", "", importance="okay")]
+    query = query_of([("d", "vital", 2)], items, scale=ASSIGNED)
+    assert matrices.values([NuggetV(strict=True)], query, ["d"]) == [1.0]
+    monkeypatch.setitem(table, "NuggetV", table["NuggetV"]._replace(weight="each"))
+    assert matrices.values([NuggetV(strict=True)], query, ["d"]) == [0.5]
 
 
 def test_links_lead_somewhere() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.formats.base import KINDS
-from tests.example_records import write_all
+from tests.example_records import grade_set, passage, write_all, write_lines
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
 # `name of a file`: and its text as a block.
@@ -64,6 +64,17 @@ def run(path):
 
 JUDGMENTS = Format("item qrels", "j|query|doc|item|grade", judgments, recognise=lambda head: head.line[:2] == "j|")
 RUN = Format("runs", "r|query|doc|score", run, recognise=lambda head: head.line[:2] == "r|")
+"""
+UNFIT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "fourth-lab"
+version = "1.0"
+[project.entry-points."rubric_measures.measures"]
+Three = "fourth_lab:THREE"
+Deep = "fourth_lab:Deep"
 """
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -129,20 +140,67 @@ def one_line(text: str) -> str:
 
 def test_every_section_is_shorter_than_thirty_lines() -> None:
     files = dict(FILE.findall(PAGE.read_text(encoding="utf-8")))
-    assert len(files) == 6
+    assert len(files) == 5
     assert max(text.count("\n") for text in files.values()) < 30
-    named = re.findall(r"`([a-z ]+)`", "".join(re.findall(r"^\| `.*? \|", PAGE.read_text("utf-8"), re.MULTILINE)))
+    kinds = PAGE.read_text("utf-8").partition("| kind |")[2]
+    named = re.findall(r"`([a-z ]+)`", "".join(re.findall(r"^\| `.*? \|", kinds, re.MULTILINE)))
     assert set(named) <= set(KINDS) and len(named) >= 9
 
 
-def test_a_measure_of_a_package(run: Run, ours: Path) -> None:
-    done = run(
-        "leaderboard", "graded.jsonl.gz", "-m", "FirstCover(rel=4)@5 RubricCover", "--format", "tsv", beside=(ours,)
-    )
+# Item a of q1 is useful, b harmful, c useful at half of that; two passages cover a, one b.
+WEIGHTED = [("q1/a", 2.0), ("q1/b", -1.0), ("q1/c", 1.0)]
+SHOWN = {
+    "CoveredTwice@20": ("CoveredTwice(rel=4)@20", "0.3333"),
+    "FirstCover@1": ("FirstCover(rel=4)@1", "0.0000"),
+    "FirstCover(rel=4)@5": ("FirstCover(rel=4)@5", "0.5000"),
+    "HarmlessCover": ("HarmlessCover(rel=4)", "0.0000"),
+    "HarmlessCover(penalty=0.25)": ("HarmlessCover(rel=4,penalty=0.25)", "0.2500"),
+}
+
+
+@pytest.fixture
+def weighted(tmp_path: Path) -> None:
+    """Graded passages and a bank with weights: the first passage of the ranking covers nothing."""
+    grades = ({"q1/a": 0, "q1/b": 0, "q1/c": 0}, {"q1/a": 4, "q1/b": 5, "q1/c": 1}, {"q1/a": 5, "q1/b": 0, "q1/c": 0})
+    passages = [passage("q1", f"d{place}", [grade_set(one)], {"one": place}) for place, one in enumerate(grades, 1)]
+    write_lines(tmp_path / "few.jsonl", [["q1", passages]])
+    items = [{"question_id": name, "question_text": name, "weight": weight} for name, weight in WEIGHTED]
+    write_lines(tmp_path / "weighted.jsonl", [{"query_id": "q1", "query_text": "?", "items": items}])
+
+
+@pytest.mark.usefixtures("weighted")
+@pytest.mark.parametrize("how", ["package", "file"])
+def test_the_measures_of_a_package_and_of_a_file(run: Run, ours: Path, how: str) -> None:
+    beside = (ours,) if how == "package" else ()
+    start = "" if how == "package" else f"{ours}/our_lab/measures.py:"
+    asked = [start + name for name in SHOWN]
+    bank = ("few.jsonl", "--bank", "weighted.jsonl")
+    done = run("leaderboard", *bank, "-m", " ".join(asked), "--format", "tsv", beside=beside)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0].split("\t")[1] == "FirstCover(rel=4)@5"
-    done = run("evaluate", "graded.jsonl.gz", "alpha.run", "FirstCover@5", "-q", beside=(ours,))
+    header, row = (line.split("\t") for line in done.stdout.splitlines()[:2])
+    found = dict(zip(header, row, strict=True))
+    assert {name: found[name] for name, _ in SHOWN.values()} == dict(SHOWN.values())
+    done = run("evaluate", "graded.jsonl.gz", "alpha.run", f"{start}FirstCover@5", "-q", beside=beside)
     assert done.stdout.splitlines()[0] == "q1\tFirstCover(rel=4)@5\t1.0000", done.stderr
+
+
+def test_what_is_no_function_stops_only_what_asks_for_it(run: Run, tmp_path: Path) -> None:
+    source, target = tmp_path / "fourth-lab", tmp_path / "installed"
+    (source / "fourth_lab").mkdir(parents=True)
+    (source / "pyproject.toml").write_text(UNFIT)
+    (source / "fourth_lab" / "__init__.py").write_text("THREE = 3\n\n\ndef Deep(view, depth):\n    return depth\n")
+    install(source, target)
+    done = run("leaderboard", "graded.jsonl.gz", "-m", "RubricCover", beside=(target,))
+    assert done.returncode == 0, done.stderr
+    for name, why in (
+        ("Three", "MeasureError: 3 is no measure; give a function over the view of a query, with a name"),
+        ("Deep", "MeasureError: Deep: the parameter depth has neither a default nor one of the types"),
+    ):
+        said = f"the measure '{name}' of the package 'fourth-lab' cannot be used: {why}"
+        assert (said in done.stderr, "Traceback" in done.stderr) == (True, False), done.stderr
+        failed = run("leaderboard", "graded.jsonl.gz", "-m", name, beside=(target,))
+        assert failed.returncode == 2 and f"rubric_measures: {said}" in failed.stderr, failed.stderr
+        assert "Traceback" not in failed.stderr
 
 
 def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_path: Path) -> None:
@@ -259,8 +317,17 @@ def test_a_built_in_name_wins_and_that_is_said(run: Run, broken: Path) -> None:
     assert done.stderr.count(told) == 1
 
 
-def test_a_package_that_is_imported_first_registers_its_measure(ours: Path) -> None:
-    program = "import our_lab.measures, ir_measures; print(ir_measures.parse_measure('FirstCover(rel=2)@3'))"
+def test_a_package_that_is_imported_first_registers_its_measure(tmp_path: Path) -> None:
+    source, ours = tmp_path / "fifth-lab", tmp_path / "installed"
+    (source / "fifth_lab").mkdir(parents=True)
+    unfit = UNFIT.partition("Three")[0].replace("fourth", "fifth")
+    (source / "pyproject.toml").write_text(f'{unfit}FirstCover = "fifth_lab:FirstCover"\n')
+    (source / "fifth_lab" / "__init__.py").write_text(
+        "import rubric_measures\n\n\n@rubric_measures.measure_of\n"
+        "def FirstCover(view, rel):\n    return view.best.max(axis=1)\n"
+    )
+    install(source, ours)
+    program = "import fifth_lab, ir_measures; print(ir_measures.parse_measure('FirstCover(rel=2)@3'))"
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = [{str(ours)!r}, {str(root)!r}]\n{program}"],

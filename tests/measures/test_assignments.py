@@ -1,4 +1,4 @@
-"""Tests of assignments as grades: masks, banks, order of lines, and agreement with the nuggetizer package."""
+"""Tests of assignments as grades: matrices, banks, order of lines, and agreement with the nuggetizer package."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from rubric_measures.boards.scoring import score_runs
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.nuggetizer import bank_of_nuggets, grades_of_assignments, read_assignments
-from rubric_measures.measures.loading import load_assignments
+from rubric_measures.measures.answers import load_assignments
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import RubricItem, TestBank
+from tests import matrices
 
 SIX = [f"Nugget{which}(rel=2,{how})" for which in "VAW" for how in ("partial_rel=1", "strict=True")]
 LABELS = ["support", "partial_support", "not_support"]
@@ -61,7 +62,7 @@ def _scores(path: Path, **options: Any) -> dict[str, dict[str, dict[str, float |
     return {run: dict(columns) for run, columns in board.values.items()}  # type: ignore[arg-type]
 
 
-def test_masks_lengths_and_rankings(tmp_path: Path) -> None:
+def test_grades_lengths_and_rankings(tmp_path: Path) -> None:
     rows = [
         _line("q", "a", [("x", "vital", "support"), ("y", "okay", "failed"), ("z", None, "not_support")]),
         _line("q", "b", [("y", "okay", "partial_support"), ("x", "vital", "not_support")], answer_text=""),
@@ -69,8 +70,9 @@ def test_masks_lengths_and_rankings(tmp_path: Path) -> None:
     assigned = load_assignments(_write(tmp_path, rows))
     query = assigned.grades.queries["q"]
     assert [(item.text, item.importance) for item in query.items] == [("x", "vital"), ("y", "okay"), ("z", None)]
-    assert query.levels == {"a": {2: 0b001, 0: 0b100}, "b": {1: 0b010, 0: 0b001}}
-    assert query.failed == {"a": 0b010}
+    x, y, z = (item.item_id for item in query.items)
+    assert matrices.cells(query) == {"a": {x: 2, z: 0}, "b": {x: 0, y: 1}}
+    assert matrices.lost(query) == {"a": {y}}
     assert assigned.rankings == {"a": {"q": ["a"]}, "b": {"q": ["b"]}}
     assert assigned.lengths == {"a": {"q": 3}, "b": {"q": 0}}
 
@@ -132,9 +134,12 @@ def test_labels_that_nobody_defined(
         assert main([*command, "--unknown-labels", "failed"]) == 2
         assert "no assigned nuggets, whose labels could be unknown (--unknown-labels)" in capsys.readouterr().err
     grades = rubric_measures.load(path, unknown_labels="failed")
-    assert grades.queries["q"].failed == {"a": 0b010}
+    query = grades.queries["q"]
+    assert [set(of) for of in matrices.lost(query).values()] == [{query.items[1].item_id}]
     with open(path) as stream:
-        assert rubric_measures.load(stream, unknown_labels="failed").queries == grades.queries
+        again = rubric_measures.load(stream, unknown_labels="failed").queries["q"]
+    for read in (matrices.cells, matrices.lost):
+        assert read(again) == read(query)
 
 
 def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
@@ -186,9 +191,10 @@ def test_the_fast_way_gives_what_the_records_give(tmp_path: Path, seed: int) -> 
     lines = read_assignments(path)
     slow = build_grades(grades_of_assignments(lines), bank_of_nuggets(lines))
     fast = load_assignments(path).grades
-    assert {key: value.levels for key, value in fast.queries.items()} == {
-        key: value.levels for key, value in slow.queries.items()
-    }
+    for read in (matrices.cells, matrices.lost):
+        assert {key: read(value) for key, value in fast.queries.items()} == {
+            key: read(value) for key, value in slow.queries.items()
+        }
     assert {key: value.items for key, value in fast.queries.items()} == {
         key: value.items for key, value in slow.queries.items()
     }

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricItem, RubricQrels, WeightedCover, nRubricCover
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures.grades import QueryGrades, build_query
-from rubric_measures.measures.measure import Coverage
-from rubric_measures.measures.scoring import Plan
+from rubric_measures.measures.scoring import Needed, Plan
 from rubric_measures.types.scales import ASSIGNED, SELF_RATING, Scale, parse_scale
-from tests.strategies import Case, cases
+from tests import matrices
+from tests.matrices import query_of
+from tests.strategies import Case, cases, columns_of
 
 
 def best(case: Case, item_id: str, docs: list[str]) -> int | None:
@@ -37,7 +38,8 @@ def test_cover_is_the_definition(case: Case, rel: int, cutoff: int, judged_only:
     covered = sum((best(case, item.item_id, ranking) or 0) >= rel for item in case.items)
     reachable = sum((best(case, item.item_id, sorted(judged)) or 0) >= rel for item in case.items)
     params = {"rel": rel, "judged_only": judged_only, "cutoff": cutoff}
-    cover, normalised = Plan([RubricCover(**params), nRubricCover(**params)]).for_query(case.compiled)(case.ranking)
+    measures = [RubricCover(**params), nRubricCover(**params)]
+    cover, normalised = matrices.values(measures, case.compiled, case.ranking)
     assert cover == pytest.approx(float(Fraction(covered, len(case.items))), abs=1e-12)
     assert normalised == pytest.approx(float(Fraction(covered, reachable)) if reachable else 0.0, abs=1e-12)
 
@@ -65,7 +67,7 @@ def test_nugget_scores_are_the_definition(case: Case, cutoff: int, levels: tuple
             score = sum(w * c for w, c in zip(weights, credits, strict=True))
             expected.append(Fraction(score) / total if total else Fraction(0))
     expected.append(max(expected[6], Fraction(0)))
-    values = Plan(measures).for_query(case.compiled)(case.ranking)
+    values = matrices.values(measures, case.compiled, case.ranking)
     assert values == pytest.approx([float(value) for value in expected], abs=1e-12)
 
 
@@ -74,22 +76,21 @@ def test_failed_grades_count_as_zero_or_stop(case: Case, rel: int, cutoff: int) 
     top = case.ranking[:cutoff]
     covered = {item.item_id for item in case.items if (best(case, item.item_id, top) or 0) >= rel}
     unknown = {item_id for doc_id, item_id in case.failed if doc_id in top} - covered
-    plan = Plan([RubricCover(rel=rel) @ cutoff])
-    [zero] = plan.for_query(case.compiled, "zero")(case.ranking)
+    measures = [RubricCover(rel=rel) @ cutoff]
+    [zero] = matrices.values(measures, case.compiled, case.ranking, "zero")
     assert zero == pytest.approx(len(covered) / len(case.items))
-    scorer = plan.for_query(case.compiled, "error")
     if unknown:
         with pytest.raises(MeasureError, match="grade"):
-            scorer(case.ranking)
+            matrices.values(measures, case.compiled, case.ranking, "error")
     else:
-        assert scorer(case.ranking) == [zero]
+        assert matrices.values(measures, case.compiled, case.ranking, "error") == [zero]
 
 
 @given(cases(), st.lists(st.integers(1, 9), min_size=1), st.lists(st.integers(1, 5), min_size=1))
 def test_asking_together_or_alone_is_the_same(case: Case, cutoffs: list[int], rels: list[int]) -> None:
     measures = [RubricCover(rel=rel) @ cutoff for rel in rels for cutoff in cutoffs]
-    together = Plan(measures).for_query(case.compiled)(case.ranking)
-    alone = [Plan([measure]).for_query(case.compiled)(case.ranking)[0] for measure in measures]
+    together = matrices.values(measures, case.compiled, case.ranking)
+    alone = [matrices.values([measure], case.compiled, case.ranking)[0] for measure in measures]
     assert together == alone
 
 
@@ -115,16 +116,16 @@ def nuggets(importance: str, assignment: str) -> tuple[list[RubricItem], list[tu
 )
 def test_topic_35227(importance: str, assignment: str, expected: list[float]) -> None:
     items, grades = nuggets(importance, assignment)
-    query, _ = build_query("2024-35227", grades, items, scale=ASSIGNED)
+    query = query_of(grades, items, scale=ASSIGNED)
     measures = [NuggetA, NuggetV, NuggetW, NuggetA(strict=True), NuggetV(strict=True), NuggetW(strict=True)]
-    assert Plan(measures).for_query(query)(["answer"]) == pytest.approx(expected, abs=1e-12)
+    assert matrices.values(measures, query, ["answer"]) == pytest.approx(expected, abs=1e-12)
 
 
 def test_no_vital_nugget_is_zero_and_missing_importance_is_an_error() -> None:
     okay = RubricItem("q/1", "q", "", importance="okay")
-    query, _ = build_query("q", [("d", "q/1", 2)], [okay], scale=ASSIGNED)
-    assert Plan([NuggetV, NuggetW]).for_query(query)(["d"]) == [0.0, 1.0]
-    bare, _ = build_query("q", [("d", "q/1", 2)], [RubricItem("q/1", "q", "")], scale=ASSIGNED)
+    query = query_of([("d", "q/1", 2)], [okay], scale=ASSIGNED)
+    assert matrices.values([NuggetV, NuggetW], query, ["d"]) == [0.0, 1.0]
+    bare = query_of([("d", "q/1", 2)], [RubricItem("q/1", "q", "")], scale=ASSIGNED)
     with pytest.raises(MeasureError, match=r"importance.*'q/1'"):
         Plan([NuggetV]).for_query(bare)
     with pytest.raises(MeasureError, match="weight of every item"):
@@ -134,26 +135,28 @@ def test_no_vital_nugget_is_zero_and_missing_importance_is_an_error() -> None:
 def test_facets_apart_have_their_items_and_their_failures() -> None:
     items = [RubricItem(f"q/{f}/{i}", "q", "", facet_id=f) for f, i in [("a", 1), ("b", 1), ("a", 2)]]
     items.append(RubricItem("q/1", "q", ""))
-    query = QueryGrades("q", tuple(items), {"d1": {5: 0b0101, 4: 0b0010}, "d2": {0: 0b1111}}, {"d1": 0b1000})
+    rows = [("d1", "q/a/1", 5), ("d1", "q/a/2", 5), ("d1", "q/b/1", 4), *(("d2", item.item_id, 0) for item in items)]
+    query = query_of(rows, items, [("d1", "q/1")])
     parts = query.per_facet()
     assert {name: [item.item_id for item in part.items] for name, part in parts.items()} == {
         "q/a": ["q/a/1", "q/a/2"],
         "q/b": ["q/b/1"],
         "q": ["q/1"],
     }
-    assert {name: part.levels for name, part in parts.items()} == {
-        "q/a": {"d1": {5: 0b11}, "d2": {0: 0b11}},
-        "q/b": {"d1": {4: 0b1}, "d2": {0: 0b1}},
-        "q": {"d1": {}, "d2": {0: 0b1}},
+    assert {name: matrices.cells(part) for name, part in parts.items()} == {
+        "q/a": {"d1": {"q/a/1": 5, "q/a/2": 5}, "d2": {"q/a/1": 0, "q/a/2": 0}},
+        "q/b": {"d1": {"q/b/1": 4}, "d2": {"q/b/1": 0}},
+        "q": {"d1": {}, "d2": {"q/1": 0}},
     }
-    assert [part.failed for part in parts.values()] == [{}, {}, {"d1": 0b1}]
+    assert [matrices.lost(part) for part in parts.values()] == [{}, {}, {"d1": {"q/1"}}]
+    assert [part.failed is None for part in parts.values()] == [True, True, False]
     assert all(part.query_id == "q" for part in parts.values())
-    assert QueryGrades("q", (), {}).per_facet().keys() == {"q"}
+    assert QueryGrades.empty("q", ()).per_facet().keys() == {"q"}
 
 
 def test_facets_take_the_best_grade_of_their_items() -> None:
     items = [RubricItem(f"q/{f}/{i}", "q", "", facet_id=f) for f, i in [("a", 1), ("a", 2), ("b", 1)]]
-    query, _ = build_query("q", [("d1", "q/a/1", 1), ("d1", "q/a/2", 4), ("d2", "q/b/1", 2)], items)
+    query = query_of([("d1", "q/a/1", 1), ("d1", "q/a/2", 4), ("d2", "q/b/1", 2)], items)
     facets = query.by_facet()
     assert [item.item_id for item in facets.items] == ["q/a", "q/b"]
     assert sorted((row.doc_id, row.iteration, row.relevance) for row in facets.rows()) == [
@@ -161,23 +164,25 @@ def test_facets_take_the_best_grade_of_their_items() -> None:
         ("d2", "q/b", 2),
     ]
     # One of two facets at 4, though one of three items.
-    assert Plan([RubricCover(rel=4)]).for_query(facets)(["d1", "d2"]) == [0.5]
+    assert matrices.values([RubricCover(rel=4)], facets, ["d1", "d2"]) == [0.5]
 
 
 def test_coverage_counts_what_was_needed() -> None:
     items = [RubricItem("q/1", "q", ""), RubricItem("q/2", "q", "")]
-    query, _ = build_query("q", [("d1", "q/1", 3)], items, [("d1", "q/2")])
-    scorer = Plan([RubricCover(rel=3) @ 2]).for_query(query)
+    query = query_of([("d1", "q/1", 3)], items, [("d1", "q/2")])
+    needed = matrices.scored([RubricCover(rel=3) @ 2], query, ["d1", "d2", "d3"]).needed
     # Two passages x two items are needed; one grade is there, one failed, d2 was never graded.
-    assert scorer.score(["d1", "d2", "d3"]).needed == {2: Coverage(4, 1, 1)}
+    assert {which: counts.tolist() for which, counts in needed.items()} == {Needed(2): [[4, 1, 1]]}
 
 
 def test_standard_measures_read_labels_and_no_items() -> None:
-    items, _ = build_query("q", [("d", "q/1", 2)])
-    with pytest.raises(MeasureError, match="RubricQrels"):
-        Plan([ir_measures.nDCG @ 10]).for_query(items)
-    labels, _ = build_query("q", [("d", "0", 2)])
-    assert Plan([ir_measures.nDCG @ 10]).for_query(labels)(["x", "d"]) == [pytest.approx(1 / math.log2(3))]
+    items = query_of([("d", "q/1", 2)])
+    # Whole grades and fractions alike.
+    for query in (items, query_of([("d", "q/1", 0.5)])):
+        with pytest.raises(MeasureError, match="RubricQrels"):
+            matrices.values([ir_measures.nDCG @ 10], query, ["d"])
+    labels = query_of([("d", "0", 2)])
+    assert matrices.values([ir_measures.nDCG @ 10], labels, ["x", "d"]) == [pytest.approx(1 / math.log2(3))]
     for measure in (RubricCover(rel=1), NuggetA(rel=1), ir_measures.alpha_nDCG @ 5):
         with pytest.raises(MeasureError, match=r"no item grades here, query 'q' has one label a passage"):
             Plan([measure]).for_query(labels)
@@ -186,34 +191,34 @@ def test_standard_measures_read_labels_and_no_items() -> None:
 def test_the_scale_says_the_levels_that_are_left_out() -> None:
     rows = [("d", "q/a", 5), ("d", "q/b", 4), ("d", "q/c", 3), ("d", "q/d", 0)]
     measures = [RubricCover @ 1, NuggetA, NuggetA(strict=True), NuggetA(rel=5), NuggetA(rel=2)]
-    rated = Plan(measures).for_query(build_query("q", rows, scale=SELF_RATING)[0])
+    rated = query_of(rows, scale=SELF_RATING)
     # 5 and 4 cover, 3 is partial; at 5 both 4 and 3 are partial; at 2 nothing is partial.
-    assert rated(["d"]) == [0.5, 2.5 / 4, 0.5, 2 / 4, 3 / 4]
+    assert matrices.values(measures, rated, ["d"]) == [0.5, 2.5 / 4, 0.5, 2 / 4, 3 / 4]
     names = ["RubricCover(rel=4)@1", "NuggetA(rel=4,partial_rel=3)", "NuggetA(rel=4,strict=True)"]
     assert list(map(str, Plan(measures).on(SELF_RATING).measures))[:3] == names
     assert str(NuggetA.on(parse_scale("0-1"))) == "NuggetA(rel=1,partial_rel=1)"
-    unknown, _ = build_query("q", rows)
+    unknown = query_of(rows)
     for measure, name in ((RubricCover, "rel"), (NuggetA(rel=4), "partial_rel"), (RubricQrels(measure="P@5"), "rel")):
         with pytest.raises(MeasureError, match=rf"the scale of the grades is not known; .*\({name}=…\)"):
             Plan([measure]).for_query(unknown)
     # Graded gains need no level.
-    assert Plan([RubricQrels(measure="nDCG@5"), NuggetA(rel=4, strict=True)]).for_query(unknown)(["d"]) == [1.0, 0.5]
+    known = [RubricQrels(measure="nDCG@5"), NuggetA(rel=4, strict=True)]
+    assert matrices.values(known, unknown, ["d"]) == [1.0, 0.5]
 
 
 def test_a_grade_outside_the_scale_is_refused() -> None:
     with pytest.raises(InputError, match=r"query 'q', document 'd', item 'i': the grade 3 is not on the scale 0 to 2"):
-        build_query("q", [("d", "i", 3)], scale=ASSIGNED)
+        query_of([("d", "i", 3)], scale=ASSIGNED)
 
 
 @given(cases(failures=True))
 def test_rescaling_grades_and_their_scale_together_changes_no_score(case: Case) -> None:
     doubled = build_query(
         "q",
-        [(doc_id, item_id, 2 * grade) for (doc_id, item_id), grade in case.grades.items()],
         case.items,
+        columns_of({pair: 2 * grade for pair, grade in case.grades.items()}),
         sorted(case.failed),
         scale=Scale(0, 10, 8, 6),
     )[0]
     measures = [RubricCover @ 2, nRubricCover, NuggetA @ 1, NuggetV(strict=True), NuggetW, WeightedCover]
-    plan = Plan(measures)
-    assert plan.for_query(doubled)(case.ranking) == plan.for_query(case.compiled)(case.ranking)
+    assert matrices.values(measures, doubled, case.ranking) == matrices.values(measures, case.compiled, case.ranking)

@@ -25,6 +25,7 @@ from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_
 from rubric_measures.review.queues import load_material
 from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
 from tests.example_records import counted, grade_set, passage, write_lines
+from tests.matrices import cells, lost
 
 PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
 OWN = 'name = "Coverage"\ntarget = "question"\nparser = "rating"\nscale = [0, 5]\ncovers = 4\n'
@@ -85,10 +86,11 @@ def test_other_settings_of_one_prompt_are_other_grade_sets(graded: Path, tmp_pat
     assert "\n" not in said and "several grade sets are left" in said
     assert f"prompt_type=question grade_set={default[:8]} (unparsed none)" in said
     assert f"prompt_type=question grade_set={exampp[:8]} (unparsed exampp)" in said
-    # Without a rating, a is no grade by default, and 1 in EXAM++; b is 4 in both. Bits: a = 1, b = 2.
+    # Without a rating, a is no grade by default, and 1 in EXAM++; b is 4 in both.
     one, other = (load_records(graded, bank, GradeFilter(grade_set=name[:8])) for name in (default, exampp))
-    assert (one.queries["q1"].levels, one.queries["q1"].failed) == ({"d1": {4: 0b10}}, {"d1": 0b01})
-    assert (other.queries["q1"].levels, other.queries["q1"].failed) == ({"d1": {1: 0b01, 4: 0b10}}, {})
+    assert cells(one.queries["q1"]) == {"d1": {"q1/b": 4}}
+    assert cells(other.queries["q1"]) == {"d1": {"q1/a": 1, "q1/b": 4}}
+    assert (lost(one.queries["q1"]), lost(other.queries["q1"])) == ({"d1": {"q1/a"}}, {})
 
 
 def test_an_edited_prompt_of_the_same_name_is_another_grade_set(graded: Path, tmp_path: Path) -> None:
@@ -99,7 +101,8 @@ def test_an_edited_prompt_of_the_same_name_is_another_grade_set(graded: Path, tm
         load_records(graded, wanted=GradeFilter(prompt_class="Coverage"))
     assert str(caught.value).count("(prompt text ") == 2
     for name in hashes(graded)[2:]:
-        assert load_records(graded, wanted=GradeFilter(grade_set=name)).queries["q1"].levels == {"d1": {1: 1, 4: 2}}
+        found = load_records(graded, wanted=GradeFilter(grade_set=name)).queries["q1"]
+        assert cells(found) == {"d1": {"q1/a": 1, "q1/b": 4}}
 
 
 @pytest.mark.parametrize("command", ["evaluate", "leaderboard", "qrels", "verify", "review", "agreement", "convert"])
@@ -152,8 +155,8 @@ def test_settings_that_do_not_matter_are_joined_on_the_users_word(tmp_path: Path
     passages = [passage("q1", "d1", [HIGH]), passage("q1", "d2", [HIGH, other]), passage("q1", "d3", [LOW, other])]
     path = write_lines(tmp_path / "g.jsonl", [["q1", passages]])
     found = load_records(path, wanted=GradeFilter(grade_set="aaaa, cccc"))
-    levels = {"d1": {5: 0b01, 1: 0b10}, "d2": {4: 0b01, 2: 0b10}, "d3": {4: 0b01, 2: 0b10}}
-    assert found.queries["q1"].levels == levels
+    given = {"d1": {"q1/a": 5, "q1/b": 1}, "d2": {"q1/a": 4, "q1/b": 2}, "d3": {"q1/a": 4, "q1/b": 2}}
+    assert cells(found.queries["q1"]) == given
     assert found.source["graders"] == ["saaaa00000001", "scccc00000003"]
     with pytest.raises(InputError, match="holds no grades"):
         load_records(path, wanted=GradeFilter(grade_set="dddd,eeee"))
@@ -171,20 +174,21 @@ def test_grades_of_the_same_settings_are_joined(tmp_path: Path) -> None:
     later = grade_set({"q1/b": 3, "q1/c": 2}) | made("aaaa00000001", signature="other", bank="edited")
     lines = [["q1", [passage("q1", "d1", [HIGH, later]), passage("q1", "d2", [HIGH])]]]
     path = write_lines(tmp_path / "g.jsonl", lines)
-    # Items a, b, c; the later grade of b counts.
-    levels = {"d1": {5: 0b001, 3: 0b010, 2: 0b100}, "d2": {5: 0b001, 1: 0b010}}
-    assert load_records(path).queries["q1"].levels == levels
+    # The later grade of b counts.
+    given = {"d1": {"q1/a": 5, "q1/b": 3, "q1/c": 2}, "d2": {"q1/a": 5, "q1/b": 1}}
+    assert cells(load_records(path).queries["q1"]) == given
 
 
 def test_sets_that_name_no_settings_are_joined_and_can_be_chosen(tmp_path: Path) -> None:
     foreign = grade_set({"q1/a": 2}), grade_set({"q1/a": 3, "q1/b": 1})
     path = records(tmp_path, *foreign)
-    assert load_records(path).queries["q1"].levels == {"d1": {3: 0b01, 1: 0b10}}
+    assert cells(load_records(path).queries["q1"]) == {"d1": {"q1/a": 3, "q1/b": 1}}
     path = records(tmp_path, *foreign, HIGH)
     with pytest.raises(InputError, match=r"grade_set=none \(settings unknown\); .*grade_set=aaaa0000 \(other"):
         load_records(path)
-    assert load_records(path, wanted=GradeFilter(grade_set="none")).queries["q1"].levels == {"d1": {3: 0b01, 1: 0b10}}
-    assert load_records(path, wanted=GradeFilter(grade_set="aa")).queries["q1"].levels == {"d1": {5: 0b01, 1: 0b10}}
+    for name, a in (("none", 3), ("aa", 5)):
+        chosen = load_records(path, wanted=GradeFilter(grade_set=name))
+        assert cells(chosen.queries["q1"]) == {"d1": {"q1/a": a, "q1/b": 1}}
 
 
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.7}])
@@ -215,7 +219,7 @@ def test_a_set_of_another_program_that_was_amended_is_still_one_with_the_others(
     more = ["--only-changed", "--old-bank", str(tmp_path / "old.jsonl"), "-o", str(tmp_path / "new.jsonl")]
     assert main([*command, *more]) == 0
     found = load_records(tmp_path / "new.jsonl", load_bank(tmp_path / "bank.jsonl"))
-    assert found.queries["q1"].levels == {"d0": {2: 1}, "d1": {3: 1}}
+    assert cells(found.queries["q1"]) == {"d0": {"q1/a": 2}, "d1": {"q1/a": 3}}
     # Grading everything goes on from no grade of the other program.
     assert main([*command, "-o", str(tmp_path / "full.jsonl")]) == 0
     assert [len(one.exam_grades or ()) for one in load_graded(tmp_path / "full.jsonl")[0].passages] == [2, 2]
@@ -233,11 +237,11 @@ def test_grades_of_several_settings_are_listed_and_counted_apart(tmp_path: Path)
 
 
 def test_verify_names_settings_only_where_names_are_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for sets, cells in (([HIGH, LOW], {f"{PROMPT} [aaaa0000]", f"{PROMPT} [bbbb0000]"}), ([HIGH], {PROMPT})):
+    for sets, names in (([HIGH, LOW], {f"{PROMPT} [aaaa0000]", f"{PROMPT} [bbbb0000]"}), ([HIGH], {PROMPT})):
         path = records(tmp_path, *sets)
         assert main(["verify", str(path), "--grader-statistics", "--format", "jsonl"]) == 0
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert {row["prompt_class"] for row in rows if "prompt_class" in row} == cells
+        assert {row["prompt_class"] for row in rows if "prompt_class" in row} == names
 
 
 def test_a_grid_has_a_row_for_each_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -373,7 +377,7 @@ def test_sets_of_other_programs_are_apart_by_options_and_prompt(
             hashed = grade_set_key(parsed(entry)).grader[:8] or "none"
             assert f"grade_set={hashed} (" in str(caught.value)
             chosen = load_records(tmp_path / "both.jsonl", None, GradeFilter(grade_set=hashed))
-            assert list(chosen.queries["q1"].levels["d1"]) == [grade]
+            assert list(cells(chosen.queries["q1"])["d1"].values()) == [grade]
 
 
 def test_settings_that_say_the_same_have_one_hash() -> None:
@@ -391,7 +395,7 @@ def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = records(tmp_path, grade_set({"q1/a": 5, "q1/b": 5}), grade_set({"q1/a": 0, "q1/c": 1}))
-    assert load_records(path).queries["q1"].levels["d1"] == {0: 0b001, 5: 0b010, 1: 0b100}
+    assert cells(load_records(path).queries["q1"])["d1"] == {"q1/a": 0, "q1/b": 5, "q1/c": 1}
     assert caplog.messages == [
         f"{path}: 1 grades name an item that the same model and prompt graded before in the passage; the later grade "
         "counts"

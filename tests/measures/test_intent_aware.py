@@ -6,19 +6,21 @@ import math
 from random import Random
 
 import ir_measures
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures import NuggetA, NuggetV, NuggetW, RubricCover, RubricQrels, WeightedCover, nRubricCover
 from rubric_measures.base.errors import MeasureError
+from rubric_measures.measures.core import greedy
 from rubric_measures.measures.grades import build_query
-from rubric_measures.measures.intent_aware import IntentAware
 from rubric_measures.measures.qrels import build_grades
-from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import SELF_RATING
-from tests.strategies import Case, cases
+from tests import matrices
+from tests.matrices import query_of
+from tests.strategies import Case, cases, columns_of
 
 RUN_SIZE = 100
 
@@ -61,36 +63,38 @@ def test_equals_pyndeval_one_measure_at_a_time(case: Case, cutoff: int, rel: int
     assert {str(m): v for m, v in ours.items()} == pytest.approx(theirs, abs=1e-9)
 
 
+def value(measure: ir_measures.Measure, rows: list[tuple[str, str, float]], ranking: str) -> float:
+    [found] = matrices.values([measure], query_of(rows), ranking.split())
+    assert found is not None
+    return found
+
+
 def test_alpha_dcg_by_hand() -> None:
-    # d1 covers items 0 and 1, d2 item 1 again, d3 item 2. alpha = 0.5: gains 2, 0.5, 1.
-    measures = IntentAware({"d1": 0b011, "d2": 0b010, "d3": 0b100})
-    assert measures.gains(["d1", "d2", "d3"], 0.5, None) == [2.0, 0.5, 1.0]
+    # d1 covers items a and b, d2 item b again, d3 item c. alpha = 0.5: gains 2, 0.5, 1.
+    rows = [("d1", "a", 1.0), ("d1", "b", 1.0), ("d2", "b", 1.0), ("d3", "c", 1.0)]
+    pool = np.array([[True, True, False], [False, True, False], [False, False, True]])
+    gains, order = greedy(pool, None, 0.5)
+    assert (gains.tolist(), order) == ([2.0, 1.0, 0.5], [0, 2, 1])
     dcg = 2 / 1 + 0.5 / math.log2(3) + 1 / 2
     # Ideal order: d1 (2), d3 (1), d2 (0.5).
     ideal = 2 / 1 + 1 / math.log2(3) + 0.5 / 2
-    assert measures.alpha_ndcg(["d1", "d2", "d3"], 3, 0.5) == pytest.approx(dcg / ideal)
+    assert value(ir_measures.alpha_nDCG @ 3, rows, "d1 d2 d3") == pytest.approx(dcg / ideal)
     # A ranking that covers all three items at each rank gains 3, 1.5, 0.75.
     perfect = 3 + 1.5 / math.log2(3) + 0.75 / 2
-    assert measures.alpha_dcg(["d1", "d2", "d3"], 3, 0.5) == pytest.approx(dcg / perfect)
+    assert value(ir_measures.alpha_DCG @ 3, rows, "d1 d2 d3") == pytest.approx(dcg / perfect)
     # At 1 the maximum is 3, so the value is 2/3, not 2 as ndeval prints.
-    assert measures.alpha_dcg(["d1"], 1, 0.5) == pytest.approx(2 / 3)
-    assert measures.subtopic_recall(["d2", "d3"], 2) == pytest.approx(2 / 3)
+    assert value(ir_measures.alpha_DCG @ 1, rows, "d1") == pytest.approx(2 / 3)
+    assert value(ir_measures.StRecall @ 2, rows, "d2 d3") == pytest.approx(2 / 3)
 
 
 def test_a_query_that_nothing_covers_scores_zero() -> None:
-    nothing = IntentAware({})
-    ranking = ["d1", "d2"]
-    assert [
-        nothing.alpha_dcg(ranking, 2, 0.5),
-        nothing.alpha_ndcg(ranking, 2, 0.5),
-        nothing.err_ia(ranking, 2),
-        nothing.nerr_ia(ranking, 2),
-        nothing.nrbp(ranking, 0.5, 0.5),
-        nothing.nnrbp(ranking, 0.5, 0.5),
-        nothing.p_ia(ranking, 2),
-        nothing.ap_ia(ranking),
-        nothing.subtopic_recall(ranking, 2),
-    ] == [0.0] * 9
+    m = ir_measures
+    measures = [m.alpha_DCG @ 2, m.alpha_nDCG @ 2, m.ERR_IA @ 2, m.nERR_IA @ 2, m.NRBP, m.nNRBP]
+    measures += [m.P_IA @ 2, m.AP_IA, m.StRecall @ 2]
+    for rows in ([], [("d1", "a", 0.0), ("d2", "a", 0.0)]):
+        query = query_of(rows, [RubricItem("a", "q", "")])
+        assert matrices.values(measures, query, ["d1", "d2"]) == [0.0] * 9
+        assert matrices.values(measures, query, []) == [0.0] * 9
 
 
 def test_cutoffs_beyond_twenty_and_several_parameters_in_one_call() -> None:
@@ -106,27 +110,28 @@ def test_cutoffs_beyond_twenty_and_several_parameters_in_one_call() -> None:
     assert all(value > 0 for value in together.values())
 
 
-def test_ap_ia_is_the_same_to_the_last_digit_whatever_the_order_of_the_items() -> None:
-    # Precisions 1/1, 1/3 and 1/7: added up one way or the other they differ by one unit in the last place.
-    ranking = ["a", "x1", "b", "x2", "x3", "x4", "c"]
-    orders = [dict(zip("abc", bits, strict=True)) for bits in ((1, 2, 4), (4, 2, 1), (2, 4, 1), (1, 4, 2))]
-    values = {IntentAware(covering).ap_ia(ranking) for covering in orders}
-    assert values == {math.fsum((1, 1 / 3, 1 / 7)) / 3}
+def test_ap_ia_is_the_same_whatever_the_order_of_the_items() -> None:
+    # Precisions 1/1, 1/3 and 1/7.
+    ranking, expected = "a x1 b x2 x3 x4 c", math.fsum((1, 1 / 3, 1 / 7)) / 3
+    for items in ("xyz", "zyx", "yzx", "xzy"):
+        rows = [(doc_id, item_id, 1.0) for doc_id, item_id in zip("abc", items, strict=True)]
+        assert value(ir_measures.AP_IA, rows, ranking) == pytest.approx(expected, abs=1e-12)
 
 
 @given(cases(), st.randoms(use_true_random=False), st.integers(1, 3))
 def test_no_measure_knows_the_order_of_items_or_grades(case: Case, random: Random, rel: int) -> None:
     shuffled = list(case.items)
     random.shuffle(shuffled)
-    rows = [(doc_id, item_id, grade) for (doc_id, item_id), grade in case.grades.items()]
-    random.shuffle(rows)
-    other = build_query("q", rows, shuffled, case.failed, scale=SELF_RATING)[0]
+    pairs = list(case.grades.items())
+    random.shuffle(pairs)
+    other = build_query("q", shuffled, columns_of(dict(pairs)), case.failed, scale=SELF_RATING)[0]
     ours = [RubricCover, nRubricCover, NuggetA, NuggetV, NuggetW, WeightedCover, WeightedCover(strict=True)]
     ours += [RubricQrels(measure=name) for name in ("nDCG@5", "AP", "Bpref", "Compat(p=0.9)")]
-    plan = Plan([*names(5, rel), *ours])
-    assert plan.for_query(other)(case.ranking) == plan.for_query(case.compiled)(case.ranking)
-    best = plan.for_query(other).best_possible()
-    assert best == plan.for_query(case.compiled).best_possible()
+    measures = [*names(5, rel), *ours]
+    # Sums over items differ in the last digit.
+    found = matrices.values(measures, case.compiled, case.ranking)
+    assert matrices.values(measures, other, case.ranking) == pytest.approx(found, abs=1e-12)
+    assert matrices.best(measures, other) == pytest.approx(matrices.best(measures, case.compiled), abs=1e-12)
 
 
 @given(cases(), st.integers(1, 6), st.integers(1, 5))
@@ -140,32 +145,28 @@ def test_labels_of_items_are_the_intent_aware_measures_where_gains_are_binary(
         RubricQrels(measure="AP", label="item", rel=rel),
         ir_measures.AP_IA(rel=rel),
     ]
-    ours = Plan(measures).for_query(case.compiled)(case.ranking)
+    ours = matrices.values(measures, case.compiled, case.ranking)
     assert (ours[0], ours[2]) == (pytest.approx(ours[1], abs=1e-12), pytest.approx(ours[3], abs=1e-12))
 
 
 def test_graded_gains_of_items() -> None:
     grades = [("a", "one", 5), ("b", "one", 3), ("b", "two", 2), ("c", "two", 0), ("a", "never", 0)]
     items = [RubricItem(query_id="q", item_id=name, text=name) for name in ("one", "two", "never")]
-    query, _ = build_query("q", grades, items, scale=SELF_RATING)
-    err, ndcg, plain = Plan(
-        [
-            RubricQrels(measure=name, label=label)
-            for name, label in (("ERR@2", "item"), ("nDCG@2", "item"), ("ERR@2", "max"))
-        ]
-    ).for_query(query)(["c", "b", "a"])
+    query = query_of(grades, items, scale=SELF_RATING)
+    pairs = (("ERR@2", "item"), ("nDCG@2", "item"), ("ERR@2", "max"))
+    measures = [RubricQrels(measure=name, label=label) for name, label in pairs]
+    err, ndcg, plain = matrices.values(measures, query, ["c", "b", "a"])
     # By hand. Nobody covers `never`, so the mean is over two items; `a` stands below the cutoff.
     assert err == pytest.approx((7 / 32 / 2 + 3 / 32 / 2) / 2)
     ideal = 5 + 3 / math.log2(3)
     assert ndcg == pytest.approx((3 / math.log2(3) / ideal + 1 / math.log2(3)) / 2)
     assert plain == pytest.approx(7 / 32 / 2)
     # A passage whose grade of an item failed leaves the ranking of this item alone.
-    lost, _ = build_query("q", grades, items, failed=[("c", "one")], scale=SELF_RATING)
-    [err] = Plan([RubricQrels(measure="ERR@2", label="item")]).for_query(lost)(["c", "b", "a"])
+    lost = query_of(grades, items, failed=[("c", "one")], scale=SELF_RATING)
+    [err] = matrices.values([RubricQrels(measure="ERR@2", label="item")], lost, ["c", "b", "a"])
     assert err == pytest.approx((7 / 32 + (1 - 7 / 32) * 31 / 32 / 2 + 3 / 32 / 2) / 2)
     with pytest.raises(MeasureError, match="are averaged over items"):
-        Plan([RubricQrels(measure="Bpref", label="item")]).for_query(query)
+        matrices.values([RubricQrels(measure="Bpref", label="item")], query, ["a"])
     with pytest.raises(MeasureError, match="no item grades here"):
-        Plan([RubricQrels(measure="nDCG@2", label="item")]).for_query(
-            build_grades([ir_measures.Qrel("q", "a", 1)]).queries["q"]
-        )
+        labels = build_grades([ir_measures.Qrel("q", "a", 1)]).queries["q"]
+        matrices.values([RubricQrels(measure="nDCG@2", label="item")], labels, ["a"])

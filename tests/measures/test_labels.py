@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from rubric_measures import RubricQrels
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.measures.grades import Grades, build_query
+from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.qrels import build_grades
-from rubric_measures.measures.scoring import Plan
+from tests import matrices
+from tests.matrices import query_of
 from tests.strategies import Case, cases
 
 STANDARD = ["nDCG", "nDCG@3", "AP", "AP@2", "RR", "RR@2", "P@3", "R@3", "Success@2", "Rprec", "Bpref", "Judged@3"]
@@ -42,7 +43,7 @@ def test_equals_pytrec_eval_on_the_exported_labels(case: Case, label: str, rel: 
     run = [ir_measures.ScoredDoc("q", doc_id, 1 / rank) for rank, doc_id in enumerate(case.ranking, 1)]
     names = [f"NumRet(rel={rel})" if (name, label) == ("NumRet", "max") else name for name in STANDARD]
     measures = [RubricQrels(measure=name, label=label, rel=rel) for name in names]
-    ours = Plan(measures).for_query(case.compiled)(case.ranking)
+    ours = matrices.values(measures, case.compiled, case.ranking)
     theirs = []
     for name in STANDARD:
         inner = ir_measures.parse_measure(name)
@@ -72,7 +73,7 @@ def test_ties_are_broken_by_document_id_descending_for_every_measure() -> None:
 
 
 def test_passages_whose_grades_all_failed_are_unjudged() -> None:
-    query, _ = build_query("q", [("d1", "i", 4)], None, [("d2", "i")])
+    query = query_of([("d1", "i", 4)], failed=[("d2", "i")])
     assert query.labels() == {"d1": 4}
 
 

@@ -12,6 +12,7 @@ from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests.example_records import RECORDS, grade_set, passage, write_all, write_lines
+from tests.matrices import cells, lost
 
 TWO = [grade_set({"q1/a": 4}), grade_set({"q1/n": 2}, kind="nugget", prompt="NuggetSelfRatedPrompt", llm="other")]
 DIRECT = {
@@ -23,9 +24,9 @@ DIRECT = {
 }
 
 
-def levels(path: Path, **wanted: str | bool) -> dict[str, dict[str, dict[int, int]]]:
+def given(path: Path, **wanted: str | bool) -> dict[str, dict[str, dict[str, int]]]:
     grades = load_records(path, wanted=GradeFilter(**wanted))  # type: ignore[arg-type]
-    return {query_id: {d: dict(v) for d, v in query.levels.items()} for query_id, query in grades.queries.items()}
+    return {query_id: cells(query) for query_id, query in grades.queries.items()}
 
 
 def test_grades_without_a_bank_have_the_items_that_occur(tmp_path: Path) -> None:
@@ -34,8 +35,10 @@ def test_grades_without_a_bank_have_the_items_that_occur(tmp_path: Path) -> None
         "q1": ["q1/a", "q1/b", "q1/c"],
         "q2": ["q2/a"],
     }
-    # Bits: a = 1, b = 2, c = 4.
-    assert grades.queries["q1"].levels == {"d1": {4: 1, 1: 2, 0: 4}, "d2": {0: 1 | 4, 5: 2}}
+    assert cells(grades.queries["q1"]) == {
+        "d1": {"q1/a": 4, "q1/b": 1, "q1/c": 0},
+        "d2": {"q1/a": 0, "q1/b": 5, "q1/c": 0},
+    }
 
 
 def test_the_bank_gives_items_that_nobody_graded_and_queries_that_nobody_answered(tmp_path: Path) -> None:
@@ -64,7 +67,7 @@ def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
     rated, extracted = grade_set({"q1/a": 4}), grade_set({}, prompt="NuggetExtractionPrompt")
     extracted["answers"] = [["q1/a", "a text"]]
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [rated, extracted])]]])
-    assert levels(path) == {"q1": {"d1": {4: 1}}}
+    assert given(path) == {"q1": {"d1": {"q1/a": 4}}}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
 )
 def test_every_filter_chooses(tmp_path: Path, wanted: dict[str, str]) -> None:
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
-    assert levels(path, **wanted) == {"q1": {"d1": {2: 1}}}
+    assert given(path, **wanted) == {"q1": {"d1": {"q1/n": 2}}}
 
 
 def test_two_sets_of_one_key_are_joined_or_need_a_bank(tmp_path: Path) -> None:
@@ -86,36 +89,36 @@ def test_two_sets_of_one_key_are_joined_or_need_a_bank(tmp_path: Path) -> None:
     bank = load_bank(tmp_path / "bank.jsonl")
     overlapping = [grade_set({"q1/a": 4, "q1/b": 1}), grade_set({"q1/a": 2, "q1/c": 3})]
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", overlapping)]]])
-    # The later grade of a counts. Bits: a = 1, b = 2, c = 4.
-    assert levels(path) == {"q1": {"d1": {2: 1, 1: 2, 3: 4}}}
+    # The later grade of a counts.
+    assert given(path) == {"q1": {"d1": {"q1/a": 2, "q1/b": 1, "q1/c": 3}}}
     apart = [grade_set({"q1/a": 4}), grade_set({"q1/b": 1})]
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", apart)]]])
     with pytest.raises(InputError, match="two grade sets over different items"):
         load_records(path)
-    assert load_records(path, bank).queries["q1"].levels == {"d1": {4: 1, 1: 2}}
+    assert cells(load_records(path, bank).queries["q1"]) == {"d1": {"q1/a": 4, "q1/b": 1}}
 
 
 def test_question_sets_tell_tqa_from_generated_questions(tmp_path: Path) -> None:
     both = [grade_set({"q1/x": 4}), grade_set({"q1/NDQ_1": 1}, prompt="KeyPrompt")]
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", both)]]])
-    assert levels(path, question_set="tqa") == {"q1": {"d1": {1: 1}}}
-    assert levels(path, question_set="question-bank") == {"q1": {"d1": {4: 1}}}
+    assert given(path, question_set="tqa") == {"q1": {"d1": {"q1/NDQ_1": 1}}}
+    assert given(path, question_set="question-bank") == {"q1": {"d1": {"q1/x": 4}}}
 
 
 def test_the_bank_chooses_among_sets_over_different_items(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
     nuggets = [{"query_id": "q1", "items": [{"query_id": "q1", "nugget_id": "q1/n", "nugget_text": "n"}]}]
     bank = load_bank(write_lines(tmp_path / "nuggets.jsonl", nuggets))
-    assert load_records(path, bank).queries["q1"].levels == {"d1": {2: 1}}
+    assert cells(load_records(path, bank).queries["q1"]) == {"d1": {"q1/n": 2}}
 
 
 def test_direct_labels_are_grades_of_one_item_where_asked_for_or_alone(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [TWO[0]], direct=[DIRECT])]]])
-    assert levels(path) == {"q1": {"d1": {4: 1}}}
-    assert levels(path, prompt_class="Thomas") == {"q1": {"d1": {2: 1}}}
-    assert levels(path, prompt_type="direct") == {"q1": {"d1": {2: 1}}}
+    assert given(path) == {"q1": {"d1": {"q1/a": 4}}}
+    assert given(path, prompt_class="Thomas") == {"q1": {"d1": {"0": 2}}}
+    assert given(path, prompt_type="direct") == {"q1": {"d1": {"0": 2}}}
     alone = write_lines(tmp_path / "d.jsonl", [["q1", [passage("q1", "d1", [], direct=[DIRECT])]]])
-    assert levels(alone) == {"q1": {"d1": {2: 1}}}
+    assert given(alone) == {"q1": {"d1": {"0": 2}}}
 
 
 def test_a_direct_call_of_another_program_that_failed_is_no_label(tmp_path: Path) -> None:
@@ -123,9 +126,9 @@ def test_a_direct_call_of_another_program_that_failed_is_no_label(tmp_path: Path
     lines = [["q1", [passage("q1", "d1", [], direct=[DIRECT]), passage("q1", "d2", [], direct=[failed])]]]
     path = write_lines(tmp_path / "g.jsonl", lines)
     query = load_records(path).queries["q1"]
-    assert (query.levels, query.failed) == ({"d1": {2: 1}, "d2": {}}, {"d2": 1})
+    assert (cells(query), lost(query)) == ({"d1": {"0": 2}, "d2": {}}, {"d2": {"0"}})
     # The workbench counts it as "no".
-    assert levels(path, prompt_class="Thomas", first=True)["q1"] == {"d1": {2: 1}, "d2": {0: 1}}
+    assert given(path, prompt_class="Thomas", first=True)["q1"] == {"d1": {"0": 2}, "d2": {"0": 0}}
 
 
 def bank_of(tmp_path: Path, **queries: list[str]) -> TestBank:
@@ -146,7 +149,7 @@ def test_grades_of_a_query_whose_bank_is_empty_or_another_one_are_counted(
     grades = load_records(path, bank_of(tmp_path, q1=["a"], q2=[]))
     # q1: b and c of two passages; q2: its one grade.
     assert caplog.messages == ["5 grades left out: their 3 items are not in the test bank (such as q1/b)"]
-    assert grades.queries["q2"].levels == {}
+    assert cells(grades.queries["q2"]) == {}
     caplog.clear()
     load_records(path, bank_of(tmp_path, q1=["x"], q2=["a"]))
     assert caplog.messages == ["6 grades left out: their 3 items are not in the test bank (such as q1/a)"]
@@ -161,7 +164,7 @@ def test_direct_labels_are_no_grades_of_the_items_of_a_bank(tmp_path: Path) -> N
     entry = grade_set({"q1/a": 4})
     records = [["q1", [passage("q1", "d1", [entry], direct=[DIRECT]), passage("q1", "d2", [], direct=[DIRECT])]]]
     path = write_lines(tmp_path / "g.jsonl", records)
-    assert load_records(path, bank_of(tmp_path, q1=["a"])).queries["q1"].levels == {"d1": {4: 1}}
+    assert cells(load_records(path, bank_of(tmp_path, q1=["a"])).queries["q1"]) == {"d1": {"q1/a": 4}}
     with pytest.raises(
         InputError, match=r"holds no grades for prompt_type=direct of items in the bank .*; there are grades of: llm="
     ):
@@ -170,15 +173,14 @@ def test_direct_labels_are_no_grades_of_the_items_of_a_bank(tmp_path: Path) -> N
         load_records(path, bank_of(tmp_path, q1=[]))
     bank = TestBank.from_items([RubricItem("0", "q1", "Is it relevant?")])
     direct = load_records(path, bank, GradeFilter(prompt_type="direct"))
-    assert direct.queries["q1"].levels == {"d1": {2: 1}, "d2": {2: 1}}
+    assert cells(direct.queries["q1"]) == {"d1": {"0": 2}, "d2": {"0": 2}}
 
 
 def test_failed_grades_are_kept_apart_and_a_graded_cut_text_counts(tmp_path: Path) -> None:
     entry = grade_set({"q1/a": 3, "q1/t": 2}, status={"q1/b": "unparsed", "q1/t": "truncated", "q1/u": "truncated"})
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [entry])]]])
     query = load_records(path).queries["q1"]
-    # Items a, b, t, u.
-    assert (query.levels, query.failed) == ({"d1": {3: 0b0001, 2: 0b0100}}, {"d1": 0b1010})
+    assert (cells(query), lost(query)) == ({"d1": {"q1/a": 3, "q1/t": 2}}, {"d1": {"q1/b", "q1/u"}})
 
 
 def test_a_cut_text_that_was_verified_counts_too(tmp_path: Path) -> None:
@@ -188,8 +190,8 @@ def test_a_cut_text_that_was_verified_counts_too(tmp_path: Path) -> None:
     verified["llm_response_errors"] = dict.fromkeys(("q1/a", "q1/b", "q1/c"), "the passage was cut")
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", [verified])]]])
     query = load_records(path).queries["q1"]
-    # Items a, b, c: c has no grade at all.
-    assert (query.levels, query.failed) == ({"d1": {1: 0b001, 0: 0b010}}, {"d1": 0b100})
+    # c has no grade at all.
+    assert (cells(query), lost(query)) == ({"d1": {"q1/a": 1, "q1/b": 0}}, {"d1": {"q1/c"}})
 
 
 def test_no_grade_left_says_which_filter(tmp_path: Path) -> None:
@@ -208,4 +210,8 @@ def test_a_file_not_grouped_by_query_gives_the_same(tmp_path: Path) -> None:
     (q1, passages), q2 = RECORDS
     mixed = [[q1, passages[:1]], q2, [q1, passages[1:]]]
     scattered = load_records(write_lines(tmp_path / "mixed.jsonl", mixed))
-    assert scattered.queries == load_records(write_lines(tmp_path / "g.jsonl", RECORDS)).queries
+    grouped = load_records(write_lines(tmp_path / "g.jsonl", RECORDS))
+    for read in (cells, lost, lambda query: query.items, lambda query: query.scale):
+        assert {query_id: read(query) for query_id, query in scattered.queries.items()} == {
+            query_id: read(query) for query_id, query in grouped.queries.items()
+        }

@@ -55,16 +55,18 @@ def test_errors_of_calls_in_foreign_records_are_failures(tmp_path: Path) -> None
     for entry in (rated, listed):
         path = write_lines(tmp_path / "g.jsonl", [["q", [passage("q", "d", [entry], {"s": 1})]]])
         query = load_records(path).queries["q"]
-        assert ([item.item_id for item in query.items], query.failed) == (["q/a", "q/b"], {"d": 0b10})
+        assert [item.item_id for item in query.items] == ["q/a", "q/b"]
+        assert [(doc_id, item.item_id) for doc_id, item in query.failed_pairs()] == [("d", "q/b")]
         # The workbench's program takes no notice of them.
-        assert load_records(path, wanted=GradeFilter(first=True)).queries["q"].failed == {}
+        assert load_records(path, wanted=GradeFilter(first=True)).queries["q"].failed is None
         (grader,) = counted(load_graded(path)).graders.values()
         assert (grader.statuses, grader.grades.total()) == ({"graded": 1, "failed": 1}, 1)
     # Nor does an entry that stands beside another of the same grader make a 0 of them.
     second = {**listed, "correctAnswered": ["q/c"], "wrongAnswered": [], "llm_response_errors": {}}
     bank = TestBank.from_items([RubricItem(f"q/{item}", "q", "") for item in "abc"])
     write_lines(path, [["q", [passage("q", "d", [listed, second], {"s": 1})]]])
-    assert load_records(path, bank).queries["q"].failed == {"d": 0b10}
+    failed = load_records(path, bank).queries["q"].failed_pairs()
+    assert [(doc_id, item.item_id) for doc_id, item in failed] == [("d", "q/b")]
 
 
 def test_a_run_may_not_be_called_as_the_best_possible_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.measures.cover import RubricCover
 from rubric_measures.measures.grades import build_query
 from rubric_measures.measures.loading import RecordQuery, read_records
+from rubric_measures.measures.measure import RubricCover
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.types.scales import SELF_RATING
 from rubric_measures.verification.banks import (
@@ -32,7 +32,7 @@ from rubric_measures.verification.html import write_html
 from rubric_measures.verification.reports import ReportSettings
 from rubric_measures.verification.sections import stability_section
 from tests.example_records import BANK, RECORDS, grade_set, passage, write_lines
-from tests.strategies import Case, cases
+from tests.strategies import Case, cases, columns_of
 
 
 def queries_of(tmp_path: Path, lines: list[object]) -> list[RecordQuery]:
@@ -118,13 +118,13 @@ def test_any_part_of_a_bank_is_scored_as_the_measure_scores_it(case: Case, rel: 
     query = RecordQuery(case.compiled, {"run": case.ranking, "other": case.ranking[::2]}, {}, {}, case.ranking)
     coverage = joined_coverage([query_coverage(query, rel, 3)])
     kept = np.array([item in names for item in coverage.items["q"]])
-    rows = [(doc, item, grade) for (doc, item), grade in case.grades.items() if item in names]
+    rows = columns_of({pair: grade for pair, grade in case.grades.items() if pair[1] in names})
     lost = sorted(pair for pair in case.failed if pair[1] in names)
-    part = build_query("q", rows, [one for one in case.items if one.item_id in names], lost, scale=SELF_RATING)[0]
-    score = Plan([RubricCover(rel=rel) @ 3]).for_query(part)
+    part = build_query("q", [one for one in case.items if one.item_id in names], rows, lost, scale=SELF_RATING)[0]
+    scorer = Plan([RubricCover(rel=rel) @ 3]).for_query(part)
     for run, found in zip(coverage.runs, coverage.query_scores("q", kept).tolist(), strict=True):
-        (expected,) = score(query.rankings[run])
-        assert math.isnan(found) if expected is None else found == pytest.approx(expected, abs=1e-12)
+        ((expected,),) = scorer.score([scorer.ranked(query.rankings[run])]).values
+        assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def test_the_full_bank_agrees_with_itself_and_samples_repeat(tmp_path: Path) -> None:

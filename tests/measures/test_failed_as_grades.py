@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from rubric_measures import NuggetA, RubricCover, RubricItem
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.measures.grades import Grades, OnFailed, build_query, check_on_failed, levels_with_failed
+from rubric_measures.measures.grades import Grades, OnFailed, build_query, check_on_failed
 from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.qrels import build_grades, qrels_of
-from rubric_measures.measures.scoring import Plan
+from tests import matrices
 from tests.example_records import grade_set, passage, write_lines
-from tests.strategies import Case, cases
+from tests.matrices import query_of
+from tests.strategies import Case, cases, columns_of
 
 NAMES = [
     "RubricCover(rel=4)@2",
@@ -48,13 +49,15 @@ def test_ways_to_count_failed_grades(wrong: object) -> None:
 
 
 def test_a_facet_has_the_better_of_its_grade_and_that_of_a_failed_item() -> None:
-    # Facets 0 to 2: graded 5, 2 and 1. One item of the first two failed; d2 has no grade at all.
-    levels = {"d1": {5: 0b001, 2: 0b010, 1: 0b100}, "d2": {}}
-    assert levels_with_failed(levels, {"d1": 0b011, "d2": 0b100}, 3) == {
-        "d1": {5: 0b001, 3: 0b010, 1: 0b100},
-        "d2": {3: 0b100},
-    }
-    assert levels == {"d1": {5: 0b001, 2: 0b010, 1: 0b100}, "d2": {}}
+    # Facets x to z: graded 5, 2 and 1. One item of the first two failed; of d2 there is no grade at all.
+    items = [RubricItem(f"q/{facet}/{place}", "q", "", facet_id=facet) for facet in "xyz" for place in (1, 2)]
+    rows = [("d1", "q/x/1", 5), ("d1", "q/y/1", 2), ("d1", "q/z/1", 1)]
+    query = query_of(rows, items, [("d1", "q/x/2"), ("d1", "q/y/2"), ("d2", "q/z/1")]).by_facet()
+    given = {"d1": {"q/x": 5, "q/y": 2, "q/z": 1}, "d2": {}}
+    assert (matrices.cells(query), matrices.lost(query)) == (given, {"d1": {"q/x", "q/y"}, "d2": {"q/z"}})
+    filled = query.filled(3)
+    assert matrices.cells(filled) == {"d1": {"q/x": 5, "q/y": 3, "q/z": 1}, "d2": {"q/z": 3}}
+    assert (filled.failed, matrices.cells(query)) == (None, given)
 
 
 def _values(case: Case, on_failed: OnFailed, failed: int | None = None) -> list[float | None]:
@@ -62,9 +65,11 @@ def _values(case: Case, on_failed: OnFailed, failed: int | None = None) -> list[
     query = case.compiled
     if failed is not None:
         grades = {**case.grades, **dict.fromkeys(case.failed, failed)}
-        query, _ = build_query("q", [(*pair, grade) for pair, grade in grades.items()], case.items)
-    scorer = Plan(MEASURES).for_query(query, on_failed)
-    return [*scorer(case.ranking), *scorer.best_possible()]
+        query, _ = build_query("q", case.items, columns_of(grades))
+    return [
+        *matrices.values(MEASURES, query, case.ranking, on_failed),
+        *matrices.best(MEASURES, query, on_failed),
+    ]
 
 
 @settings(deadline=None, max_examples=60)
@@ -79,7 +84,7 @@ def test_scores_lie_between_the_bounds(case: Case) -> None:
     # Only where the denominator is the bank and no item is a penalty.
     measures = [ir_measures.parse_measure(name) for name in NAMES[:1] + NAMES[2:4]]
     lowest, found, highest = (
-        Plan(measures).for_query(case.compiled, way)(case.ranking) for way in ("zero", "expected", 5)
+        matrices.values(measures, case.compiled, case.ranking, way) for way in ("zero", "expected", 5)
     )
     for low, value, high in zip(lowest, found, highest, strict=True):
         assert low is not None
@@ -192,15 +197,13 @@ def test_every_view_of_the_grades_counts_them_alike(tmp_path: Path) -> None:
 
 def test_a_failed_penalty_costs_what_its_grade_costs() -> None:
     items = [RubricItem("q/a", "q", "", weight=2.0), RubricItem("q/b", "q", "", weight=-1.0)]
-    query, _ = build_query("q", [("d1", "q/a", 5)], items, [("d1", "q/b")])
-    plan = Plan([ir_measures.parse_measure("WeightedCover(rel=5,partial_rel=1)")])
-    scorers = {way: plan.for_query(query, way) for way in ("zero", 5)}
+    query = query_of([("d1", "q/a", 5)], items, [("d1", "q/b")])
+    measures = [ir_measures.parse_measure("WeightedCover(rel=5,partial_rel=1)")]
     # 2 / 2; then (2 - 1) / 2, and nothing is left to be said of it.
-    assert {way: scorer(["d1"]) for way, scorer in scorers.items()} == {"zero": [1.0], 5: [0.5]}
-    assert {way: scorer.score(["d1"]).lost_penalties for way, scorer in scorers.items()} == {
-        "zero": 1,
-        5: 0,
-    }
+    ways: list[tuple[OnFailed, float, int]] = [("zero", 1.0, 1), (5, 0.5, 0)]
+    for way, value, hidden in ways:
+        scores = matrices.scored(measures, query, ["d1"], way)
+        assert (scores.values.tolist(), scores.lost_penalties.tolist()) == ([[value]], [hidden])
 
 
 @pytest.mark.parametrize("command", ["agreement", "verify", "convert"])
@@ -223,11 +226,11 @@ def test_other_words_are_refused(way: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_query_without_a_positive_weight_scores_zero_also_where_a_grade_failed() -> None:
-    plan = Plan([ir_measures.parse_measure("WeightedCover(rel=5,partial_rel=1)")])
+    measures = [ir_measures.parse_measure("WeightedCover(rel=5,partial_rel=1)")]
     # All that counts is a penalty: the score is 0 by definition, whether it is deserved or not.
-    penalty, _ = build_query("q", [("d1", "q/b", 1)], [RubricItem("q/a", "q", "", weight=-1.0)], [("d1", "q/a")])
-    assert plan.for_query(penalty)(["d1"]) == [0.0]
+    penalty = query_of([("d1", "q/b", 1)], [RubricItem("q/a", "q", "", weight=-1.0)], [("d1", "q/a")])
+    assert matrices.values(measures, penalty, ["d1"]) == [0.0]
     # The only criterion has no grade: nobody can know.
-    unknown, _ = build_query("q", [], [RubricItem("q/a", "q", "", weight=1.0)], [("d1", "q/a")])
-    assert plan.for_query(unknown)(["d1"]) == [None]
-    assert plan.for_query(unknown, "zero")(["d1"]) == [0.0]
+    unknown = query_of([], [RubricItem("q/a", "q", "", weight=1.0)], [("d1", "q/a")])
+    assert matrices.values(measures, unknown, ["d1"]) == [None]
+    assert matrices.values(measures, unknown, ["d1"], "zero") == [0.0]

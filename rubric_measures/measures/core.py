@@ -1,0 +1,391 @@
+"""The normative core: every formula over the grades of one query, failed grades included. It needs numpy alone.
+
+The grades of a query are a matrix: a row a passage, a column an item. A cell holds the grade, or -inf where there is
+none; a second matrix says which grades failed. So a cell is graded, failed, or was never asked. Direct labels are a
+matrix with one column. A `View` shows what some rankings of the query hold of it, all rankings at once.
+
+Three functions compute everything: `items` (Rubric-Cover, nugget scores, weighted cover), `novelty` (α-nDCG and its
+like, rubric items as subtopics) and `labels` (nDCG and its like, over one label a passage). Only `covered` knows what
+failed grades mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+NONE = -np.inf
+
+
+@dataclass(frozen=True)
+class View:
+    """What R rankings of one query show, at most k graded passages of each and n items.
+
+    Attributes:
+        grades: R × k × n: the grade of each passage and item, best passage first; -inf where there is none. Rankings
+            with fewer graded passages are filled up with passages that have no grade.
+        failed: R × k × n: which grades failed; None where none of the query's did.
+        ranks: R × k: the ranks of the passages, from 1; 0 where a ranking has no more.
+        lengths: R: how many documents each ranking has.
+        weights: n: the items' own weights; NaN where an item has none.
+        vital: n: whether an item is vital.
+        item_ids: the n items.
+        query_id: the query.
+    """
+
+    grades: Array
+    failed: Array | None
+    ranks: Array
+    lengths: Array
+    weights: Array
+    vital: Array
+    item_ids: Sequence[str] = ()
+    query_id: str = ""
+    _counts: dict[float, Counts] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def best(self) -> Array:
+        """R × n: the best grade of each item; -inf where no passage has one."""
+        found: Array = self.grades.max(axis=1, initial=NONE)
+        return found
+
+    def counts(self, level: float) -> Counts:
+        """How many of the passages cover each item, and how many grades of it are valid or failed."""
+        if level not in self._counts:
+            valid, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
+            counted = self.grades >= level, valid & ~failed, valid, failed
+            self._counts[level] = Counts(*(cells.sum(axis=1) for cells in counted))
+        return self._counts[level]
+
+    def covered(self, level: float, weights: Array | None = None) -> Array:
+        """R × n: whether an item has a grade of `level` or better, 0 or 1; where only failed grades could tell, the
+        probability of it. NaN where all grades that it needs failed.
+        """
+        return covered(self, level, np.ones(self.grades.shape[2]) if weights is None else weights).expected
+
+
+class Counts(NamedTuple):
+    """R × n each: the passages that cover an item; its valid grades beside which none failed; all valid; failed."""
+
+    times: Array
+    sure: Array
+    valid: Array
+    failed: Array
+
+
+class Covered(NamedTuple):
+    """Whether each item is covered, R × n each: with failed grades as the lowest, as the highest, as they are expected
+    (a probability), and the standard deviation of that.
+    """
+
+    low: Array
+    high: Array
+    expected: Array
+    spread: Array
+
+
+def covered(view: View, level: float, weights: Array, others: Array | None = None) -> Covered:
+    """What failed grades make of a level: leave-one-out expected coverage.
+
+    For one ranking: a = Σ w_i over the items that exactly one passage covers; b = Σ w_i n_i over the items that none
+    covers, n_i being their valid grades; p = a / (a + b): of the pairs (passage, item) that have a grade and whose item
+    no other passage covers, the share that covers. An item that none covers, and of which m_i grades failed, is covered
+    with probability π_i = 1 - (1 - p)^m_i. Where a + b = 0, p is the covering share of all valid grades (of the items
+    in `others` where those in `weights` have none); without any valid grade it is not known: NaN.
+
+    The deviation is √(π(1 - π)) with p smoothed by half an item of mean weight.
+
+    Args:
+        view: the rankings.
+        level: the least grade that covers.
+        weights: n, 0 or more; items of weight 0 are not asked about.
+        others: n, see above.
+    """
+    low = view.best >= level
+    if view.failed is None:
+        return Covered(low, low, low, np.zeros(low.shape))
+    times, sure, valid, lost = view.counts(level)
+    once, misses = (times == 1) @ weights, (sure * (times == 0)) @ weights
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = once / (once + misses)
+        for some in (weights, others):
+            if some is not None:
+                share = np.where(np.isnan(share), (times @ some) / (valid @ some), share)
+        mean = weights.sum() / max(np.count_nonzero(weights), 1)
+        smoothed = (once + mean / 2) / (once + misses + mean)
+        miss, smooth = ((1 - p)[:, None] ** lost for p in (share, smoothed))
+    is_open = ~low & (lost > 0) & (weights > 0)
+    deviation = np.sqrt(smooth * (1 - smooth), where=is_open, out=np.zeros(low.shape))
+    return Covered(low, low | (lost > 0), np.where(is_open, 1 - miss, low), deviation)
+
+
+class Scores(NamedTuple):
+    """Values of R rankings; NaN is no value.
+
+    Attributes:
+        value: with failed grades as they are expected.
+        certain: with failed grades as if they were not there.
+        low: the least that it could be, whatever the failed grades were.
+        high: the most that it could be.
+        spread: how far failures at random move it (one standard error).
+    """
+
+    value: Array
+    certain: Array
+    low: Array
+    high: Array
+    spread: Array
+
+
+class ItemRow(NamedTuple):
+    """A measure of items: what an item weighs, whether partial credit counts, what the sum is divided by.
+
+    An item weighs the same as `each` other, 1 where it is `vital` and 0 else, ½ in the place of this 0 (`half`), or its
+    `own` weight, of which a negative one is a penalty. The sum is divided by the positive weight of all items of the
+    `bank`, or by what all graded passages of the query `reach`.
+    """
+
+    weight: str
+    has_credit: bool
+    over: str = "bank"
+
+
+ITEM_MEASURES = {
+    "RubricCover": ItemRow("each", False),
+    "nRubricCover": ItemRow("each", False, "reach"),
+    "NuggetV": ItemRow("vital", True),
+    "NuggetW": ItemRow("half", True),
+    "NuggetA": ItemRow("each", True),
+    "WeightedCover": ItemRow("own", True),
+}
+
+
+def weights_of(kind: str, view: View) -> Array:
+    """What each item weighs; see `ItemRow`."""
+    if kind == "own":
+        return view.weights
+    return {"each": np.ones(len(view.vital)), "vital": view.vital + 0.0, "half": (view.vital + 1) / 2}[kind]
+
+
+def _sums(view: View, levels: Mapping[int, float], weights: Array) -> Array:
+    """5 × R: Σ over levels of the share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread."""
+    sums = np.zeros((5, len(view.grades)))
+    for level, share in levels.items():
+        for side in (np.maximum(weights, 0), np.minimum(weights, 0)):
+            if side.any():
+                found = covered(view, level, abs(side), abs(weights))
+                ends = (found.low, found.high) if side.max() > 0 else (found.high, found.low)
+                sums[:4] += [share * (one @ side) for one in (found.expected, found.low, *ends)]
+                sums[4] += share * (found.spread @ abs(side))
+    return sums
+
+
+def items(
+    view: View, everything: Callable[[], View], row: ItemRow, levels: Mapping[int, float], clip: bool = False
+) -> Scores:
+    """Rubric-Cover, nugget scores and weighted cover: value = Σ_l share_l Σ_i w_i c_i(l) / denominator.
+
+    Args:
+        view: the top k of the rankings.
+        everything: gives all graded passages of the query, as one ranking.
+        row: the measure.
+        levels: grade -> the share of the credit that it earns; together 1. Cover and strict scores have one level.
+        clip: count values below 0 as 0.
+
+    Returns:
+        values in (-inf, 1], of measures without penalties in [0, 1]; 0 where the denominator is 0.
+    """
+    weights = weights_of(row.weight, view)
+    value, certain, low, high, spread = _sums(view, levels, weights)
+    if row.over == "reach":
+        reach, known, least, most, wide = _sums(everything(), levels, weights)[:, 0]
+        # What is open is expected from each ranking alone, so it may promise more than all passages do.
+        value, certain = np.minimum(_over(value, reach), 1), _over(certain, known)
+        spread = np.hypot(_over(spread, reach), value * _over(wide, reach))
+        low, high = _over(low, most), np.minimum(high / max(least, 1), 1)
+    else:
+        size = np.maximum(weights, 0).sum()
+        found = (value, certain, low, high, spread)
+        value, certain, low, high, spread = (one / size if size else np.zeros(len(one)) for one in found)
+    if clip:
+        value, certain, low, high = (np.maximum(one, 0) for one in (value, certain, low, high))
+    return Scores(value, certain, low, high, spread)
+
+
+def _over(sums: Array, size: Any) -> Array:
+    """Sums over a size, and 0 where that is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # What is not known, NaN, stays so where the size is not known either.
+        return np.where(size == 0, np.where(np.isnan(sums), np.nan, 0.0), np.where(sums == 0, 0.0, sums / size))
+
+
+DISCOUNTS: dict[str, Callable[[Array, float], Array]] = {
+    "dcg": lambda ranks, beta: 1 / np.log2(ranks + 1),
+    "err": lambda ranks, beta: 1 / ranks,
+    "rbp": lambda ranks, beta: beta ** (ranks - 1),
+}
+# The discount of a rank, and what the discounted gains are divided by: those of a ranking whose every passage covers
+# every item (`perfect`), of the greedy ideal ranking (`ideal`), or of an endless perfect ranking (`endless`).
+NOVELTY = {
+    "alpha_DCG": ("dcg", "perfect"),
+    "alpha_nDCG": ("dcg", "ideal"),
+    "ERR_IA": ("err", "perfect"),
+    "nERR_IA": ("err", "ideal"),
+    "NRBP": ("rbp", "endless"),
+    "nNRBP": ("rbp", "ideal"),
+    "P_IA": ("", ""),
+    "AP_IA": ("", ""),
+    "StRecall": ("", ""),
+}
+
+
+def novelty(
+    name: str, view: View, pool: Array, level: float, cutoff: int | None, alpha: float = 0.5, beta: float = 0.5
+) -> Array:
+    """Measures with rubric items as subtopics: the gain of a rank is Σ over the items that its passage covers of
+    (1 - α)^(times that passages above cover them); gains are discounted by rank, summed and normalised.
+
+    Definitions are those of NIST's ndeval, without its limits. Items that no passage of the pool covers take no part.
+
+    Args:
+        name: one of `NOVELTY`.
+        view: the top k of the rankings, or all of them.
+        pool: the graded passages × items, those with larger ids first (as in ndeval, ties go to them).
+        level: the least grade that covers.
+        cutoff: k; None where all of the rankings count.
+        alpha: how much less an item counts each time, in [0, 1].
+        beta: the persistence of NRBP.
+
+    Returns:
+        R values in [0, 1]; 0 where no passage of the pool covers an item.
+    """
+    pool, hits = pool >= level, view.grades >= level
+    size = np.count_nonzero(pool.any(axis=0))
+    if not size:
+        return np.zeros(len(hits))
+    # Where a ranking has no more, at rank 0, there is no gain.
+    ranks = np.maximum(view.ranks, 1)
+    found = hits.cumsum(axis=1)
+    discount, by = NOVELTY[name]
+    share: Array
+    if name == "StRecall":
+        share = hits.any(axis=1).sum(axis=1)
+    elif name == "P_IA":
+        share = hits.sum(axis=(1, 2)) / (cutoff or np.maximum(view.lengths, 1))
+    elif name == "AP_IA":
+        precisions = np.where(hits, found / ranks[:, :, None], 0).sum(axis=1)
+        share = (precisions / np.maximum(pool.sum(axis=0), 1)).sum(axis=1)
+    else:
+        of_ranks = DISCOUNTS[discount]
+        gains = np.where(hits, (1 - alpha) ** (found - hits), 0).sum(axis=2)
+        total = (gains * of_ranks(ranks, beta)).sum(axis=1)
+        share = (1 - (1 - alpha) * beta) * total
+    if by in ("", "endless"):
+        return share / size
+    if by == "perfect":
+        depths = np.full(len(hits), cutoff) if cutoff else view.lengths
+        places = np.arange(1, max(depths, default=0) + 1)
+        best = np.concatenate([[0], np.cumsum(size * (1 - alpha) ** (places - 1) * of_ranks(places, beta))])
+        return _over(total, best[depths])
+    ideal = greedy(pool, cutoff, alpha)[0]
+    return _over(total, ideal @ of_ranks(np.arange(1, len(ideal) + 1), beta))
+
+
+def greedy(pool: Array, cutoff: int | None, alpha: float) -> tuple[Array, list[int]]:
+    """The gains of the ideal ranking, and its passages (rows of the pool), built greedily; the exact one is NP-hard.
+
+    Each rank takes the passage with the greatest gain, of equal ones the first. Passages that cover the same items are
+    alike, so kinds of passages are compared.
+    """
+    kinds, kind_of = np.unique(pool, axis=0, return_inverse=True)
+    order = np.argsort(kind_of.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(kind_of.ravel()))
+    places = np.concatenate([[0], ends[:-1]])
+    keep, gains, rows = np.ones(pool.shape[1]), list[float](), list[int]()
+    while len(gains) < min(len(pool), len(pool) if cutoff is None else cutoff):
+        # Rounded, as sums in two orders may differ in the last digit.
+        values = np.where(places < ends, np.round(kinds @ keep, 12), -1)
+        alike = np.flatnonzero(values == values.max())
+        kind = min(alike, key=lambda one: order[places[one]])
+        gains.append(kinds[kind] @ keep)
+        rows.append(int(order[places[kind]]))
+        places[kind] += 1
+        keep = np.where(kinds[kind], keep * (1 - alpha), keep)
+    return np.array(gains), rows
+
+
+LABEL_MEASURES = ("nDCG", "ERR", "RBP", "AP", "RR", "P", "R", "Success")
+
+
+def labels(
+    name: str,
+    view: View,
+    pool: Array,
+    cutoff: int | None = None,
+    level: float | None = None,
+    highest: float = 1,
+    persistence: float = 0.8,
+    exponential: bool = False,
+) -> Array:
+    """Measures over one label a passage, as trec_eval, gdeval and cwl_eval define them; labels below 0 count as 0.
+
+    - nDCG: Σ gain / log2(rank + 1), over that of the labels in descending order; the gain is the label, or
+      2^label - 1 (`exponential`).
+    - ERR: Σ R / rank × Π (1 - R) above, R = (2^label - 1) / 2^highest.
+    - RBP: (1 - p) Σ gain p^(rank - 1), the gain being label / highest, or 1 from the level on.
+    - AP, RR, P, R, Success: labels of `level` or more are relevant.
+
+    Args:
+        name: one of `LABEL_MEASURES`.
+        view: the rankings, with one item.
+        pool: the labels that values are normalised by: those of all graded passages.
+        cutoff: only passages up to this rank count; needed by P, R and Success.
+        level: the least relevant label.
+        highest: the highest label of the scale.
+        persistence: p.
+        exponential: see above.
+
+    Returns:
+        R values in [0, 1]; where nothing is relevant 0.
+    """
+    inside = (view.ranks > 0) & (view.ranks <= (cutoff or np.inf))
+    ranks, given = np.maximum(view.ranks, 1), np.where(inside, view.grades[:, :, 0], NONE)
+    value: Array
+    if name == "nDCG":
+        best = np.sort(pool[pool > 0])[::-1][:cutoff]
+        ideal = (_gains(best, exponential) / np.log2(np.arange(2, len(best) + 2))).sum()
+        return _at_most_all((_gains(given, exponential) / np.log2(ranks + 1)).sum(axis=1), ideal)
+    if name == "ERR":
+        stops = _gains(given, True) / 2.0**highest
+        goes_on = np.concatenate([np.ones((len(stops), 1)), np.cumprod(1 - stops, axis=1)[:, :-1]], axis=1)
+        value = (goes_on * stops / ranks).sum(axis=1)
+        return value
+    relevant = given >= (np.inf if level is None else level)
+    if name == "RBP":
+        gains = np.maximum(given, 0) / highest if level is None else relevant
+        value = (1 - persistence) * (gains * persistence ** (ranks - 1.0)).sum(axis=1)
+        return value
+    number, found = np.count_nonzero(pool >= level), relevant.sum(axis=1)
+    if name == "AP":
+        return _at_most_all((relevant * relevant.cumsum(axis=1) / ranks).sum(axis=1), number)
+    if name == "RR":
+        value = (relevant / ranks).max(axis=1, initial=0)
+    elif name == "R":
+        value = _at_most_all(found, number)
+    else:
+        value = found / cutoff if name == "P" else (found > 0) + 0.0
+    return value
+
+
+def _gains(given: Array, exponential: bool) -> Array:
+    return np.where(given > 0, 2.0 ** np.maximum(given, 0) - 1 if exponential else given, 0)
+
+
+def _at_most_all(value: Array, best: Any) -> Array:
+    """A value over the best one; where that is 0, any value is the best."""
+    return value / best if best else (value > 0) + 0.0

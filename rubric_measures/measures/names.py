@@ -1,0 +1,213 @@
+"""Measures as users write them: read, and found among the columns of a board."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import ir_measures
+from ir_measures.measures.base import Measure
+
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.measures.labels import RubricQrels, checked_measure
+from rubric_measures.measures.measure import RubricMeasure, check_plug_in, is_supported, measure_in
+
+Measures: TypeAlias = str | Measure | Iterable[str | Measure]
+"""One measure or several: objects of ir_measures, or text (`RubricCover(rel=4)@20`; several with blanks between).
+
+`my.py:CoveredTwice@20` is a function of a file, see `measure_of`.
+"""
+# A measure of a file of one's own: the file, the measure, its name.
+_IN_FILE = re.compile(r"(?P<path>[^:]+\.py):(?P<measure>(?P<name>\w+).*)", re.DOTALL)
+
+
+def parse_measures(measures: Measures) -> list[Measure]:
+    """The measures, each once, in the order given.
+
+    >>> parse_measures("NuggetV(rel=4, strict=True) nDCG@10")
+    [NuggetV(rel=4,strict=True), nDCG@10]
+
+    Raises:
+        InputError: one is neither text nor a measure.
+        MeasureError: a measure cannot be read, or there is none.
+        UnknownNameError: a measure is not known; names near ones.
+        PlugInError: it is a measure of another package that cannot be used.
+    """
+    given = [measures] if isinstance(measures, str | Measure) or not isinstance(measures, Iterable) else measures
+    found: dict[Measure, None] = {}
+    for one in given:
+        if not isinstance(one, str | Measure):
+            problem = f"measures: {one!r:.60} is no measure; give names, as 'RubricCover@20', or objects of ir_measures"
+            raise InputError(problem, settings=("measures",))
+        for part in _split(one) if isinstance(one, str) else [one]:
+            found[_parsed(part)] = None
+    if not found:
+        raise MeasureError("name at least one measure")
+    return list(found)
+
+
+def _parsed(measure: str | Measure) -> Measure:
+    in_file = _IN_FILE.fullmatch(measure) if isinstance(measure, str) else None
+    if in_file is not None:
+        measure_in(in_file["path"], in_file["name"])
+        measure = in_file["measure"]
+    try:
+        found = ir_measures.parse_measure(measure) if isinstance(measure, str) else measure
+        if not isinstance(found, RubricMeasure):
+            return checked_measure(found)
+        # Ours say themselves what is wrong.
+        found.validate_params()
+        return found
+    except NameError:
+        _refuse_other_spelling(str(measure))
+        name = str(measure).split("(")[0].split("@")[0]
+        check_plug_in(name)
+        raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
+    except (ValueError, AssertionError) as error:
+        _refuse_other_spelling(str(measure))
+        raise MeasureError(f"{measure}: {error}") from None
+
+
+# The measures of trec_eval by their names there; those with a cutoff end in `_10`.
+_OF_TREC_EVAL = {
+    "map": "AP",
+    "map_cut": "AP",
+    "ndcg": "nDCG",
+    "ndcg_cut": "nDCG",
+    "recip_rank": "RR",
+    "P": "P",
+    "recall": "R",
+    "success": "Success",
+    "bpref": "Bpref",
+    "num_ret": "NumRet",
+    "num_rel": "NumRel",
+    "num_q": "NumQ",
+}
+
+
+def _refuse_other_spelling(text: str) -> None:
+    """Says how measures are written that come as trec_eval calls them, or with commas between them; and files.
+
+    Raises:
+        MeasureError: they do.
+    """
+    if not text.isidentifier() and os.path.isfile(text):  # noqa: PTH113 - for so much pathlib takes long to import
+        raise MeasureError(f"{text} is a file, and no measure; name runs before the measures")
+    parts = _split(text, ",")
+    if len(parts) > 1:
+        raise MeasureError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")
+    name, _, cutoff = text.rpartition("_")
+    is_cut = cutoff.isascii() and cutoff.isdecimal()
+    known = _OF_TREC_EVAL.get(name if is_cut else text)
+    if known is not None:
+        raise MeasureError(f"{text} is trec_eval's name; here it is {known}{f'@{cutoff}' if is_cut else ''}")
+
+
+def _split(text: str, also: str = " ") -> list[str]:
+    """Splits at blanks (and at `also`), but not inside parentheses: `NuggetV(rel=4, strict=True) nDCG@10` is two."""
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if (char.isspace() or char == also) and depth <= 0:
+            parts.append(current)
+            current = ""
+        elif not char.isspace():
+            current += char
+    return [part for part in [*parts, current] if part]
+
+
+def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
+    """The column of a leaderboard that a name means.
+
+    That is the column itself, or the same measure in other quotes or spaces, or the same one with the levels that the
+    scale said: `NuggetA` means `NuggetA(rel=2,partial_rel=1)`.
+
+    `nDCG@10` means the column of `RubricQrels(measure='nDCG@10')`, too, as this is what scoring makes of it, and the
+    other way round: over labels of assessors the column is `nDCG@10`.
+
+    Raises:
+        UnknownNameError: there is none; names near ones.
+    """
+    found = columns_named(name, columns)
+    if len(found) == 1:
+        return found[0]
+    raise UnknownNameError("measure", name, found or columns, hint=hint)
+
+
+def columns_named(name: str, columns: Sequence[str]) -> list[str]:
+    """The columns that a name may mean, see `column_named`: one, several that differ in their levels, or none."""
+    if name in columns:
+        return [name]
+    asked = _measure_named(name)
+    found = [(column, _measure_named(column)) for column in columns] if asked is not None else []
+    for meant in dict.fromkeys((asked, _rubric_measure(asked), _standard_measure(asked))) if asked is not None else ():
+        same = [column for column, measure in found if str(meant) in (column, str(measure))]
+        # Of standard measures a level that is left out is level 1, and not the scale's.
+        levelled = [(column, measure) for column, measure in found if isinstance(measure, RubricMeasure)]
+        more = [
+            column
+            for column, measure in levelled
+            if measure.NAME == meant.NAME and _without_levels(measure, meant) == meant.params
+        ]
+        if same or more:
+            return same[:1] or more
+    return []
+
+
+def _without_levels(measure: Measure, asked: Measure) -> dict[str, Any]:
+    """The parameters of a measure without the levels that another one does not say."""
+    return {
+        name: value
+        for name, value in measure.params.items()
+        if name in asked.params or name not in ("rel", "partial_rel")
+    }
+
+
+def _measure_named(name: str) -> Measure | None:
+    try:
+        return ir_measures.parse_measure(name)
+    except (NameError, ValueError, AssertionError):
+        return None
+
+
+def is_standard(name: str) -> bool:
+    """Whether a column of a leaderboard is of a measure that reads judgments, as `nDCG@10` does, and no grades."""
+    measure = _measure_named(name)
+    return measure is not None and not is_supported(measure)
+
+
+def inner_names(name: str) -> list[str]:
+    """The measure inside a `RubricQrels`, whatever it makes of grades; none of other columns."""
+    measure = _measure_named(name)
+    return [str(measure.value("measure"))] if isinstance(measure, type(RubricQrels)) else []
+
+
+def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `note_labels`."""
+    return list(dict.fromkeys(map(_rubric_measure, measures)))
+
+
+def _rubric_measure(measure: Measure) -> Measure:
+    return measure if is_supported(measure) else RubricQrels(measure=str(measure))
+
+
+def _standard_measure(measure: Measure) -> Measure:
+    """The measure of ir_measures that a `RubricQrels` is over labels which stand for themselves; else the measure."""
+    if not isinstance(measure, type(RubricQrels)) or measure.value("label") != "max":
+        return measure
+    inner = measure.inner()
+    return inner if measure.value("rel") is None or "rel" in inner.params else measure
+
+
+def note_labels(measures: Iterable[Measure]) -> None:
+    """Says which of the measures asked for were wrapped; when there are scores, so that an error comes alone."""
+    wrapped = [str(_rubric_measure(measure)) for measure in measures if not is_supported(measure)]
+    if wrapped:
+        logging.getLogger("rubric_measures").info(
+            "%d standard measures read the labels that the grades imply (maximum grade): %s",
+            len(wrapped),
+            " ".join(wrapped),
+        )
