@@ -173,7 +173,8 @@ def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPas
             llm=LABELLERS,
             kind="nugget",
             prompt_info=info,
-        ).replacing(pairs=True)
+            pairs=True,
+        )
         for key, found in grades.items()
     }
     return records_of_cited_answers(cited, None, sets)

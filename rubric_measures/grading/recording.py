@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
@@ -28,6 +27,7 @@ from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.models.base import Backend, llm_name
 from rubric_measures.prompts import load_prompt
 from rubric_measures.records.models import (
+    ITEM_LISTS,
     DirectGrade,
     GradedPassage,
     GradeSetKey,
@@ -35,12 +35,12 @@ from rubric_measures.records.models import (
     PromptInfo,
     QueryPassages,
     SelfRating,
+    exam_ratio,
     grade_of_items,
-    grader_hash,
+    grade_set_key,
     is_of_others,
     kind_of_set,
     provenance_of,
-    rated_item,
     regraded_of,
     stale_in,
 )
@@ -196,11 +196,12 @@ class GradeSetMaker:
         grades = {item_id: outcome.grade for item_id, outcome in told if outcome.grade is not None}
         failed = {item_id: outcome for item_id, outcome in told if outcome.status != "graded"}
         correct = [item_id for item_id, grade in grades.items() if grade > 0]
+        wrong = [item_id for item_id, grade in grades.items() if grade <= 0]
         fields: dict[str, Any] = {
             "correct_answered": correct,
-            "wrong_answered": [item_id for item_id, grade in grades.items() if grade <= 0],
+            "wrong_answered": wrong,
             "answers": [(item_id, outcome.answer) for item_id, outcome in told],
-            "exam_ratio": len(correct) / len(grades) if grades else 0.0,
+            "exam_ratio": exam_ratio(correct, wrong),
             "prompt_type": kind,
             **self._llm,
             **({"pairs": True} if self.style.of_pairs else {}),
@@ -502,27 +503,20 @@ class AmendingMaker(GradeSetMaker):
         """The grade set with the kept grades where they stood, then the new ones; everything else as it was."""
         parts = [(entry, kept), *([(fresh, _ids(fresh).all)] if fresh is not None else [])]
         told = [(part.as_json(), ids) for part, ids in parts]
-
-        def listed(name: str, item_of: Callable[[Any], str]) -> list[Any]:
-            return [one for part, ids in told for one in part.get(name) or () if item_of(one) in ids]
-
-        correct, wrong = listed("correctAnswered", str), listed("wrongAnswered", str)
         changes: dict[str, Any] = {
-            "correct_answered": correct,
-            "wrong_answered": wrong,
-            "answers": listed("answers", itemgetter(0)),
-            "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
+            name: [one for said, ids in told for one in said.get(name) or () if item_of(one) in ids]
+            for name, item_of in ITEM_LISTS.items()
+            if any(said.get(name) is not None for said, _ in told)
         }
-        if any(part.self_ratings is not None for part, _ in parts):
-            changes["self_ratings"] = listed("self_ratings", rated_item)
+        changes["exam_ratio"] = exam_ratio(changes["correctAnswered"], changes["wrongAnswered"])
         for name, nothing in (("item_status", None), ("llm_response_errors", None), ("details", {})):
-            known = [((getattr(part, name, None) or {}), ids) for part, ids in parts]
-            found = {item_id: said for some, ids in known for item_id, said in some.items() if item_id in ids}
+            known = [(said.get(name) or {}, ids) for said, ids in told]
+            found = {item_id: one for some, ids in known for item_id, one in some.items() if item_id in ids}
             if found or known[0][0]:
                 changes[name] = found or nothing
         if fresh is not None and (size := self.style.showing.per_call) is not None:
             changes["shown_together"] = [*shown_together(entry, size), *shown_together(fresh, size)]
-        return entry.replacing(**changes)
+        return entry.saying(changes)
 
     def _signed(self, entry: ItemGradeSet, before: ItemGradeSet | None, said: Mapping[str, str]) -> ItemGradeSet:
         """The grade set with what it was made by, and which of its items were graded after the bank changed.
@@ -536,7 +530,7 @@ class AmendingMaker(GradeSetMaker):
         regraded = {item_id: content for item_id, content in known.items() if item_id in there}
         made = {**old, **self.provenance, "regraded": {**regraded, **said}}
         if before is not None and is_of_others(before):
-            made["mixed"] = grader_hash(before) or True
+            made["mixed"] = grade_set_key(before).grader or True
         elif "bank" in old:
             made["kept_from"] = old.get("kept_from", old["bank"])
         return entry.replacing(provenance=made)

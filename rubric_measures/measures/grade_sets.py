@@ -21,6 +21,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.records.details import GRADE_CHOICES, GradeChoice, details_of, distributions_of, grade_by
 from rubric_measures.records.models import (
+    ITEM_LISTS,
     DirectGrade,
     GradedPassage,
     GradeSetKey,
@@ -33,7 +34,6 @@ from rubric_measures.records.models import (
     made_by_set,
     prompt_in,
     provenance_of,
-    rated_item,
     stale_in,
 )
 from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content, item_content
@@ -340,13 +340,9 @@ def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[
 
 def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
     """The set without some of its items; everything else as it was."""
-    told = entry.as_json().get("self_ratings")
-    return entry.replacing(
-        correct_answered=[one for one in entry.correct_answered if one not in item_ids],
-        wrong_answered=[one for one in entry.wrong_answered if one not in item_ids],
-        answers=[(one, text) for one, text in entry.answers if one not in item_ids],
-        self_ratings=told and [rating for rating in told if rated_item(rating) not in item_ids],
-    )
+    said = entry.as_json()
+    lists = ((name, item_of) for name, item_of in ITEM_LISTS.items() if said.get(name))
+    return entry.saying({name: [one for one in said[name] if item_of(one) not in item_ids] for name, item_of in lists})
 
 
 def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: AssessorCount) -> ItemGradeSet:
@@ -366,17 +362,17 @@ def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: Assess
     count.settled += len(assessors.settled)
     replies = {item_id: reply for item_id, reply in entry.answers if item_id not in theirs}
     replies.update((item_id, reason) for item_id in theirs if (reason := assessors.reasons.get(item_id)))
-    made = ItemGradeSet.build(
+    # What is said about the making of the grader's grades holds for those that stand.
+    details = {item_id: said for item_id, said in details_of(entry).items() if item_id not in theirs}
+    return ItemGradeSet.build(
         {**grades, **theirs},
         answers=replies.items(),
         llm=entry.llm,
         kind="nugget" if kind_of_set(entry) == "nugget" else "question",
         prompt_info=entry.prompt_info,
         item_status={item_id: status for item_id, status in statuses.items() if item_id not in theirs},
+        details=details or None,
     )
-    # What is said about the making of the grader's grades holds for those that stand.
-    details = {item_id: said for item_id, said in details_of(entry).items() if item_id not in theirs}
-    return made.replacing(details=details) if details else made
 
 
 QuestionSet = Literal["question-bank", "tqa", "nugget"]
@@ -841,15 +837,14 @@ class GradeSetSelector:
         (grades, statuses), (later_grades, later_statuses) = items_of_set(earlier), items_of_set(later)
         self.repeated += len(grades.keys() & later_grades.keys())
         grades, failed = {**grades, **later_grades}, {**statuses, **later_statuses}
-        details = {**details_of(earlier), **details_of(later)}
-        joined = ItemGradeSet.build(
+        return ItemGradeSet.build(
             grades,
             answers={**dict(earlier.answers), **dict(later.answers)}.items(),
             llm=later.llm,
             self_rated=bool(earlier.self_ratings or later.self_ratings),
             item_status={item_id: status for item_id, status in failed.items() if item_id not in grades},
+            details={**details_of(earlier), **details_of(later)} or None,
         )
-        return joined.replacing(details=details) if details else joined
 
 
 def _grades_any(entry: ItemGradeSet | DirectGrade, items: Mapping[str, RubricItem] | None) -> bool:

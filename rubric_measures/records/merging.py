@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
-from operator import itemgetter
 from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct
@@ -15,26 +14,26 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.records.details import details_of
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
+    ITEM_LISTS,
     DirectGrade,
     GradedPassage,
     GradeSetKey,
     ItemGradeSet,
+    JsonRecord,
     Judgment,
     PassageData,
     QueryPassages,
     RankingEntry,
+    exam_ratio,
     grade_set_key,
-    grader_hash,
     items_of_set,
-    rated_item,
 )
-from rubric_measures.types.entities import canonical_json
-from rubric_measures.types.scales import SCALE_FIELDS, Scale, scale_from
+from rubric_measures.types.scales import Scale, scale_from
 
 _LOG = logging.getLogger("rubric_measures")
 _Json = dict[str, Any]
-_Record = TypeVar("_Record", ItemGradeSet, DirectGrade)
-_T = TypeVar("_T")
+_Made = TypeVar("_Made", bound=ItemGradeSet | DirectGrade)
+_Record = TypeVar("_Record", bound=JsonRecord)
 # Fields of ours of which two files may say parts, as of those that we do not know.
 _OPEN = {"provenance", "details", ITEM_CONTENTS, "pairs", "shown_together"}
 
@@ -128,31 +127,39 @@ class _Merger:
         self.replies = replies
         self.doc_id = ""
 
-    def _conflict(self, what: str, one: object, other: object) -> NoReturn:
+    def conflict(self, what: str, one: object, other: object) -> NoReturn:
         one, other = (" ".join(repr(value).split())[:60] for value in (one, other))
         raise InputError(
             f"query {self.query_id!r}, passage {self.doc_id!r}: {what} is {one} in one file and {other} in another"
         )
 
+    def either(self, name: str, what: str, *said: Any) -> _Json:
+        """What one description says or both say alike, as a field; none where neither says anything."""
+        found = [value for value in said if value is not None]
+        if len(found) == 2 and found[0] != found[1]:
+            self.conflict(what, *found)
+        return {name: found[0]} if found else {}
+
     def passage(self, one: GradedPassage, other: GradedPassage) -> GradedPassage:
         self.doc_id = one.doc_id
         if one == other:
             return one
-        if one.text != other.text:
-            self._conflict("the text", one.text, other.text)
-        mine, theirs = one.as_json(), other.as_json()
-        fields: dict[str, Any] = {}
-        if other.paragraph not in (None, "", one.paragraph):
-            if one.paragraph not in (None, ""):
-                self._conflict("paragraph", one.paragraph, other.paragraph)
-            fields["paragraph"] = other.paragraph
+        self.either("text", "the text", one.text, other.text)
+        fields = self.either(
+            "paragraph", "paragraph", *(None if said == "" else said for said in (one.paragraph, other.paragraph))
+        )
         if other.paragraph_data is not None:
-            fields["paragraph_data"] = self.data(mine.get("paragraph_data") or {}, theirs["paragraph_data"])
+            data = (passage.as_json().get("paragraph_data") or {} for passage in (one, other))
+            fields["paragraph_data"] = self.data(*data)
         if other.exam_grades is not None:
-            fields["exam_grades"] = self.item_grades(one.exam_grades or [], other.exam_grades)
+            fields["exam_grades"] = self.made_alike(one.exam_grades or [], other.exam_grades, self.grade_set)
         if other.grades is not None:
-            fields["grades"] = self.direct_grades(one.grades or [], other.grades)
-        return one.saying(self.changes(GradedPassage, mine, theirs, fields))
+            fields["grades"] = self.made_alike(one.grades or [], other.grades, self.direct_grade)
+        return self.joined(one, other, fields)
+
+    def joined(self, one: _Record, other: _Record, fields: _Json) -> _Record:
+        """The union of two records of which some fields are known."""
+        return one.saying(self.changes(type(one), one.as_json(), other.as_json(), fields))
 
     def changes(self, kind: type[Struct], one: _Json, other: _Json, fields: _Json) -> _Json:
         """What makes `one` the union of both: new fields, those that only `other` has, and the unknown ones of both."""
@@ -160,27 +167,21 @@ class _Merger:
         known = set(kind.__struct_encode_fields__) - _OPEN
         for name, theirs in other.items():
             mine = one.get(name)
-            if name in fields or mine == theirs:
+            if name in fields or mine == theirs or (name in one and name in known):
                 continue
             if name not in one:
                 changed[name] = theirs
-            elif name in known:
                 continue
-            elif isinstance(mine, dict) and isinstance(theirs, dict) and _may_be_joined(name, mine, theirs):
-                if name == ITEM_CONTENTS:
-                    for item_id in mine.keys() & theirs.keys():
-                        if mine[item_id] != theirs[item_id]:
-                            what = f"what item {item_id!r} said when it was graded"
-                            self._conflict(what, mine[item_id], theirs[item_id])
-                # What describes a grader in full stands in one of its entries only.
-                changed[name] = {**theirs, **mine}
-            else:
-                self._conflict(name, mine, theirs)
+            if not isinstance(mine, dict) or not isinstance(theirs, dict):
+                self.conflict(name, mine, theirs)
+            if name == ITEM_CONTENTS:
+                for item_id in mine.keys() & theirs.keys():
+                    self.either(name, f"what item {item_id!r} said when it was graded", mine[item_id], theirs[item_id])
+            elif name != "provenance" or _bare(mine) != _bare(theirs):
+                self.conflict(name, mine, theirs)
+            # What describes a grader in full stands in one of its entries only.
+            changed[name] = {**theirs, **mine}
         return changed
-
-    def joined(self, one: _Record, other: _Record, fields: _Json) -> _Record:
-        """The union of two grade sets of which some fields are known."""
-        return one.saying(self.changes(type(one), one.as_json(), other.as_json(), fields))
 
     def data(self, one: _Json, other: _Json) -> _Json:
         fields = {
@@ -207,13 +208,12 @@ class _Merger:
             place = next((place for place in alike if one[place] == entry), alike[0])
             free.remove(place)
             if one[place] != entry:
-                changed = self.changes(kind, one[place], entry, self.title(one[place], entry))
-                entries[place] = {**one[place], **changed}
+                entries[place] = one[place] | self.changes(kind, one[place], entry, self.title(one[place], entry))
         for key in dict.fromkeys(_said(entry)[0] for entry in entries[len(one) :]):
             before, after = ([value for known, value in map(_said, some) if known == key] for some in (one, other))
             if not (set(before) <= set(after) or set(after) <= set(before)):
                 what = f"rank and score in {key[1]!r}" if key[1] else "the judgment"
-                self._conflict(what, *(values[0] if len(values) == 1 else values for values in (before, after)))
+                self.conflict(what, *(values[0] if len(values) == 1 else values for values in (before, after)))
         return entries
 
     def title(self, one: _Json, other: _Json) -> _Json:
@@ -224,86 +224,83 @@ class _Merger:
         titles = [entry.get("titleQuery") for entry in (one, other)]
         if titles[0] == titles[1]:
             return {}
-        said = [title for title in titles if title and title != one["query"]]
-        if len(set(said)) > 1:
-            self._conflict("the title of the query (titleQuery)", *said)
-        return {"titleQuery": said[0] if said else titles[0] or titles[1]}
+        said = [title if title != one["query"] else None for title in (title or None for title in titles)]
+        found = self.either("titleQuery", "the title of the query (titleQuery)", *said)
+        return found or {"titleQuery": titles[0] or titles[1]}
 
-    def item_grades(self, one: Sequence[ItemGradeSet], other: Sequence[ItemGradeSet]) -> list[ItemGradeSet]:
-        sets = list(one)
+    def made_alike(
+        self, one: Sequence[_Made], other: Sequence[_Made], union: Callable[[_Made, _Made], _Made]
+    ) -> list[_Made]:
+        """The grade sets or labels of both lists; those that are parts of one are joined."""
+        found = list(one)
         for entry in other:
-            if entry in sets:
+            if entry in found:
                 continue
             # Two sets without a common item may turn out to be parts of one when a third is like both.
-            places = [place for place, known in enumerate(sets) if _belong_together(known, entry)]
-            whole = reduce(self.grade_set, [*(sets[place] for place in places), entry])
-            if places:
-                sets[places[0]] = whole
-                sets = [known for place, known in enumerate(sets) if place not in places[1:]]
-            else:
-                sets.append(whole)
-        return sets
+            alike: dict[int, _Made] = {
+                place: known for place, known in enumerate(found) if _belong_together(known, entry)
+            }
+            if isinstance(entry, DirectGrade):
+                alike = dict(sorted(alike.items(), key=lambda place: _label(place[1]) != _label(entry))[:1])
+            parts: list[_Made] = [*alike.values(), entry]
+            found = [known for place, known in enumerate(found) if place not in alike]
+            found.insert(next(iter(alike), len(found)), reduce(union, parts))
+        return found
 
     def grade_set(self, one: ItemGradeSet, other: ItemGradeSet) -> ItemGradeSet:
         """The union of two sets of one grader over one bank."""
         mine, theirs = _items(one), _items(other)
-        known = {item_id: None for item_id in mine if None not in (mine[item_id], theirs.get(item_id))}
-        for item_id in known:
-            if mine[item_id] != theirs[item_id]:
-                self._conflict(f"the grade of item {item_id!r} by {one.llm}", mine[item_id], theirs[item_id])
+        known = {item_id for item_id in mine if None not in (mine[item_id], theirs.get(item_id))}
+        for item_id in mine:
+            if item_id in known:
+                self.either("", f"the grade of item {item_id!r} by {one.llm}", mine[item_id], theirs[item_id])
         first = dict(one.answers)
         self.replies[one.llm] += sum(
             item_id in known and first.get(item_id, reply) != reply for item_id, reply in other.answers
         )
         new = {item_id for item_id, grade in theirs.items() if mine.get(item_id) is None and grade is not None}
-        lost = {item_id for item_id in theirs if item_id not in mine} - new
-        details = _details(one, other, new)
+        lost = theirs.keys() - mine.keys() - new
+        details = {}
+        if said := details_of(other):
+            details["details"] = {**said, **{name: one for name, one in details_of(one).items() if name not in new}}
         if not new and not lost:
-            return self.joined(one, other, details | self.labels(one, other) | self.scale(one, other))
+            return self.joined(one, other, details | self.label(one, other) | self.scale(one, other))
         if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) != {None}:
             kinds = ("ratings" if entry.self_ratings else "right or wrong" for entry in (one, other))
-            self._conflict(f"what grades by {one.llm} are", *kinds)
-        correct = _joined(one.correct_answered, other.correct_answered, new, str)
-        wrong = _joined(one.wrong_answered, other.wrong_answered, new, str)
-        ratings = _joined(_ratings(one), _ratings(other), new, rated_item)
-        fields: _Json = {
-            "correctAnswered": correct,
-            "wrongAnswered": wrong,
-            "answers": _joined(one.answers, other.answers, new | lost, itemgetter(0)),
-            "exam_ratio": len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0,
-        }
-        if ratings:
-            fields["self_ratings"] = ratings
+            self.conflict(f"what grades by {one.llm} are", *kinds)
+        before, after = one.as_json(), other.as_json()
+        fields: _Json = {}
+        for name, item_of in ITEM_LISTS.items():
+            # A failed call has left a reply at most.
+            taken = new | lost if name == "answers" else new
+            fields[name] = [said for said in before.get(name) or () if item_of(said) not in taken]
+            fields[name] += [said for said in after.get(name) or () if item_of(said) in taken]
+        if not fields["self_ratings"]:
+            del fields["self_ratings"]
+        fields["exam_ratio"] = exam_ratio(fields["correctAnswered"], fields["wrongAnswered"])
         if one.relevance_label != other.relevance_label:
             # It was derived from a part of the grades.
             fields["relevance_label"] = None
-        fields |= details | _failures(one, other, new, lost)
+        fields |= details
+        for name in ("item_status", "llm_response_errors"):
+            left = {item_id: said for item_id, said in (before.get(name) or {}).items() if item_id not in new}
+            left |= {item_id: said for item_id, said in (after.get(name) or {}).items() if item_id in lost}
+            if left or before.get(name):
+                fields[name] = left
         return self.joined(one, other, fields | self.scale(one, other))
 
-    def labels(self, one: ItemGradeSet | DirectGrade, other: ItemGradeSet | DirectGrade) -> dict[str, Any]:
+    def label(self, one: _Made, other: _Made) -> _Json:
         """The relevance label that one grade set has, or both have, as a field."""
-        found = [label for label in (one.relevance_label, other.relevance_label) if label is not None]
-        if len(set(found)) > 1:
-            self._conflict(f"the relevance label by {one.llm}", *found)
-        return {"relevance_label": found[0]} if found else {}
+        return self.either(
+            "relevance_label", f"the relevance label by {one.llm}", one.relevance_label, other.relevance_label
+        )
 
-    def scale(self, one: ItemGradeSet | DirectGrade, other: ItemGradeSet | DirectGrade) -> dict[str, Any]:
+    def scale(self, one: _Made, other: _Made) -> _Json:
         """What is said of the prompt, as a field, where only the other grade set says the scale, too."""
         mine, theirs = _said_scale(one), _said_scale(other)
         if mine is not None and theirs is not None and mine[:4] != theirs[:4]:
-            self._conflict(f"the scale of grades by {one.llm}", str(mine), str(theirs))
+            self.conflict(f"the scale of grades by {one.llm}", str(mine), str(theirs))
         return {"prompt_info": other.prompt_info} if mine is None and theirs is not None else {}
-
-    def direct_grades(self, one: Sequence[DirectGrade], other: Sequence[DirectGrade]) -> list[DirectGrade]:
-        labels = list(one)
-        for entry in other:
-            alike = [place for place, known in enumerate(labels) if _grader(known) == _grader(entry)]
-            if not alike:
-                labels.append(entry)
-            elif entry not in labels:
-                place = next((place for place in alike if _label(labels[place]) == _label(entry)), alike[0])
-                labels[place] = self.direct_grade(labels[place], entry)
-        return labels
 
     def direct_grade(self, one: DirectGrade, other: DirectGrade) -> DirectGrade:
         """What two labels of one grader say of a passage together."""
@@ -311,52 +308,23 @@ class _Merger:
         if worse.known_status != better.known_status or better.label is None:
             return better
         if _label(one) != _label(other):
-            self._conflict(f"the label by {one.llm}", *(entry.label for entry in (one, other)))
+            self.conflict(f"the label by {one.llm}", one.label, other.label)
         self.replies[one.llm] += one.answer != other.answer
-        ratings = [entry.self_rating for entry in (one, other) if entry.self_rating is not None]
-        fields = self.labels(one, other) | self.scale(one, other) | ({"self_ratings": ratings[0]} if ratings else {})
-        return self.joined(one, other, fields)
+        rating = self.either("self_ratings", f"the label by {one.llm}", one.self_rating, other.self_rating)
+        return self.joined(one, other, self.label(one, other) | self.scale(one, other) | rating)
 
 
 # What stands before what: a failure is no label, and a label of a part of the text is one of the text only in need.
 _RANKS = {"truncated": 1, "graded": 2}
 
 
-def _joined(before: Iterable[_T], after: Iterable[_T], taken: Set[str], item_of: Callable[[_T], str]) -> list[_T]:
-    """What `after` says of the items that are taken from it, behind what `before` says of all others."""
-    return [one for one in before if item_of(one) not in taken] + [one for one in after if item_of(one) in taken]
-
-
-def _details(one: ItemGradeSet, other: ItemGradeSet, new: Set[str]) -> dict[str, Any]:
-    """What the union of two sets says about the making of single grades, as a field; of `new` ones `other` does."""
-    theirs = details_of(other)
-    if not theirs:
-        return {}
-    return {"details": {**theirs, **{item_id: said for item_id, said in details_of(one).items() if item_id not in new}}}
-
-
-def _failures(one: ItemGradeSet, other: ItemGradeSet, new: Set[str], lost: Set[str]) -> dict[str, Any]:
-    """Status and errors of the union of two sets, as fields; `new` items got a grade, `lost` ones failed in `other`."""
-    fields: dict[str, Any] = {}
-    for name in ("item_status", "llm_response_errors"):
-        before, after = getattr(one, name) or {}, getattr(other, name) or {}
-        left = {item_id: value for item_id, value in before.items() if item_id not in new}
-        left.update((item_id, value) for item_id, value in after.items() if item_id in lost)
-        if left or before:
-            fields[name] = left
-    return fields
-
-
-def _belong_together(one: ItemGradeSet, other: ItemGradeSet) -> bool:
-    if _grader(one) != _grader(other):
+def _belong_together(one: _Made, other: _Made) -> bool:
+    if grade_set_key(one) != grade_set_key(other):
         return False
+    if isinstance(one, DirectGrade) or isinstance(other, DirectGrade):
+        return True
     # Of pairs (sentence, cited document) each answer has its own.
-    return bool(one.pairs and other.pairs) or one == other or not _items(one).keys().isdisjoint(_items(other))
-
-
-def _may_be_joined(name: str, one: _Json, other: _Json) -> bool:
-    """Whether two objects that an unknown field has are parts of one."""
-    return name == ITEM_CONTENTS or (name == "provenance" and _bare(one) == _bare(other))
+    return bool(one.pairs and other.pairs) or not _items(one).keys().isdisjoint(_items(other))
 
 
 def _may_be_one(one: _Json, other: _Json) -> bool:
@@ -373,20 +341,8 @@ def _said(one: _Json) -> tuple[tuple[str, str], object]:
     return (one["query"], ""), one["relevance"]
 
 
-def _ratings(entry: ItemGradeSet) -> list[_Json]:
-    return entry.as_json().get("self_ratings") or []
-
-
-def _label(entry: DirectGrade) -> tuple[bool, float | None]:
+def _label(entry: Any) -> tuple[bool, float | None]:
     return entry.correct_answered, entry.label
-
-
-def _grader(entry: ItemGradeSet | DirectGrade) -> str:
-    # What grades mean does not tell who made them.
-    prompt = entry.prompt_info and {
-        name: said for name, said in entry.prompt_info.as_json().items() if name not in SCALE_FIELDS
-    }
-    return canonical_json([entry.llm, entry.llm_options or {}, prompt, entry.prompt_type, grader_hash(entry)])
 
 
 def _bare(provenance: Mapping[str, Any]) -> dict[str, Any]:

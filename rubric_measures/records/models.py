@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from operator import itemgetter
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias, cast, get_args
 
 import msgspec
@@ -257,18 +258,14 @@ class _MadeByModel(JsonRecord, frozen=True, kw_only=True):
         """The prompt."""
         return prompt_in(bytes(self.prompt_text))
 
-    @property
-    def provenance(self) -> Any:
-        """Our addition: what made the grades; None where a file says nothing."""
-        return _value_in(bytes(self.provenance_text))
-
 
 _MANY = 4096
 
 
 @lru_cache(maxsize=_MANY)
-def _value_in(text: bytes) -> Any:
-    return msgspec.json.decode(text)
+def _made_in(text: bytes) -> Mapping[str, Any]:
+    made = msgspec.json.decode(text)
+    return made if isinstance(made, dict) else {}
 
 
 @lru_cache(maxsize=_MANY)
@@ -327,20 +324,16 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
         """
         known: Any = self._rated
         if known is UNSET:
-            ids: list[str] = []
-            rated: list[float] = []
-            # The innermost loop of loading.
-            for one in self.self_ratings or ():
-                question_id, nugget_id = one.question_id, one.nugget_id
-                if (question_id is None) == (nugget_id is None):
+            # The innermost loops of loading.
+            told = [(one.question_id, one.nugget_id) for one in self.self_ratings or ()]
+            known = [one or other or "" for one, other in told], [one.self_rating for one in self.self_ratings or ()]
+            for place, (one, other) in enumerate(told):
+                if (one is None) == (other is None):
                     problem = "a rating needs exactly one of question_id and nugget_id"
-                    raise FormatError(problem, field=f"self_ratings[{len(ids)}]")
-                ids.append(question_id or nugget_id or "")
-                rated.append(one.self_rating)
-            if -1 in rated:
+                    raise FormatError(problem, field=f"self_ratings[{place}]")
+            if -1 in known[1]:
                 problem = "-1 is no grade; expected 0 or more, or -2 where a document says the opposite"
-                raise FormatError(problem, field=f"self_ratings[{rated.index(-1)}].self_rating")
-            known = ids, rated
+                raise FormatError(problem, field=f"self_ratings[{known[1].index(-1)}].self_rating")
             _set(self, "_rated", known)
         return cast(tuple[list[str], list[float]], known)
 
@@ -356,6 +349,7 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
         prompt_info: PromptInfo | None = None,
         item_status: Mapping[str, GradeStatus] | None = None,
         errors: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> ItemGradeSet:
         """Makes a grade set, with all fields that the workbench wants to read.
 
@@ -369,30 +363,37 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
             prompt_info: the prompt.
             item_status: item id -> status of the items without a grade.
             errors: item id -> the reason of its status.
+            more: further fields, by our names; none that is None.
 
         Returns:
             The grade set; `exam_ratio` is answered / graded items, 0.0 where none was graded.
         """
         correct = [item_id for item_id, grade in grades.items() if grade >= 1]
+        wrong = [item_id for item_id, grade in grades.items() if grade < 1]
+        ratings = [{f"{kind}_id": item_id, "self_rating": grade} for item_id, grade in grades.items()]
+        reasons = {item_id: _encodable(reason) for item_id, reason in (errors or {}).items()}
         fields: dict[str, Any] = {
             "correct_answered": correct,
-            "wrong_answered": [item_id for item_id, grade in grades.items() if grade < 1],
+            "wrong_answered": wrong,
             "answers": [(item_id, _encodable(reply)) for item_id, reply in answers],
             "llm": llm,
             "llm_options": {},
-            "exam_ratio": len(correct) / len(grades) if grades else 0.0,
+            "exam_ratio": exam_ratio(correct, wrong),
             "prompt_info": prompt_info,
             "prompt_type": kind,
         }
-        if self_rated:
-            fields["self_ratings"] = [
-                {f"{kind}_id": item_id, "self_rating": grade} for item_id, grade in grades.items()
-            ]
-        if item_status:
-            fields["item_status"] = dict(item_status)
-        if errors:
-            fields["llm_response_errors"] = {item_id: _encodable(reason) for item_id, reason in errors.items()}
-        return cls(**fields)
+        told = {
+            "self_ratings": ratings if self_rated else None,
+            "item_status": item_status or None,
+            "llm_response_errors": reasons or None,
+            **more,
+        }
+        return cls(**fields, **{name: said for name, said in told.items() if said is not None})
+
+
+def exam_ratio(correct: Sequence[str], wrong: Sequence[str]) -> float:
+    """The share of answered items among the graded ones; 0.0 where none was graded."""
+    return len(correct) / (len(correct) + len(wrong)) if correct or wrong else 0.0
 
 
 def _encodable(text: str) -> str:
@@ -497,10 +498,15 @@ class QueryPassages(NamedTuple):
     line: int = 0
 
 
-def rated_item(rating: Mapping[str, Any]) -> str:
-    """The item of a rating as the JSON of a grade set says it; empty where it names none."""
+def _rated_item(rating: Mapping[str, Any]) -> str:
     named = rating.get("question_id")
     return (rating.get("nugget_id") or "") if named is None else named
+
+
+# The lists of the JSON of a grade set, and which item an element of each is about; empty where it names none.
+ITEM_LISTS: Mapping[str, Callable[[Any], str]] = {
+    "correctAnswered": str, "wrongAnswered": str, "answers": itemgetter(0), "self_ratings": _rated_item,
+}  # fmt: skip
 
 
 def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
@@ -553,8 +559,7 @@ def kind_of_set(entry: ItemGradeSet) -> str:
 
 def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     """What a grade set of ours says about its making; empty for sets of other programs and of assessors."""
-    found = _value_in(bytes(entry.provenance_text))
-    return found if isinstance(found, dict) else {}
+    return _made_in(bytes(entry.provenance_text))
 
 
 def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
@@ -562,37 +567,10 @@ def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
     return entry.item_contents if isinstance(entry.item_contents, dict) else {}
 
 
-def settings_of_others(entry: ItemGradeSet | DirectGrade) -> dict[str, Any]:
-    """What a grade set without provenance says about its making, apart from model and prompt class: name -> value."""
-    info = entry.prompt_info
-    told = {} if info is None else {name: said for name, said in info.as_json().items() if name not in _NOT_SETTINGS}
-    return {name: said for name, said in {**(entry.llm_options or {}), **told}.items() if said is not None}
-
-
 def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:
     """Whether another program or an assessor made a grade set, also one that ours amended later."""
     made = provenance_of(entry)
     return bool(made.get("mixed")) or not made.get("grader")
-
-
-def grader_hash(entry: ItemGradeSet | DirectGrade) -> str:
-    """The hash of what made a grade set: model, prompt with its text, all settings, but not the bank.
-
-    Grade sets of other programs, also those that ours amended after edits of the bank, have the hash of `llm_options`
-    and `prompt_info`; it is empty where these say no more than the prompt class.
-    """
-    return grade_set_key(entry).grader
-
-
-def _grader_hash(entry: ItemGradeSet | DirectGrade) -> str:
-    made = provenance_of(entry)
-    mixed = made.get("mixed")
-    if mixed:
-        return mixed if isinstance(mixed, str) else ""
-    if made.get("grader"):
-        return str(made["grader"])
-    settings = settings_of_others(entry)
-    return content_hash(settings)[:12] if settings else ""
 
 
 class GradeSetKey(NamedTuple):
@@ -607,42 +585,44 @@ class GradeSetKey(NamedTuple):
     """`question`, `nugget` or `direct`; free text where a file has other prompt types."""
 
     grader: str = ""
-    """The hash of model, prompt text and settings, see `grader_hash`; empty where the file does not say."""
+    """The hash of what made it: model, prompt with its text, all settings, but not the bank.
+
+    Grade sets of other programs, also those that ours amended after edits of the bank, have the hash of `llm_options`
+    and `prompt_info`; it is empty where these say no more than the prompt class.
+    """
 
     def __str__(self) -> str:
         return f"llm={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
 
 
-# What thousands of grade sets have in common is looked at once.
-_KEYS: dict[tuple[str | bytes, ...], GradeSetKey] = {}
-_BEFORE: dict[None, tuple[Any, GradeSetKey]] = {}
-
-
 def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     """What tells a grade set from others."""
     kind = "direct" if isinstance(entry, DirectGrade) else kind_of_set(entry)
-    # Most are made as the one before.
-    told = entry.llm, kind, entry.llm_options, entry.prompt_text, entry.provenance_text
-    before = _BEFORE.get(None)
-    if before is not None and before[0] == told:
-        return before[1]
-    options = msgspec.json.encode(entry.llm_options) if entry.llm_options else b""
-    texts = entry.llm, kind, options, bytes(entry.prompt_text), bytes(entry.provenance_text)
-    key = _KEYS.get(texts)
-    if key is None:
-        prompt_class = entry.prompt_info.prompt_class if entry.prompt_info else ""
-        if len(_KEYS) >= _MANY:
-            _KEYS.clear()
-        key = _KEYS[texts] = GradeSetKey(entry.llm, prompt_class, kind, _grader_hash(entry))
-    _BEFORE[None] = told, key
-    return key
+    options = msgspec.json.encode(entry.llm_options) if entry.llm_options else b"{}"
+    return _key_of(entry.llm, kind, options, bytes(entry.prompt_text), bytes(entry.provenance_text))
+
+
+# Thousands of grade sets say the same.
+@lru_cache(maxsize=_MANY)
+def _key_of(llm: str, kind: str, options: bytes, prompt: bytes, provenance: bytes) -> GradeSetKey:
+    info, made = prompt_in(prompt), _made_in(provenance)
+    settings = _settings(msgspec.json.decode(options), info)
+    grader = made.get("mixed") or made.get("grader") or (content_hash(settings)[:12] if settings else "")
+    # What ours amended in a set without a hash is mixed all the same.
+    return GradeSetKey(llm, info.prompt_class if info else "", kind, "" if grader is True else str(grader))
+
+
+def _settings(options: Mapping[str, Any], info: PromptInfo | None) -> dict[str, Any]:
+    """What a grade set without provenance says about its making, apart from model and prompt class: name -> value."""
+    told = {} if info is None else {name: said for name, said in info.as_json().items() if name not in _NOT_SETTINGS}
+    return {name: said for name, said in {**options, **told}.items() if said is not None}
 
 
 def made_by_set(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     """What a grade set says about its making, in the form of our provenance; sets of other programs say little."""
     if not is_of_others(entry):
         return provenance_of(entry)
-    options = settings_of_others(entry)
+    options = _settings(entry.llm_options or {}, entry.prompt_info)
     return {"definition": {"settings": {"options": options}}} if options else {}
 
 

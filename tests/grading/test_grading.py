@@ -15,7 +15,7 @@ from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.lexical import LexicalBackend, ScriptedBackend, ScriptedRule
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import LocalRunner
-from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items, provenance_of
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank
 from tests.function_backend import FunctionBackend
 from tests.grading_data import make_bank, make_groups
@@ -69,7 +69,7 @@ def test_the_lexical_grader_fills_a_grade_set() -> None:
     assert (entry.llm, entry.exam_ratio, entry.prompt_type) == ("lexical:1", 0.5, "question")
     assert entry.prompt_info is not None
     assert entry.prompt_info.prompt_class == "LexicalCoverage"
-    made = entry.provenance
+    made = provenance_of(entry)
     assert made["model"] == "lexical:1"
     assert len(made["signature"]) == 12
 
@@ -129,7 +129,7 @@ def test_the_published_rules_for_unreadable_replies(settings: dict[str, Any], gr
     plain = only_set(grade(backend, bank_of("one?", "two?"), RATING))
     entry = only_set(grade(backend, bank_of("one?", "two?"), RATING, **settings))
     assert grade_of_items(entry) == grades
-    signatures = {one.provenance["signature"] for one in (plain, entry)}
+    signatures = {provenance_of(one)["signature"] for one in (plain, entry)}
     assert len(signatures) == (2 if settings else 1)
 
 
@@ -214,7 +214,7 @@ def test_the_manifest_names_the_prompt_that_made_the_grades(tmp_path: Path) -> N
     report = GradingReport()
     [group] = grader.grade_records([QueryPassages("q", [passage()])], bank_of("Outer?"), report)
     described = make_manifest(grader, bank_of("Outer?"), report)["prompts"]["Own"]
-    assert described["signature"] == only_set(group.passages[0]).provenance["signature"]
+    assert described["signature"] == provenance_of(only_set(group.passages[0]))["signature"]
 
 
 def test_an_answer_that_was_cut_stays_cut_when_it_is_checked() -> None:

@@ -21,7 +21,7 @@ from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.prompts import scale_of_prompt
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
-from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, grader_hash
+from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key
 from rubric_measures.review.queues import load_material
 from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
 from tests.example_records import counted, grade_set, passage, write_lines
@@ -74,7 +74,7 @@ def grade(folder: Path, source: str, prompt: str, *more: str, code: int = 0) -> 
 
 
 def hashes(path: Path) -> list[str]:
-    return [grader_hash(entry) for entry in load_graded(path)[0].passages[0].exam_grades or ()]
+    return [grade_set_key(entry).grader for entry in load_graded(path)[0].passages[0].exam_grades or ()]
 
 
 def test_other_settings_of_one_prompt_are_other_grade_sets(graded: Path, tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
 
 def test_a_set_of_another_program_with_settings_that_was_amended_is_one_with_the_others() -> None:
     other = parsed(told({"q1/a": 5}, {"temperature": 0.0}))
-    hashed = grader_hash(other)
+    hashed = grade_set_key(other).grader
     amended = other.replacing(llm_options={}, **made("cccc00000003", mixed=hashed))
     assert hashed and grade_set_key(amended) == grade_set_key(other)
 
