@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 from msgspec import Struct
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import paused_collector
 from rubric_measures.records.details import details_of
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
@@ -38,6 +39,7 @@ _Record = TypeVar("_Record", bound=JsonRecord)
 _OPEN = {"provenance", "details", ITEM_CONTENTS, "pairs", "shown_together"}
 
 
+@paused_collector()
 def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassages]:
     """Unites records: queries and passages in order of first appearance, no passage twice in a query.
 

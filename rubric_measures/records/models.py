@@ -98,7 +98,7 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
         """Whether both say the same, whatever the order of fields; what is null is not said."""
         if type(other) is not type(self):
             return NotImplemented
-        return self.raw == other.raw or content_of(self.as_json()) == content_of(other.as_json())
+        return self.raw == other.raw or _is_same(self.as_json(), other.as_json())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -145,8 +145,17 @@ def _parts_of(text: bytes, field: str) -> list[Raw]:
     return msgspec.json.decode(passages, type=list[Raw]) if bytes(passages).startswith(b"[") else [passages]
 
 
+def _is_same(one: Any, other: Any) -> bool:
+    if one == other:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(_is_same(one.get(name), other.get(name)) for name in {**one, **other})
+    is_list = isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
+    return is_list and all(map(_is_same, one, other))
+
+
 def content_of(value: Any) -> Any:
-    """What a JSON value says, for comparisons and `hash`: without the order of fields, and without nulls."""
+    """What a JSON value says, for `hash`: without the order of fields, and without nulls."""
     if isinstance(value, dict):
         return frozenset((name, content_of(one)) for name, one in value.items() if one is not None)
     return tuple(map(content_of, value)) if isinstance(value, list) else value
