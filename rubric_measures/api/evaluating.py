@@ -40,6 +40,7 @@ from rubric_measures.api.loading import (
     grade_filter,
     is_file,
     judgments_of,
+    labels_in,
     listed,
     load,
     loaded,
@@ -51,7 +52,7 @@ from rubric_measures.api.loading import (
 from rubric_measures.api.scoring import Board
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.formats.trec import as_known, read_run, spaced_ids
+from rubric_measures.formats.trec import as_known, read_run, renamed, spaced_ids
 from rubric_measures.measures.grades import (
     BANK_DOC,
     DIRECT_ITEM,
@@ -182,6 +183,11 @@ def evaluate(
         raise InputError(
             f"{provider} knows neither a bank nor facets; leave them or it out", settings=("bank", "facets", "provider")
         )
+    # Most are labels of documents in a file, of which no row has to be made.
+    is_other = over_subtopics or facets or content == "dataset" or source == "-"
+    labels = None if is_other else labels_in(source)
+    if labels is not None:
+        return RunValues(asked, compute(asked, labels, _scored_as(labels, run), provider))
     rows = judgments_of(source)
     has_items = are_items(rows)
     # Of real labels, too, it is said here which measures there are.
@@ -238,6 +244,16 @@ def _scored_docs(path: str) -> list[ScoredDoc]:
         for query_id, ranking in read_run(path).rankings.items()
         for doc_id, score in ranking.with_scores(ranking.doc_ids).given
     ]
+
+
+def _scored_as(labels: Mapping[str, Mapping[str, int]], path: str) -> dict[str, dict[str, float]]:
+    """The run in file order, checked, with the ids of the judgments; see `_scored_docs` and `_as_judged`."""
+    queries, found = spaced_ids(labels), {}
+    for written, ranking in read_run(path).rankings.items():
+        query_id = queries.get(written, written)
+        doc_ids = renamed(ranking.doc_ids, spaced_ids(labels.get(query_id, ())))
+        found[query_id] = dict(ranking.with_scores(doc_ids).given)
+    return found
 
 
 def _as_judged(run: list[ScoredDoc], qrels: Sequence[Any]) -> list[ScoredDoc]:

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
-from rubric_measures.formats.trec import as_known, distinct_run_names, read_qrels, read_run, written_id
+from rubric_measures.formats.trec import as_known, distinct_run_names, map_qrels, read_qrels, read_run, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, checked_choice
 from rubric_measures.measures.qrels import build_grades, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
@@ -669,6 +669,21 @@ def judgments_of(path: str) -> list[Any]:
     if not dataset.has_qrels():
         raise InputError(f"{path}: this ir_datasets id has no qrels")
     return list(dataset.qrels_iter())
+
+
+def labels_in(path: str) -> dict[str, dict[str, int]] | None:
+    """query_id -> document -> label of a file of judgments; None where some are of items, or have a fraction.
+
+    Raises:
+        FormatError: the file holds none.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for query_id, of_query in map_qrels(path, lambda of_query: of_query).items():
+        docs = dict(zip(of_query.doc_ids, of_query.relevances, strict=True))
+        if len(docs) < len(of_query.doc_ids) or BANK_DOC in docs or float in set(map(type, of_query.relevances)):
+            return None
+        found[query_id] = docs  # type: ignore[assignment]
+    return found
 
 
 def are_labels(grades: Grades) -> bool:

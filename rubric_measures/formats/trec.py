@@ -75,7 +75,7 @@ def written_id(identifier: str) -> str:
 
 def spaced_ids(known: Collection[str]) -> Mapping[str, str]:
     """The known ids that hold spaces, by what TREC files have in their place; most collections have none."""
-    if not _SPACE.search("\0".join(known)):
+    if not _SPACE.search("".join(known)):
         return {}
     return {written: identifier for identifier in known if (written := written_id(identifier)) != identifier}
 

@@ -143,20 +143,21 @@ def _without_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def compute(measures: Sequence[Measure], qrels: Any, run: Sequence[Any], provider: str | None = None) -> list[Metric]:
+def compute(measures: Sequence[Measure], qrels: Any, run: Any, provider: str | None = None) -> list[Metric]:
     """The values of measures over plain judgments, computed by a program behind ir_measures.
 
     Args:
         measures: the measures.
-        qrels: the judgments, more than one time readable.
-        run: the scored documents.
+        qrels: the judgments, more than one time readable; of documents also query_id -> document -> whole label.
+        run: the scored documents, also query_id -> document -> score.
         provider: the name of one of ir_measures' providers; None leaves the choice to ir_measures.
 
     Raises:
         MeasureError: one of the measures cannot be computed; names it alone. A label has a fraction.
     """
-    with delegated(measures):
-        refuse_real(qrels, " ".join(map(str, measures)))
+    if not isinstance(qrels, dict):
+        with delegated(measures):
+            refuse_real(qrels, " ".join(map(str, measures)))
     calculator = ir_measures if provider is None else ir_measures.providers.registry[provider]
     for measure in measures if provider is not None else ():
         # Some would ignore a parameter that they do not know, and give another measure's number.
