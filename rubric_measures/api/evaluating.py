@@ -289,9 +289,9 @@ def argue(
         FormatError: a file cannot be read; names file and line.
         UnknownNameError: the bank does not have a topic.
     """
-    from rubric_measures.boards.programs import argue_scores, write_argue_scores
+    from rubric_measures.boards.programs import argue_scores
     from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.formats.autojudge import read_argue_judgments
+    from rubric_measures.formats.autojudge import read_argue_judgments, write_argue_scores
 
     keep_inputs(scores, judgments, bank)
     known = bank_of(bank)
@@ -307,7 +307,7 @@ def argue(
     with naming(*(one for one in (bank, judgments) if isinstance(one, str | os.PathLike))):
         found = argue_scores(reports, known, weights)
     if scores is not None:
-        write_argue_scores(scores, found)
+        write_argue_scores(scores, found.rows)
     return Board(**vars(found.board))
 
 

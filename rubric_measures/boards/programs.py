@@ -34,53 +34,54 @@ from __future__ import annotations
 
 import logging
 import os
-import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from statistics import median
 from types import MappingProxyType
-from typing import Any
+from typing import Generic, NamedTuple, TypeVar
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.errors import FormatError, InputError, MeasureError
-from rubric_measures.base.files import atomic_writer, path_name, paused_collector, run_of_file
-from rubric_measures.base.json_text import json_texts, parse_json
+from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
 from rubric_measures.boards.scoring import (
-    InputsReader,
     best_of,
+    board_inputs,
     cell_of,
     collect_cells,
+    grades_digest,
     inputs_settings,
     measure_names,
     texts_digest,
 )
+from rubric_measures.formats.assignments import raw_rows
 from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
 from rubric_measures.formats.ragdoll import read_graded_answers
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.measures.loading import RankedPassage, RecordQuery
+from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.measures.scoring import Plan, SameScale, ranking_digest
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import Signature, TestBank, content_hash, describe, made_by
 from rubric_measures.types.scales import ANY_LEVEL
 
 _LOG = logging.getLogger("rubric_measures")
+Line = TypeVar("Line")
 ALL = "all"
-RATES = ("sentence_support", "citation_support", "citation_relevance", "nugget_coverage", "nugget_coverage_weighted")
-F1 = ("f1", "f1_weighted")
+ARGUE = (
+    *("sentence_support", "citation_support", "citation_relevance", "nugget_coverage", "nugget_coverage_weighted"),
+    *("f1", "f1_weighted"),
+)
 # Importance -> weight, where nobody says others.
 VITAL_TWICE: Mapping[str, float] = MappingProxyType({"vital": 2.0, "okay": 1.0})
-# What the judgments of a sentence without citations say, by their fields.
-_NEEDS = ("requires_citation", "needs_citation")
-_FIRST = ("is_first_instance", "first_instance", "is_first")
 
 
-@dataclass(frozen=True)
-class ReportCounts:
+class ReportCounts(NamedTuple):
     """What is counted in one report; sums of these are what a run has.
 
     Attributes:
@@ -127,11 +128,9 @@ class ReportCounts:
             (self.correct_nuggets, self.nuggets),
             (self.correct_nuggets_weighted, self.nuggets_weighted),
         )
-        rates = {name: part / whole if whole else 0.0 for name, (part, whole) in zip(RATES, pairs, strict=True)}
-        support = rates["sentence_support"]
-        for name, coverage in zip(F1, (rates["nugget_coverage"], rates["nugget_coverage_weighted"]), strict=True):
-            rates[name] = 2 * support * coverage / (support + coverage) if support + coverage else 0.0
-        return rates
+        support, *others = (part / whole if whole else 0.0 for part, whole in pairs)
+        f1 = [2 * support * one / (support + one) if support + one else 0.0 for one in others[-2:]]
+        return dict(zip(ARGUE, (support, *others, *f1), strict=True))
 
 
 @dataclass(frozen=True)
@@ -179,20 +178,40 @@ def argue_scores(
     bank = TestBank({topic: bank.for_query(topic) for topic in topics}, bank.query_texts)
     weights = VITAL_TWICE if weights is None else weights
     weigh = _weights(bank, weights)
+    empty = {
+        topic: ReportCounts(nuggets=len(items), nuggets_weighted=sum(weigh[item.item_id] for item in items))
+        for topic, items in bank.items.items()
+    }
     notes = _LeftOut()
-    found: dict[str, dict[str, ReportCounts | None]] = {}
+    found: dict[str, dict[str, ReportCounts | None]] = {one.run_id: dict(empty) for one in judged}
     for one in judged:
-        found.setdefault(one.run_id, {})[one.query_id] = _count_report(one, bank, weigh, notes)
-    missing = sum(topic not in of_run for of_run in found.values() for topic in topics)
+        found[one.run_id][one.query_id] = _count_report(one, bank, weigh, empty[one.query_id], notes)
     failed = sorted((run, topic) for run, of_run in found.items() for topic, one in of_run.items() if one is None)
+    _say(notes, failed, len(found) * len(topics) - len({(one.run_id, one.query_id) for one in judged}))
     rows: dict[tuple[str, str, str], float] = {}
     values: dict[str, dict[str, dict[str, float | None]]] = {}
     cells: dict[str, dict[str, Cell]] = {}
     for run, of_run in sorted(found.items()):
-        counts = {topic: of_run.get(topic, _empty(bank, topic, weigh)) for topic in topics}
-        values[run], cells[run] = _of_run(rows, run, counts)
-    _say(notes, failed, missing)
-    names = [*RATES, *F1, *(f"{name}_micro" for name in (*RATES, *F1))]
+        counts = {topic: one for topic, one in of_run.items() if one is not None}
+        scores = {topic: one.scores() for topic, one in counts.items()}
+        total = ReportCounts(*map(sum, zip(*counts.values(), strict=True)))
+        macro = {name: {topic: scores[topic][name] if topic in scores else None for topic in topics} for name in ARGUE}
+        micro = {f"{name}_micro": value for name, value in total.scores().items()}
+        values[run] = {**macro, **{name: {} for name in micro}}
+        cells[run] = {name: cell_of(column.values()) for name, column in macro.items()}
+        cells[run] |= {name: Cell(one if counts else None, None, len(counts), None, 0) for name, one in micro.items()}
+        listed = {topic: {**one._asdict(), **scores[topic]} for topic, one in counts.items()}
+        if counts:
+            sizes = [one.character_count for one in counts.values()]
+            ends = {"character_count_median": median(sizes), "character_count_max": max(sizes)}
+            means = {
+                f"{name}_{kind}": cells[run][f"{name}_micro" if kind == "micro" else name].mean
+                for name in ARGUE
+                for kind in ("micro", "macro")
+            }
+            listed[ALL] = {**total._asdict(), **ends, **{name: one or 0.0 for name, one in means.items()}}
+        rows |= {(run, topic, name): float(one) for topic, of in listed.items() for name, one in of.items()}
+    names = [*ARGUE, *(f"{name}_micro" for name in ARGUE)]
     signature = Signature(
         {"measures": names, "compat": "argue", "weights": dict(weights), **describe((), bank)}
         | {"judgments": content_hash(sorted(one.model_dump_json() for one in judged))}
@@ -200,39 +219,8 @@ def argue_scores(
     return ArgueScores(rows, failed, Leaderboard(names, values, cells, signature))
 
 
-def _of_run(
-    rows: dict[tuple[str, str, str], float], run: str, counts: Mapping[str, ReportCounts | None]
-) -> tuple[dict[str, dict[str, float | None]], dict[str, Cell]]:
-    """Adds the rows of a run; its values by topic, and its means."""
-    there = {topic: one for topic, one in counts.items() if one is not None}
-    scores = {topic: one.scores() for topic, one in there.items()}
-    for topic, one in there.items():
-        for name, value in (*vars(one).items(), *scores[topic].items()):
-            rows[run, topic, name] = float(value)
-    total = ReportCounts(
-        *(sum(getattr(one, name) for one in there.values()) for name in ReportCounts.__dataclass_fields__)
-    )
-    columns: dict[str, dict[str, float | None]] = {}
-    cells: dict[str, Cell] = {}
-    for name in (*RATES, *F1):
-        columns[name] = {topic: scores[topic][name] if topic in scores else None for topic in counts}
-        cells[name] = cell_of(columns[name].values())
-    for name, value in total.scores().items():
-        columns[f"{name}_micro"] = {}
-        cells[f"{name}_micro"] = Cell(value if there else None, None, len(there), None, 0)
-    if there:
-        sizes = [one.character_count for one in there.values()]
-        ends = {"character_count_median": statistics.median(sizes), "character_count_max": max(sizes)}
-        for name, value in (*vars(total).items(), *ends.items()):
-            rows[run, ALL, name] = float(value)
-        for name in (*RATES, *F1):
-            rows[run, ALL, f"{name}_micro"] = cells[f"{name}_micro"].mean or 0.0
-            rows[run, ALL, f"{name}_macro"] = cells[name].mean or 0.0
-    return columns, cells
-
-
 def _count_report(
-    judged: ArgueReport, bank: TestBank, weigh: Mapping[str, float], notes: _LeftOut
+    judged: ArgueReport, bank: TestBank, weigh: Mapping[str, float], empty: ReportCounts, notes: _LeftOut
 ) -> ReportCounts | None:
     """The counts of one report; None where a citation has no judgment whether it attests, or no sentence was judged."""
     items = bank.for_query(judged.query_id)
@@ -248,12 +236,11 @@ def _count_report(
         if of_sentence is None:
             return None
         counted.update(of_sentence)
-        cited = {one.doc_id for one in sentence.citations or ()}
         for question, answer in (pair for one in sentence.judgments or () for pair in one.matches):
             item = by_text.get(question)
             if item is None or (item.gold_answers and answer not in item.gold_answers):
                 notes.unknown[question] += 1
-            elif not evidence or listed[item.item_id].get(answer, frozenset()) & cited:
+            elif not evidence or not listed[item.item_id].get(answer, frozenset()).isdisjoint(sentence.cited):
                 stated.setdefault(item.item_id, set()).add(answer)
     right = [
         item.item_id
@@ -261,16 +248,9 @@ def _count_report(
         if stated.get(item.item_id) and (not needs_all_answers(item) or stated[item.item_id] >= set(item.gold_answers))
     ]
     text = unicodedata.normalize("NFKC", " ".join(sentence.text for sentence in judged.sentences))
-    return ReportCounts(
-        sentences=counted["sentences"],
-        sentences_with_citations_or_requiring_citations=counted["judged"],
-        correctly_cited_sentences=counted["correct"],
-        citations=counted["citations"],
-        supporting_citations=counted["supporting"],
-        relevant_citations=counted["relevant"],
-        nuggets=len(items),
+    return empty._replace(
+        **counted,
         correct_nuggets=len(right),
-        nuggets_weighted=sum(weigh[item.item_id] for item in items),
         correct_nuggets_weighted=sum(weigh[item_id] for item_id in right),
         character_count=len(text),
     )
@@ -278,24 +258,20 @@ def _count_report(
 
 def _count_sentence(sentence: ArgueSentence, evidence: Set[str], notes: _LeftOut) -> dict[str, int] | None:
     """What a sentence adds to the counts of its report; None where a citation has no judgment whether it attests."""
-    cited = [one.doc_id for one in sentence.citations or ()]
-    attests = _by_document(sentence, "SENTENCE_ATTESTED", "is_attested")
+    cited, attests, relevant = sentence.cited, sentence.attested, sentence.relevance
     if any(attests.get(doc_id) is None for doc_id in cited):
         return None
-    relevant = _by_document(sentence, "CITED_DOCUMENT_RELEVANCE", "is_relevant")
+    lacks = bool(cited) or sentence.lacks_citation
+    if lacks is None:
+        notes.undecided[", ".join(sorted({one.judgment_type_id for one in sentence.judgments or ()}))] += 1
     return {
         "sentences": 1,
+        "sentences_with_citations_or_requiring_citations": bool(lacks),
+        "correctly_cited_sentences": bool(cited) and all(attests[doc_id] for doc_id in cited),
         "citations": len(cited),
-        "supporting": sum(attests[doc_id] is True for doc_id in cited),
-        "relevant": sum(relevant.get(doc_id, doc_id in evidence) is True for doc_id in cited),
-        "judged": bool(cited) or _lacks_citation(sentence, notes),
-        "correct": bool(cited) and all(attests[doc_id] for doc_id in cited),
+        "supporting_citations": sum(attests[doc_id] is True for doc_id in cited),
+        "relevant_citations": sum(relevant.get(doc_id, doc_id in evidence) is True for doc_id in cited),
     }
-
-
-def _empty(bank: TestBank, topic: str, weigh: Mapping[str, float]) -> ReportCounts:
-    items = bank.for_query(topic)
-    return ReportCounts(nuggets=len(items), nuggets_weighted=sum(weigh[item.item_id] for item in items))
 
 
 def _weights(bank: TestBank, weights: Mapping[str, float]) -> dict[str, float]:
@@ -311,25 +287,6 @@ def _weights(bank: TestBank, weights: Mapping[str, float]) -> dict[str, float]:
             )
         found[item.item_id] = own
     return found
-
-
-def _by_document(sentence: ArgueSentence, kind: str, name: str) -> dict[str, bool | None]:
-    found: dict[str, bool | None] = {}
-    for one in sentence.judgments or ():
-        if one.judgment_type_id == kind and one.doc_id is not None:
-            said = (one.response or {}).get(name)
-            found[one.doc_id] = said if isinstance(said, bool) else None
-    return found
-
-
-def _lacks_citation(sentence: ArgueSentence, notes: _LeftOut) -> bool:
-    """Whether a sentence that cites nothing needs a citation, and is the first to say what it says."""
-    said = {name: value for one in sentence.judgments or () for name, value in (one.response or {}).items()}
-    needs = [said[name] for name in _NEEDS if isinstance(said.get(name), bool)]
-    first = [said[name] for name in _FIRST if isinstance(said.get(name), bool)]
-    if not needs:
-        notes.undecided.update([", ".join(sorted({one.judgment_type_id for one in sentence.judgments or ()}))])
-    return any(needs) and all(first)
 
 
 def _say(notes: _LeftOut, failed: Sequence[tuple[str, str]], missing: int) -> None:
@@ -352,20 +309,84 @@ def _say(notes: _LeftOut, failed: Sequence[tuple[str, str]], missing: int) -> No
         _LOG.warning(text, notes.unknown.total(), next(iter(notes.unknown)))
 
 
-def write_argue_scores(path: str | os.PathLike[str], scores: ArgueScores) -> None:
-    """Writes a file of scores as Auto-ARGUE does: `run_id`, `request_id`, `metric`, `value`, with that header.
+@dataclass(frozen=True)
+class _Program(Generic[Line]):
+    """A program that scores answers line by line.
 
-    Raises:
-        InputError: the file cannot be written.
+    Attributes:
+        name: what the signature calls it.
+        says: which measures it knows, for the error.
+        measures: how these score a line; None is no score.
+        digested: of the lines of a run for a query, what the digest of the run is made of.
     """
-    with atomic_writer(path) as stream:
-        stream.write("run_id\trequest_id\tmetric\tvalue\n")
-        stream.writelines(f"{run}\t{topic}\t{name}\t{value!r}\n" for (run, topic, name), value in scores.rows.items())
+
+    name: str
+    says: str
+    measures: Mapping[str, Callable[[Line], float | None]]
+    digested: Callable[[Sequence[Line]], str]
+
+    def check(self, measures: Sequence[Measure]) -> None:
+        """Refuses measures that the program does not know."""
+        for name in map(str, measures):
+            if name not in self.measures:
+                raise MeasureError(f"{self.says}, not {name}")
+
+    def board(self, measures: Sequence[Measure], lines: Mapping[str, Mapping[str, Sequence[Line]]]) -> Leaderboard:
+        """Means over the lines that are there, of run -> query -> lines; the value of a query is that of its lines."""
+        names = list(map(str, measures))
+        values: dict[str, dict[str, dict[str, float | None]]] = {}
+        cells: dict[str, dict[str, Cell]] = {}
+        for run, queries in sorted(lines.items()):
+            values[run], cells[run] = {}, {}
+            for name in names:
+                found = {query_id: list(map(self.measures[name], of)) for query_id, of in sorted(queries.items())}
+                known = {query_id: [one for one in of if one is not None] for query_id, of in found.items()}
+                values[run][name] = {query_id: sum(of) / len(of) if of else None for query_id, of in known.items()}
+                cells[run][name] = cell_of(chain.from_iterable(found.values()))
+        # What is judged of an answer stands beside it: what a run is given is all there is.
+        digested = {
+            run: {query_id: self.digested(of) for query_id, of in of_run.items()} for run, of_run in lines.items()
+        }
+        inputs = board_inputs({}, digested)
+        signature = Signature({"measures": names, "compat": self.name, **inputs_settings(inputs)})
+        return Leaderboard(names, values, cells, signature, inputs=inputs)
 
 
-_PUBLISHED = ("NuggetV", "NuggetV(strict=True)", "NuggetA", "NuggetA(strict=True)")
-_KNOWN = frozenset(("support", "partial_support", "not_support", "failed"))
-_TEXT = frozenset((str,))
+# How many nuggets there are, how many of them are supported, and how many partly.
+_Counts = tuple[int, int, int]
+
+
+def _counts(labels: Sequence[str]) -> _Counts:
+    return len(labels), labels.count("support"), labels.count("partial_support")
+
+
+def _score(counts: _Counts, partial: float) -> float:
+    """The program's score of one answer, Σ s_i / n over its nuggets, in [0, 1]; 0 without any.
+
+    s_i is 1 for `support`, 0.5 for `partial_support` (0 when strict), 0 for any other label.
+
+    Source: nuggetizer 0.0.5, its metrics.
+
+    >>> _score((2, 1, 1), 0.5)
+    0.75
+    """
+    nuggets, supported, partly = counts
+    return (supported + partial * partly) / nuggets if nuggets else 0.0
+
+
+# A line is the counts of all its nuggets, and of the vital ones.
+_NUGGETIZER: _Program[tuple[_Counts, _Counts]] = _Program(
+    "nuggetizer",
+    "the nuggetizer program knows NuggetV, NuggetV(strict=True), NuggetA, NuggetA(strict=True)",
+    {
+        "NuggetV": lambda line: _score(line[1], 0.5),
+        "NuggetV(strict=True)": lambda line: _score(line[1], 0.0),
+        "NuggetA": lambda line: _score(line[0], 0.5),
+        "NuggetA(strict=True)": lambda line: _score(line[0], 0.0),
+    },
+    lambda lines: str(sorted(lines)),
+)
+_LABELS = ("support", "partial_support", "not_support", "failed")
 
 
 def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) -> Leaderboard:
@@ -382,69 +403,17 @@ def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) 
         InputError: the file cannot be opened.
         FormatError: naming file and line.
     """
-    names = [str(measure) for measure in measures]
-    for name in names:
-        if name not in _PUBLISHED:
-            raise MeasureError(f"the nuggetizer program knows {', '.join(_PUBLISHED)}, not {name}")
-    lines = _lines(path_name(path))
-    cells: dict[str, dict[str, Cell]] = {}
-    values: dict[str, dict[str, dict[str, float | None]]] = {}
-    for run, queries in sorted(lines.items()):
-        cells[run], values[run] = {}, {}
-        in_order = sorted(queries.items())
-        for name in names:
-            vital, strict = name.startswith("NuggetV"), "strict" in name
-            found = {query_id: [_score(answer[vital], strict) for answer in answers] for query_id, answers in in_order}
-            cells[run][name] = cell_of([value for several in found.values() for value in several])
-            values[run][name] = {query_id: sum(several) / len(several) for query_id, several in found.items()}
-    reader = InputsReader()
-    for run, queries in lines.items():
-        # Nuggets, labels and answers come together: what a run is given is all there is.
-        reader.add_run(run, ((query_id, str(sorted(answers))) for query_id, answers in queries.items()))
-    inputs = reader.read()
-    signature = Signature({"measures": names, "compat": "nuggetizer", **inputs_settings(inputs)})
-    return Leaderboard(names, values, cells, signature, inputs=inputs)
-
-
-# How many nuggets there are, how many of them are supported, and how many partly.
-_Counts = tuple[int, int, int]
-# Of all nuggets of a line, and of the vital ones: what its scores are made of.
-_Answer = tuple[_Counts, _Counts]
-
-
-def _counts(labels: Sequence[str]) -> _Counts:
-    return len(labels), labels.count("support"), labels.count("partial_support")
-
-
-def _score(counts: _Counts, strict: bool) -> float:
-    """The program's score of one answer, Σ s_i / n over its nuggets, in [0, 1]; 0 without any.
-
-    s_i is 1 for `support`, 0.5 for `partial_support` (0 when strict), 0 for any other label.
-
-    Source: nuggetizer 0.0.5, its metrics.
-
-    >>> _score((2, 1, 1), strict=False)
-    0.75
-    """
-    nuggets, supported, partly = counts
-    return (supported + (0.0 if strict else 0.5) * partly) / nuggets if nuggets else 0.0
-
-
-def _lines(name: str) -> dict[str, dict[str, list[_Answer]]]:
-    """Run -> query -> the counts of each of its lines."""
-    found: dict[str, dict[str, list[_Answer]]] = {}
-    unknown = failed = repeated = 0
+    _NUGGETIZER.check(measures)
+    lines: dict[str, dict[str, list[tuple[_Counts, _Counts]]]] = {}
+    repeated = failed = unknown = 0
     with paused_collector():
-        for number, data in json_texts(name):
-            query_id, run, importances, labels = _line(parse_json(data, path=name, line=number), name, number)
-            answers = found.setdefault(run, {}).setdefault(query_id, [])
-            repeated += bool(answers)
-            vital = [label for importance, label in zip(importances, labels, strict=True) if importance == "vital"]
-            answers.append((_counts(labels), _counts(vital)))
-            failed += labels.count("failed")
-            unknown += len(labels) - sum(map(labels.count, _KNOWN))
-    if not found:
-        raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
+        for row in raw_rows(path):
+            several = lines.setdefault(row.run_id, {}).setdefault(row.query_id, [])
+            repeated += bool(several)
+            vital = [label for one, label in zip(row.importances, row.labels, strict=True) if one == "vital"]
+            several.append((_counts(row.labels), _counts(vital)))
+            failed += row.labels.count("failed")
+            unknown += len(row.labels) - sum(map(row.labels.count, _LABELS))
     for count, what in (
         (repeated, "%d lines repeat a query of their run; each counts, as in the nuggetizer program"),
         (failed, "%d labels are failed; they count as not supported, as in the nuggetizer program"),
@@ -452,33 +421,7 @@ def _lines(name: str) -> dict[str, dict[str, list[_Answer]]]:
     ):
         if count:
             _LOG.warning(what, count)
-    return found
-
-
-def _line(content: Any, name: str, number: int) -> tuple[str, str, list[str], list[str]]:
-    """The query and the run of a line; the importance and the assignment of each of its nuggets."""
-    try:
-        query_id, run = content["qid"], content.get("run_id")
-        if run is None:
-            run = run_of_file(name)
-        importances = [nugget["importance"] for nugget in content["nuggets"]]
-        labels = [nugget["assignment"] for nugget in content["nuggets"]]
-    except (KeyError, TypeError, AttributeError):
-        problem = "expected qid, run_id and nuggets with importance and assignment"
-        raise FormatError(problem, path=name, line=number) from None
-    if run == "":
-        raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
-    if type(query_id) is str and type(run) is str and _TEXT.issuperset(map(type, importances + labels)):
-        return query_id, run, importances, labels
-    for what, found in (("qid", query_id), ("run_id", run), *(("nuggets", text) for text in importances + labels)):
-        # Some files write ids as numbers.
-        if not isinstance(found, str) and (what == "nuggets" or type(found) is not int):
-            problem = f"expected a text; found {type(found).__name__}"
-            raise FormatError(problem, path=name, line=number, field=what)
-    return str(query_id), str(run), importances, labels
-
-
-_NOTHING = Cell(None, None, 0, None, 0)
+    return _NUGGETIZER.board(measures, lines)
 
 
 def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[str]) -> Leaderboard:
@@ -492,40 +435,32 @@ def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[s
         measures: all columns, in the order to show.
     """
     _say_queries(ours.inputs.grades, official.inputs.grades)
-    runs = [*ours.cells, *(run for run in official.cells if run not in ours.cells)]
     inputs = BoardInputs(
         ours.inputs.grades,
         {run: texts_digest((ours.inputs.runs[run], official.inputs.runs[run])) for run in ours.inputs.runs},
         official.inputs.grades,
     )
     settings = {**ours.signature.settings, "measures": list(measures), **inputs_settings(inputs)}
-    values, cells = {}, {}
-    for run in runs:
-        sides = [side for side in (ours, official) if run in side.cells]
-        found = {name: side.values[run][name] for side in sides for name in side.measures}
-        values[run] = {name: found.get(name, {}) for name in measures}
-        known = {name: side.cells[run][name] for side in sides for name in side.measures}
-        cells[run] = {name: known.get(name, _NOTHING) for name in measures}
+    sides = {name: official if name in official.measures else ours for name in measures}
     return replace(
         ours,
         measures=list(measures),
-        values=values,
-        cells=cells,
+        values={run: {name: side.values[run][name] for name, side in sides.items()} for run in ours.cells},
+        cells={run: {name: side.cells[run][name] for name, side in sides.items()} for run in ours.cells},
         signature=Signature(settings),
-        missing=_united(ours.missing, official.missing),
+        missing=_joined(ours.missing, official.missing, set.union),
         # What one side lacks is said once, of queries.
-        unknown={
-            run: both
-            for run in ours.unknown
-            if (both := sorted({*ours.unknown[run]} & {*official.unknown.get(run, ())}))
-        },
+        unknown=_joined(ours.unknown, official.unknown, set.intersection),
         inputs=inputs,
         best={name: best for name in measures if (best := official.best.get(name) or ours.best.get(name))},
     )
 
 
-def _united(some: Mapping[str, Iterable[str]], more: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    return {run: sorted({*some.get(run, ()), *more.get(run, ())}) for run in sorted({*some, *more})}
+def _joined(
+    some: Mapping[str, Iterable[str]], more: Mapping[str, Iterable[str]], join: Callable[[set[str], set[str]], set[str]]
+) -> dict[str, list[str]]:
+    joined = {run: join({*some.get(run, ())}, {*more.get(run, ())}) for run in sorted({*some, *more})}
+    return {run: sorted(queries) for run, queries in joined.items() if queries}
 
 
 def _say_queries(graded: Mapping[str, str], judged: Mapping[str, str]) -> None:
@@ -543,10 +478,6 @@ def _say_queries(graded: Mapping[str, str], judged: Mapping[str, str]) -> None:
 def _few(queries: Iterable[str]) -> tuple[int, str]:
     named = sorted(queries)
     return len(named), f" (such as {named[0]})" if named else ""
-
-
-# Its ternary score, and its binary one.
-_RAGDOLL_PUBLISHED = ("WeightedCover", "WeightedCover(strict=True)")
 
 
 def ragdoll_score(criteria: Iterable[tuple[float, str]], *, strict: bool) -> float | None:
@@ -567,6 +498,18 @@ def ragdoll_score(criteria: Iterable[tuple[float, str]], *, strict: bool) -> flo
     return sum(weight * credits.get(verdict, 0.0) for weight, verdict in listed) / whole if whole else None
 
 
+# A line is the criteria of an answer; the ternary score, and the binary one.
+_RAGDOLL: _Program[list[tuple[float, str]]] = _Program(
+    "ragdoll",
+    "RAGDoll knows WeightedCover and WeightedCover(strict=True)",
+    {
+        "WeightedCover": partial(ragdoll_score, strict=False),
+        "WeightedCover(strict=True)": partial(ragdoll_score, strict=True),
+    },
+    lambda lines: str(lines[0]),
+)
+
+
 def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> Leaderboard:
     """Scores a file of graded answers by the rules of the toolkit; a note counts what is not satisfied by type.
 
@@ -579,26 +522,13 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
         InputError: the file cannot be opened.
         FormatError: naming file, line and field.
     """
-    names = [str(measure) for measure in measures]
-    for name in names:
-        if name not in _RAGDOLL_PUBLISHED:
-            raise MeasureError(f"RAGDoll knows {' and '.join(_RAGDOLL_PUBLISHED)}, not {name}")
+    _RAGDOLL.check(measures)
     answers = read_graded_answers(path)
-    values: dict[str, dict[str, dict[str, float | None]]] = {}
-    reader = InputsReader()
-    for answer in sorted(answers, key=lambda one: (one.run_id, one.qid)):
-        criteria = [(one.weight, one.verdict) for one in answer.judged]
-        of_run = values.setdefault(answer.run_id, {name: {} for name in names})
-        for name in names:
-            of_run[name][answer.qid] = ragdoll_score(criteria, strict="strict" in name)
-        reader.add_run(answer.run_id, [(answer.qid, str(criteria))])
-    cells: dict[str, dict[str, Cell]] = {
-        run: {name: cell_of(of_run[name].values()) for name in names} for run, of_run in values.items()
-    }
+    lines: dict[str, dict[str, list[list[tuple[float, str]]]]] = {}
+    for answer in answers:
+        lines.setdefault(answer.run_id, {})[answer.qid] = [[(one.weight, one.verdict) for one in answer.judged]]
     _say_types((one.type, one.verdict) for answer in answers for one in answer.judged)
-    inputs = reader.read()
-    signature = Signature({"measures": names, "compat": "ragdoll", **inputs_settings(inputs)})
-    return Leaderboard(names, values, cells, signature, inputs=inputs)
+    return _RAGDOLL.board(measures, lines)
 
 
 def _say_types(criteria: Iterable[tuple[str, str]]) -> None:
@@ -661,55 +591,50 @@ def score_workbench(
     """
     _check(measures)
     plan, scales = Plan(measures), SameScale()
-    asked = [str(measure) for measure in measures]
-    values: dict[str, dict[str, dict[str, float | None]]] = {}
-    reachable: dict[str, dict[str, float]] = {name: {} for name in asked}
+    # run -> place of the measure -> query -> value; the best score has no run.
+    values: dict[str | None, list[dict[str, float | None]]] = {None: [{} for _ in measures]}
     grade_sets: set[str] = set()
     made: set[str] = set()
-    inputs = InputsReader()
+    graded: dict[str, str] = {}
+    ranked: dict[str, dict[str, str]] = {}
     deepest = max(measure["cutoff"] for measure in measures)
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
-        inputs.add_grades(query.query_id, query.grades)
-        for run_id, places in query.ranks.items():
-            looked_at = [f"{place.rank} {place.doc_id}" for place in sorted(places) if place.rank <= deepest]
-            inputs.add_run(run_id, [(query.query_id, ranking_digest(looked_at))])
+        graded[query.query_id] = grades_digest(query.grades)
         levelled = plan.said(scales, query.grades)
         # Refuses measures that are one on this scale.
         measure_names(levelled.measures, plan.measures)
         plan = levelled
-        # A query without grades covers nothing, at whatever level.
-        measures = plan.on(ANY_LEVEL).measures
         grades, docs = query.grades.grades, query.grades.docs
         every = grades.max(axis=0, initial=NONE)
-        for run_id, places in query.ranks.items():
-            for measure, name in zip(measures, asked, strict=True):
-                kept = _within(places, measure["cutoff"])
+        for run_id, ranks in query.ranks.items():
+            looked_at = [f"{one.rank} {one.doc_id}" for one in sorted(ranks) if one.rank <= deepest]
+            ranked.setdefault(run_id, {})[query.query_id] = ranking_digest(looked_at)
+        # A query without grades covers nothing, at whatever level.
+        for place, measure in enumerate(plan.on(ANY_LEVEL).measures):
+            values[None][place][query.query_id] = _cover(measure, every, every)
+            for run_id, ranks in query.ranks.items():
+                kept = [docs.get(one.doc_id) for one in ranks if one.rank <= measure["cutoff"]]
                 if kept:
-                    best = grades[[docs[doc_id] for doc_id in kept if doc_id in docs]].max(axis=0, initial=NONE)
-                    values.setdefault(run_id, {}).setdefault(name, {})[query.query_id] = _cover(measure, best, every)
-        for measure, name in zip(measures, asked, strict=True):
-            reachable[name][query.query_id] = _cover(measure, every, every)
+                    best = grades[[row for row in kept if row is not None]].max(axis=0, initial=NONE)
+                    columns = values.setdefault(run_id, [{} for _ in measures])
+                    columns[place][query.query_id] = _cover(measure, best, every)
+    reachable = values.pop(None)
     if not values:
         raise InputError(
             "the records hold no ranking; the Rubric workbench's program scores the rankings inside the records"
         )
     names = measure_names(plan.measures)
     ordered = {
-        run_id: {
-            name: dict(sorted(values[run_id].get(one, {}).items())) for name, one in zip(names, asked, strict=True)
-        }
-        for run_id in sorted(values)
+        str(run_id): {name: dict(sorted(column.items())) for name, column in zip(names, columns, strict=True)}
+        for run_id, columns in sorted(values.items())
     }
     said = {"measures": names, "compat": "workbench", "grades": sorted(grade_sets), **made_by(made), **(settings or {})}
-    signature = Signature({**said, **inputs_settings(inputs.read())})
-    best = {name: best for name, one in zip(names, asked, strict=True) if (best := best_of(reachable[one]))}
-    return Leaderboard(names, ordered, collect_cells(ordered), signature, inputs=inputs.read(), best=best)
-
-
-def _within(places: Sequence[RankedPassage], cutoff: int) -> list[str]:
-    return [place.doc_id for place in places if place.rank <= cutoff]
+    inputs = board_inputs(graded, ranked)
+    signature = Signature({**said, **inputs_settings(inputs)})
+    best = {name: best for name, column in zip(names, reachable, strict=True) if (best := best_of(column))}
+    return Leaderboard(names, ordered, collect_cells(ordered), signature, inputs=inputs, best=best)
 
 
 # The measure of length, as the TREC RAG track calls it.
@@ -746,14 +671,11 @@ def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -
     """
     if LENGTH in board.measures:
         raise MeasureError(f"the leaderboard has a measure {LENGTH} already")
-    values: dict[str, dict[str, Mapping[str, float | None]]] = {}
-    for run_id, by_measure in board.values.items():
-        found = lengths.get(run_id, {})
-        queries = next(iter(by_measure.values()), {})
-        values[run_id] = {**by_measure, LENGTH: {query_id: float(found.get(query_id, 0)) for query_id in queries}}
-    made = collect_cells({run_id: {LENGTH: by_measure[LENGTH]} for run_id, by_measure in values.items()})
-    cells = {run_id: {**row, **made[run_id]} for run_id, row in board.cells.items()}
-    return replace(board, measures=[*board.measures, LENGTH], values=values, cells=cells)
+    found = {
+        run: {query_id: float(lengths.get(run, {}).get(query_id, 0)) for query_id in next(iter(row.values()), {})}
+        for run, row in board.values.items()
+    }
+    return _with_columns(board, {LENGTH: found})
 
 
 def with_present(board: Leaderboard) -> Leaderboard:
@@ -762,27 +684,30 @@ def with_present(board: Leaderboard) -> Leaderboard:
     A mean over all queries counts an answer that is missing as 0; this one says how good the answers are that there
     are. The best possible score has an answer to every query.
     """
-    values: dict[str, dict[str, Mapping[str, float | None]]] = {}
-    for run_id, by_measure in board.values.items():
-        missing = set(board.missing.get(run_id, ()))
-        values[run_id] = {
-            PRESENT + name: {query_id: value for query_id, value in column.items() if query_id not in missing}
-            for name, column in by_measure.items()
+    found = {
+        PRESENT + name: {
+            run: {query_id: one for query_id, one in row[name].items() if query_id not in board.missing.get(run, ())}
+            for run, row in board.values.items()
         }
-    made = collect_cells(values)
-    cells = {
-        run_id: {
-            **row,
-            **{PRESENT + name: replace(made[run_id][PRESENT + name], coverage=row[name].coverage) for name in row},
-        }
-        for run_id, row in board.cells.items()
+        for name in board.measures
     }
+    wide = _with_columns(board, found)
+    return replace(wide, best={**board.best, **{PRESENT + name: best for name, best in board.best.items()}})
+
+
+def _with_columns(board: Leaderboard, columns: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> Leaderboard:
+    """The leaderboard with more measures, of measure -> run -> query -> value."""
+
+    def cell(run: str, name: str) -> Cell:
+        # What the queries of a run that it answers need is all that it needs.
+        like = board.cells[run].get(name.removeprefix(PRESENT))
+        return replace(cell_of(columns[name][run].values()), coverage=None if like is None else like.coverage)
+
     return replace(
         board,
-        measures=[*board.measures, *(PRESENT + name for name in board.measures)],
-        values={run_id: {**board.values[run_id], **by_measure} for run_id, by_measure in values.items()},
-        cells=cells,
-        best={**board.best, **{PRESENT + name: best for name, best in board.best.items()}},
+        measures=[*board.measures, *columns],
+        values={run: {**row, **{name: columns[name][run] for name in columns}} for run, row in board.values.items()},
+        cells={run: {**row, **{name: cell(run, name) for name in columns}} for run, row in board.cells.items()},
     )
 
 
@@ -792,19 +717,19 @@ def with_summary(board: Leaderboard) -> Leaderboard:
     The mean of `_max_` is the greatest of the runs' means, and its value for a query the greatest of their values for
     it; so for the other two. The rows have no standard error and no coverage.
     """
-    values = dict(board.values)
-    cells = dict(board.cells)
-    for row, combine in _KINDS.items():
-        by_measure: dict[str, dict[str, float | None]] = {}
-        summary: dict[str, Cell] = {}
+    values, cells = dict(board.values), dict(board.cells)
+    for below, combine in _KINDS.items():
+        of_queries, of_all = {}, {}
         for name in board.measures:
-            means = [mean for run_id in board.cells if (mean := board.cells[run_id][name].mean) is not None]
-            queries = dict.fromkeys(query_id for run_id in board.cells for query_id in board.values[run_id][name])
-            by_measure[name] = {}
-            for query_id in queries:
-                found = [board.values[run_id][name].get(query_id) for run_id in board.cells]
-                known = [value for value in found if value is not None]
-                by_measure[name][query_id] = float(combine(known)) if known else None
-            summary[name] = Cell(float(combine(means)) if means else None, None, len(queries), None, 0)
-        values[row], cells[row] = by_measure, summary
+            columns = [row[name] for row in board.values.values()]
+            queries = dict.fromkeys(chain.from_iterable(columns))
+            of_queries[name] = {one: _combined(combine, [column.get(one) for column in columns]) for one in queries}
+            mean = _combined(combine, [row[name].mean for row in board.cells.values()])
+            of_all[name] = Cell(mean, None, len(queries), None, 0)
+        values[below], cells[below] = of_queries, of_all
     return replace(board, values=values, cells=cells)
+
+
+def _combined(combine: Callable[[Sequence[float]], float], values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(combine(known)) if known else None

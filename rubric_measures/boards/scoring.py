@@ -89,27 +89,14 @@ def inputs_settings(inputs: BoardInputs) -> dict[str, object]:
     return {"scored": _digest_of(inputs.grades), "runs": _digest_of(inputs.runs), **qrels}
 
 
-class InputsReader:
-    """Collects the digests while a leaderboard is scored, in any order."""
+def board_inputs(grades: Mapping[str, str], runs: Mapping[str, Mapping[str, str]]) -> BoardInputs:
+    """What a leaderboard was scored from, in any order.
 
-    def __init__(self) -> None:
-        self._grades: dict[str, str] = {}
-        self._runs: dict[str, dict[str, str]] = {}
-
-    def add_grades(self, name: str, grades: QueryGrades) -> None:
-        """Takes the grades of a query (or of a facet, under its name)."""
-        self._grades[name] = grades_digest(grades)
-
-    def add_run(self, run_id: str, rankings: Iterable[tuple[str, str]] = ()) -> None:
-        """Takes digests of a run's rankings, by query, or what else is to be digested of it."""
-        self._runs.setdefault(run_id, {}).update(rankings)
-
-    def read(self) -> BoardInputs:
-        """What was collected."""
-        return BoardInputs(
-            dict(sorted(self._grades.items())),
-            {run_id: _digest_of(rankings) for run_id, rankings in sorted(self._runs.items())},
-        )
+    Args:
+        grades: query (or facet of one) -> digest of its grades.
+        runs: run -> query -> digest of its ranking, or what else is to be digested of it.
+    """
+    return BoardInputs(dict(sorted(grades.items())), {run_id: _digest_of(of) for run_id, of in sorted(runs.items())})
 
 
 class Tally(NamedTuple):
@@ -270,7 +257,7 @@ class Scoring:
     measures: Sequence[Measure]
     given: OnFailed | None
     overall: bool
-    inputs: InputsReader = field(default_factory=InputsReader)
+    graded: dict[str, str] = field(default_factory=dict)
     # run_id -> queries as the run has them, and those of them that nobody graded.
     order: dict[str, list[str]] = field(default_factory=dict)
     unknown: dict[str, list[str]] = field(default_factory=dict)
@@ -288,7 +275,7 @@ class Scoring:
         if not grades.items:
             self.without_items.append(name)
             return None
-        self.inputs.add_grades(name, grades)
+        self.graded[name] = grades_digest(grades)
         scorer = self.plan.for_query(grades)
         said = self.plan.said(self._scales, grades)
         if said is not self.plan:
@@ -316,10 +303,11 @@ class Scoring:
             raise InputError("there is no run to score")
         found = dict(sorted(self._found.items()))
         runs = sorted(self.order)
-        for run_id in runs:
-            digests = [(name, one.digests[run_id]) for name, one in found.items() if run_id in one.digests]
-            self.inputs.add_run(run_id, digests)
-        inputs = self.inputs.read()
+        ranked = {
+            run_id: {name: one.digests[run_id] for name, one in found.items() if run_id in one.digests}
+            for run_id in runs
+        }
+        inputs = board_inputs(self.graded, ranked)
         rows = dict(zip(runs, _rows(runs, found, self.plan), strict=True))
         best = self._known_best()
         values = {run_id: row.by_query(self.names) for run_id, row in rows.items()}

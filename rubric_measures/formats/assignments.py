@@ -10,12 +10,12 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.files import path_name
+from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.formats.nuggets import (
     ASSIGNMENT_GRADES,
@@ -51,6 +51,7 @@ class _BulkLine(msgspec.Struct, gc=False):
     query: object = None
 
 
+_EMPTY = "is empty; expected assignments, one JSON object a line"
 # One that failed says less than any other.
 _WORTH: Mapping[str, int] = {**ASSIGNMENT_GRADES, "failed": -1}
 _decoded = msgspec.json.Decoder(_BulkLine).decode
@@ -150,8 +151,58 @@ def assignment_rows(path: str | os.PathLike[str], unknown_labels: UnknownLabels 
             known = query.added(nuggets)
         yield AssignedRow(query_id, run_id, known, labels, text, said_length, number)
     if not queries:
-        raise FormatError("is empty; expected assignments, one JSON object a line", path=name)
+        raise FormatError(_EMPTY, path=name)
     note_unknown_labels(unknown, name)
+
+
+class RawRow(NamedTuple):
+    """A line as nuggetizer's own program reads it: any importance and any label, as they stand.
+
+    Attributes:
+        query_id: the query.
+        run_id: the run; of a line without one, that which the file is named after.
+        importances: of each nugget.
+        labels: of each nugget.
+    """
+
+    query_id: str
+    run_id: str
+    importances: list[str]
+    labels: list[str]
+
+
+def raw_rows(path: str | os.PathLike[str]) -> Iterator[RawRow]:
+    """The lines of a file of assignments as they stand, one after the other.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when there are no lines.
+    """
+    name, number = path_name(path), 0
+    for number, data in json_texts(name):
+        yield _raw(parse_json(data, path=name, line=number), name, number)
+    if not number:
+        raise FormatError(_EMPTY, path=name)
+
+
+def _raw(content: Any, name: str, number: int) -> RawRow:
+    try:
+        query_id, run = content["qid"], content.get("run_id")
+        if run is None:
+            run = run_of_file(name)
+        importances = [nugget["importance"] for nugget in content["nuggets"]]
+        labels = [nugget["assignment"] for nugget in content["nuggets"]]
+    except (KeyError, TypeError, AttributeError):
+        problem = "expected qid, run_id and nuggets with importance and assignment"
+        raise FormatError(problem, path=name, line=number) from None
+    if run == "":
+        raise FormatError("names no run; say which one it is", path=name, line=number, field="run_id")
+    for what, found in (("qid", query_id), ("run_id", run), *(("nuggets", text) for text in importances + labels)):
+        # Some files write ids as numbers.
+        if not isinstance(found, str) and (what == "nuggets" or type(found) is not int):
+            problem = f"expected a text; found {type(found).__name__}"
+            raise FormatError(problem, path=name, line=number, field=what)
+    return RawRow(str(query_id), str(run), importances, labels)
 
 
 def _careful(data: bytes, name: str, line: int, unknown: Counter[str] | None) -> AssignmentLine:

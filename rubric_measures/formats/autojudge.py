@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import path_name
+from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.formats.base import Format
 from rubric_measures.formats.nuggets import bank_of_items
@@ -417,6 +417,43 @@ class ArgueSentence(Record):
     citations: list[ArgueCitation] | None = None
     judgments: list[ArgueJudgment] | None = None
 
+    @property
+    def cited(self) -> list[str]:
+        """The documents that it cites."""
+        return [one.doc_id for one in self.citations or ()]
+
+    @property
+    def attested(self) -> dict[str, bool | None]:
+        """Document -> whether it attests the sentence; None where its judgment does not say."""
+        return self._by_document("SENTENCE_ATTESTED", "is_attested")
+
+    @property
+    def relevance(self) -> dict[str, bool | None]:
+        """Document -> whether it is relevant; None where its judgment does not say."""
+        return self._by_document("CITED_DOCUMENT_RELEVANCE", "is_relevant")
+
+    def _by_document(self, kind: str, name: str) -> dict[str, bool | None]:
+        said = {
+            one.doc_id: (one.response or {}).get(name) for one in self.judgments or () if one.judgment_type_id == kind
+        }
+        return {doc_id: one if isinstance(one, bool) else None for doc_id, one in said.items() if doc_id is not None}
+
+    @property
+    def lacks_citation(self) -> bool | None:
+        """Whether it needs a citation and is the first to say what it says; None where nobody judged that it needs one.
+
+        Judgments say these by several names.
+        """
+        said = {name: value for one in self.judgments or () for name, value in (one.response or {}).items()}
+        needs, first = (
+            [said[name] for name in names if isinstance(said.get(name), bool)]
+            for names in (
+                ("requires_citation", "needs_citation"),
+                ("is_first_instance", "first_instance", "is_first"),
+            )
+        )
+        return any(needs) and all(first) if needs else None
+
 
 class ArgueReport(Record):
     """A report and the judgments of its sentences."""
@@ -445,6 +482,18 @@ _REPORTS: JsonLines[ArgueReport] = JsonLines(
 )
 read_argue_judgments = _REPORTS.read
 write_argue_judgments = _REPORTS.write
+
+
+def write_argue_scores(path: str | os.PathLike[str], rows: Mapping[tuple[str, str, str], float]) -> None:
+    """Writes a file of scores as Auto-ARGUE does: `run_id`, `request_id`, `metric`, `value`, with that header.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    with atomic_writer(path) as stream:
+        stream.write("run_id\trequest_id\tmetric\tvalue\n")
+        stream.writelines(f"{run}\t{topic}\t{name}\t{value!r}\n" for (run, topic, name), value in rows.items())
+
 
 ARGUE = Format(
     "argue judgments",
