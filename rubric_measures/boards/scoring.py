@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -229,8 +229,7 @@ def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None =
     return names
 
 
-@dataclass
-class _Scored:
+class _Scored(NamedTuple):
     """What the runs score for a query, or for a facet of one.
 
     Attributes:
@@ -244,42 +243,42 @@ class _Scored:
     digests: Mapping[str, str]
 
 
-@dataclass
 class Scoring:
     """A leaderboard while it is made: a query at a time, all runs by all measures.
 
     Args:
         measures: the measures.
-        on_failed: see `Grades`.
+        given: how failed grades count, see `Grades`.
         overall: whether the best possible score is asked for.
+
+    Attributes:
+        plan: the measures.
+        order: run_id -> queries as the run has them.
+        unknown: run_id -> those of them that nobody graded.
     """
 
-    measures: Sequence[Measure]
-    given: OnFailed | None
-    overall: bool
-    graded: dict[str, str] = field(default_factory=dict)
-    # run_id -> queries as the run has them, and those of them that nobody graded.
-    order: dict[str, list[str]] = field(default_factory=dict)
-    unknown: dict[str, list[str]] = field(default_factory=dict)
-    without_items: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.names = measure_names(self.measures)
-        self.plan = Plan(self.measures, resolved(self.given))
-        self._scales = SameScale()
+    def __init__(self, measures: Sequence[Measure], given: OnFailed | None, overall: bool) -> None:
+        measure_names(measures)
+        self.plan = Plan(measures, resolved(given))
+        self.order: dict[str, list[str]] = {}
+        self.unknown: dict[str, list[str]] = {}
+        self._given, self._scales = given, SameScale()
+        self._graded: dict[str, str] = {}
+        self._without_items: list[str] = []
         self._found: dict[str, _Scored] = {}
-        self._best: list[dict[str, float | None]] = [{} for _ in self.measures] if self.overall else []
+        self._best: list[dict[str, float | None]] = [{} for _ in measures] if overall else []
 
     def prepare(self, name: str, grades: QueryGrades) -> QueryScorer | None:
         """Takes a query, or a facet of one; None where it has no item, and so no score."""
         if not grades.items:
-            self.without_items.append(name)
+            self._without_items.append(name)
             return None
-        self.graded[name] = grades_digest(grades)
+        self._graded[name] = grades_digest(grades)
         scorer = self.plan.for_query(grades)
         said = self.plan.said(self._scales, grades)
         if said is not self.plan:
-            self.plan, self.names = said, measure_names(said.measures, self.plan.measures)
+            measure_names(said.measures, self.plan.measures)
+            self.plan = said
         if self._best:
             for column, value in zip(self._best, scorer.best_possible(), strict=True):
                 column[name] = value
@@ -302,140 +301,104 @@ class Scoring:
         if not self.order:
             raise InputError("there is no run to score")
         found = dict(sorted(self._found.items()))
-        runs = sorted(self.order)
-        ranked = {
-            run_id: {name: one.digests[run_id] for name, one in found.items() if run_id in one.digests}
-            for run_id in runs
-        }
-        inputs = board_inputs(self.graded, ranked)
-        rows = dict(zip(runs, _rows(runs, found, self.plan), strict=True))
-        best = self._known_best()
-        values = {run_id: row.by_query(self.names) for run_id, row in rows.items()}
-        cells = {run_id: row.cells(self.names, self.plan, self.order[run_id]) for run_id, row in rows.items()}
-        if self.given is None and any(cell.failed for row in cells.values() for cell in row.values()):
+        runs, names, best = sorted(self.order), list(map(str, self.plan.measures)), self._known_best()
+        at = {name: np.array([one.places.get(run_id, -1) for run_id in runs]) for name, one in found.items()}
+        picked = [(one.scores, at[name]) for name, one in found.items()]
+        values = _by_query([scores.values[:, rows] for scores, rows in picked], len(names), len(runs))
+        cells = self._cells(runs, values, picked)
+        if self._given is None and any(cell.failed for row in cells.values() for cell in row.values()):
             refuse_many_failed(cells)
-        note_dropped(sum(row.dropped for row in rows.values()))
-        lost = {run_id: row.lost_penalties for run_id, row in rows.items()}
-        note_lost_penalties(sum(lost.values()), max(lost, key=lost.__getitem__))
+        note_dropped(sum(int(scores.dropped[rows].sum()) for scores, rows in picked))
+        lost = sum((scores.lost_penalties[rows] for scores, rows in picked), np.zeros(len(runs), int))
+        note_lost_penalties(int(lost.sum()), runs[lost.argmax()])
+        missing = {run_id: [name for name in found if at[name][place] < 0] for place, run_id in enumerate(runs)}
+        inputs = board_inputs(
+            self._graded,
+            {
+                run_id: {name: one.digests[run_id] for name, one in found.items() if run_id in one.digests}
+                for run_id in runs
+            },
+        )
         return Leaderboard(
-            self.names,
-            values,
+            names,
+            {
+                run_id: {
+                    name: dict(zip(found, map(_known, row), strict=True))
+                    for name, row in zip(names, values[:, place].tolist(), strict=True)
+                }
+                for place, run_id in enumerate(runs)
+            },
             cells,
-            Signature({"measures": self.names, **_settings(self.plan.on_failed, settings), **inputs_settings(inputs)}),
-            {run_id: row.missing for run_id, row in rows.items() if row.missing},
+            Signature({"measures": names, **_settings(self.plan.on_failed, settings), **inputs_settings(inputs)}),
+            {run_id: lacking for run_id, lacking in missing.items() if lacking},
             {run_id: sorted(unknown) for run_id, unknown in self.unknown.items() if unknown},
             ranks=ranks or RankNotes(),
-            without_items=sorted(self.without_items),
+            without_items=sorted(self._without_items),
             inputs=inputs,
             best=best,
         )
 
+    def _cells(
+        self, runs: Sequence[str], values: Array, picked: Sequence[tuple[QueryScores, Array]]
+    ) -> dict[str, dict[str, Cell]]:
+        """Mean, standard error, counts and failures of each run by each measure.
+
+        Args:
+            runs: the runs.
+            values: measures × runs × queries; NaN where a value is not known.
+            picked: for each query the scores, and which of them are those of the runs.
+        """
+        places = {name: place for place, name in enumerate(sorted(self._found))}
+        needed = [
+            sum((scores.needed[one.needed][rows] for scores, rows in picked), np.zeros((len(runs), 3), int)).tolist()
+            for one in self.plan.computations
+        ]
+        # Whether grades of a query failed, and the run ranks something for it.
+        is_open = _by_query([(rows >= 0) & (scores.left_open is not None) for scores, rows in picked], len(runs))
+        has_open = any(scores.left_open is not None for scores, _ in picked)
+        left_open = _by_query([_left_open(scores)[..., rows] for scores, rows in picked]) if has_open else None
+        cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
+        for number, measure in enumerate(self.plan.measures):
+            for place, run_id in enumerate(runs):
+                row, tally = values[number, place], Tally(*needed[number][place])
+                if not is_supported(measure):
+                    # As ir_measures gives them: of programs behind it those of the run's queries come first.
+                    ranked = [places[one] for one in self.order[run_id] if one in places]
+                    row = row[list(dict.fromkeys([*ranked, *places.values()]))]
+                cell = make_cell(map(_known, row.tolist()), tally, measure)
+                if left_open is not None:
+                    cell = _with_failures(cell, tally, measure, Scores(*left_open[number, :, place]), is_open[place])
+                cells[run_id][str(measure)] = cell
+        return cells
+
     def _known_best(self) -> dict[str, Best]:
         """The best possible score by each measure whose best score is known for every query."""
-        if not self._best:
-            return {}
-        found = map(best_of, self._best, self.plan.measures)
-        best = {name: one for name, one in zip(self.names, found, strict=True) if one is not None}
-        unknown = [name for name, column in zip(self.names, self._best, strict=True) if None in column.values()]
+        columns = {str(measure): column for measure, column in zip(self.plan.measures, self._best, strict=False)}
+        unknown = [name for name, column in columns.items() if None in column.values()]
         if unknown:
             _LOG.warning(
                 "the best possible score (%s) is not known by %s: the measure says none, or a penalty (negative "
                 "weight) or a query of which all grades failed stands against it",
                 *(OVERALL, " ".join(unknown)),
             )
-        return best
+        found = zip(columns, map(best_of, columns.values(), self.plan.measures), strict=True)
+        return {name: best for name, best in found if best is not None}
 
 
-class _Row(NamedTuple):
-    """What one run scores: measures × queries.
-
-    Attributes:
-        queries: the names, sorted.
-        values: measures × queries; NaN where a value is not known.
-        left_open: measures × what failed grades leave open (see `Scores`) × queries; None where none failed.
-        is_open: whether grades of a query failed, and the run ranks something for it.
-        tallies: for each measure the grades that it needed.
-        missing: queries that it does not rank.
-        lost_penalties: see `QueryScores`.
-        dropped: see `QueryScores`.
-    """
-
-    queries: Sequence[str]
-    values: Array
-    left_open: Array | None
-    is_open: Array
-    tallies: Sequence[Tally]
-    missing: Sequence[str]
-    lost_penalties: int
-    dropped: int
-
-    def by_query(self, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
-        """Measure -> query -> value, sorted by query."""
-        return {
-            name: {query: None if math.isnan(value) else value for query, value in zip(self.queries, row, strict=True)}
-            for name, row in zip(names, self.values.tolist(), strict=True)
-        }
-
-    def cells(self, names: Sequence[str], plan: Plan, ranked: Sequence[str]) -> dict[str, Cell]:
-        """Mean, standard error, counts and failures by each measure.
-
-        Args:
-            names: the names of the measures.
-            plan: the measures.
-            ranked: the queries as the run has them.
-        """
-        cells, order = {}, self._order(ranked)
-        for number, (name, measure, tally) in enumerate(zip(names, plan.measures, self.tallies, strict=True)):
-            row = self.values[number]
-            # As ir_measures gives them: of programs behind it those of the run's queries come first.
-            listed = row.tolist() if is_supported(measure) else row[order].tolist()
-            cell = make_cell((None if math.isnan(value) else value for value in listed), tally, measure)
-            if self.left_open is not None:
-                cell = _with_failures(cell, tally, measure, Scores(*self.left_open[number]), self.is_open)
-            cells[name] = cell
-        return cells
-
-    def _order(self, ranked: Sequence[str]) -> list[int]:
-        """The places of the queries as the run has them, and then those that it lacks."""
-        places = {name: place for place, name in enumerate(self.queries)}
-        first = dict.fromkeys(places[name] for name in ranked if name in places)
-        return [*first, *(place for place in places.values() if place not in first)]
+def _by_query(parts: Sequence[Array], *shape: int) -> Array:
+    """Arrays of one shape, one behind the other along a last axis."""
+    return np.stack(parts, axis=-1) if parts else np.zeros((*shape, 0))
 
 
-def _rows(runs: Sequence[str], found: Mapping[str, _Scored], plan: Plan) -> list[_Row]:
-    """The rows of the runs, of what each query scores."""
-    queries, size = list(found), len(plan.measures)
-    values = np.zeros((size, len(runs), len(queries)))
-    needed = {computation.needed: np.zeros((len(runs), 3), int) for computation in plan.computations}
-    lost, dropped = np.zeros((2, len(runs)), int)
-    places = np.array([[one.places.get(run_id, -1) for run_id in runs] for one in found.values()], int)
-    places = places.reshape(len(queries), len(runs))
-    has_open = np.array([one.scores.left_open is not None for one in found.values()], bool)
-    opened = np.zeros((size, len(Scores._fields), *values.shape[1:])) if has_open.any() else None
-    for number, (one, at) in enumerate(zip(found.values(), places, strict=True)):
-        scores = one.scores
-        values[:, :, number] = scores.values[:, at]
-        for which, total in needed.items():
-            total += scores.needed[which][at]
-        lost += scores.lost_penalties[at]
-        dropped += scores.dropped[at]
-        if opened is not None:
-            for place, row in enumerate(scores.values):
-                left = scores.left_open[place] if scores.left_open is not None else Scores(row, row, row, row, 0 * row)
-                opened[place, :, :, number] = np.stack(left)[:, at]
-    return [
-        _Row(
-            queries,
-            values[:, place],
-            None if opened is None else opened[:, :, place],
-            has_open & (places[:, place] >= 0),
-            [Tally(*needed[computation.needed][place].tolist()) for computation in plan.computations],
-            [name for name, at in zip(queries, places[:, place], strict=True) if at < 0],
-            int(lost[place]),
-            int(dropped[place]),
-        )
-        for place in range(len(runs))
-    ]
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _left_open(scores: QueryScores) -> Array:
+    """Measures × what failed grades leave open of a value (see `Scores`) × rankings."""
+    if scores.left_open is None:
+        return np.stack([*[scores.values] * 4, 0 * scores.values], axis=1)
+    return np.stack([np.stack(one) for one in scores.left_open])
 
 
 def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, object]:
@@ -493,25 +456,20 @@ def score_records(
     return scoring.finish(said, notes)
 
 
-class _Graded:
+class _Graded(Scoring):
     """All queries of grades in memory, prepared; of each run the rankings are taken, and then scored together."""
 
     def __init__(self, grades: Grades, measures: Sequence[Measure], overall: bool) -> None:
+        super().__init__(measures, grades.on_failed_given, overall)
         self._source = grades.source
-        self._scoring = Scoring(measures, grades.on_failed_given, overall)
         # Where facets are scored apart, each has a scorer of its own, and all have the rankings of their query.
         self.parts: dict[str, dict[str, QueryScorer]] = {}
         for name, query in sorted(grades.queries.items()):
-            scorer = self._scoring.prepare(name, query)
+            scorer = self.prepare(name, query)
             of_query = self.parts.setdefault(query.query_id, {})
             if scorer is not None:
                 of_query[name] = scorer
         self._rankings: dict[str, dict[str, RankedRows]] = {}
-
-    @property
-    def reads_ids(self) -> bool:
-        """Whether a measure has to know the ids of the documents that are ranked."""
-        return self._scoring.plan.reads_ids
 
     def add(self, run_id: str, found: Mapping[str, Mapping[str, RankedRows]]) -> None:
         """Takes a run: query_id -> name of the query or facet -> ranking.
@@ -519,21 +477,20 @@ class _Graded:
         Raises:
             InputError: another run has the name.
         """
-        order = self._scoring.order
-        if run_id in order:
+        if run_id in self.order:
             raise InputError(f"two runs are called {run_id!r}; rename one")
-        order[run_id] = [name for parts in found.values() for name in parts]
-        self._scoring.unknown[run_id] = [query_id for query_id in found if query_id not in self.parts]
+        self.order[run_id] = [name for parts in found.values() for name in parts]
+        self.unknown[run_id] = [query_id for query_id in found if query_id not in self.parts]
         for parts in found.values():
             for name, ranking in parts.items():
                 self._rankings.setdefault(name, {})[run_id] = ranking
 
-    def finish(self) -> Leaderboard:
+    def board(self) -> Leaderboard:
         """Scores all, a query at a time."""
         for parts in self.parts.values():
             for name, scorer in parts.items():
-                self._scoring.score(name, scorer, self._rankings.pop(name, {}))
-        return self._scoring.finish(self._source)
+                self.score(name, scorer, self._rankings.pop(name, {}))
+        return self.finish(self._source)
 
 
 def score_runs(
@@ -565,7 +522,7 @@ def score_runs(
                 for query_id, ranking in rankings.items()
             },
         )
-    return graded.finish()
+    return graded.board()
 
 
 def score_run_files(
@@ -608,7 +565,7 @@ def score_run_files(
         for name, scorer in graded.parts[query_id].items():
             if scorer.depth not in found:
                 ids: Sequence[str] = ()
-                if graded.reads_ids:
+                if graded.plan.reads_ids:
                     ranking = ranked.ranking()
                     known = [forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids]
                     ids = ranking.with_scores(known)
@@ -621,7 +578,7 @@ def score_run_files(
     read = list(map_runs(paths, take, workers, watch))
     for name, (_, found) in zip(distinct_run_names([tag for tag, _ in read], paths), read, strict=True):
         graded.add(name, {spaced.get(query_id, query_id): parts for query_id, parts in found.items()})
-    return graded.finish()
+    return graded.board()
 
 
 @dataclass(frozen=True)
