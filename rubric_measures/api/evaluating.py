@@ -558,10 +558,10 @@ def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[Q
         raise InputError(text, settings=("report",))
     if board.signature.settings.get("unit"):
         raise InputError("a report shows items of whole queries; leave facets out", settings=("report", "facets"))
+    from rubric_measures.formats.trec import runs_of_records
     from rubric_measures.measures.scoring import Plan
     from rubric_measures.measures.support import SupportMeasure
-    from rubric_measures.records.details import cited_answers
-    from rubric_measures.records.models import runs_of_records
+    from rubric_measures.records.models import cited_answers
 
     measures = parse_measures(list(board.measures))
     plan = Plan(measures, known.on_failed)

@@ -440,7 +440,8 @@ def _scored(
         InputError: there are no runs and no rankings.
     """
     from rubric_measures.api.scoring import score
-    from rubric_measures.records.models import QueryPassages, runs_of_records
+    from rubric_measures.formats.trec import runs_of_records
+    from rubric_measures.records.models import QueryPassages
 
     whole = (QueryPassages(group.query_id, list(group.passages), group.line) for group in source)
     ranked: Any = runs_of_records(whole, gathered.source) if runs is None else runs

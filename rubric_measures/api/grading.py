@@ -659,9 +659,8 @@ def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassag
     Raises:
         InputError: something else is given, an answer comes twice, or it has no sentences.
     """
-    from rubric_measures.records.details import cited_answers
     from rubric_measures.records.merging import merge_records
-    from rubric_measures.records.models import QueryPassages
+    from rubric_measures.records.models import QueryPassages, cited_answers
 
     several = [sources] if isinstance(sources, Answer) else listed(sources)
     answers = [one for one in several if isinstance(one, Answer)]
@@ -693,7 +692,8 @@ def support_records(sources: Any, collection: _Texts | None) -> list[QueryPassag
 
 def sentence_bank(groups: Iterable[QueryPassages], query_texts: Mapping[str, str]) -> TestBank:
     """The sentences of all answers as a bank."""
-    from rubric_measures.records.details import cited_answers, sentence_items
+    from rubric_measures.records.models import cited_answers
+    from rubric_measures.types.entities import sentence_items
 
     return TestBank({group.query_id: sentence_items(cited_answers(group)) for group in groups}, dict(query_texts))
 
@@ -714,7 +714,8 @@ def _support_read(path: str) -> list[Any]:
 
 def _of_answers(answers: Sequence[Answer], texts: dict[str, str]) -> list[QueryPassages]:
     """The records of answers; the texts of documents that stand beside them are put into `texts`."""
-    from rubric_measures.records.details import CitedAnswer, records_of_cited_answers
+    from rubric_measures.formats.labels import records_of_cited_answers
+    from rubric_measures.types.entities import CitedAnswer
 
     plain = [answer for answer in answers if answer.text.strip() and not answer.sentences]
     if plain:
@@ -727,12 +728,7 @@ def _of_answers(answers: Sequence[Answer], texts: dict[str, str]) -> list[QueryP
     for answer in answers:
         texts.update(answer.documents)
     return records_of_cited_answers(
-        CitedAnswer.of(
-            answer.query_id,
-            answer.run_id,
-            zip(answer.sentences, answer.citations or ((),) * len(answer.sentences), strict=True),
-        )
-        for answer in answers
+        CitedAnswer.of(answer.query_id, answer.run_id, answer.sentences, answer.citations) for answer in answers
     )
 
 
@@ -764,7 +760,8 @@ def _with_texts(
     groups: Sequence[QueryPassages], known: Mapping[str, str], collection: _Texts | None
 ) -> Iterator[QueryPassages]:
     """The records with the texts of their documents; those that have none are counted."""
-    from rubric_measures.records.details import asked_pairs, cited_answer, cited_answers
+    from rubric_measures.records.models import cited_answer, cited_answers
+    from rubric_measures.types.entities import asked_pairs
 
     bare = [
         (group.query_id, passage.doc_id)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from rubric_measures.measures.answers import AssignedAnswers
     from rubric_measures.measures.grade_sets import GradeFilter, QuestionSet
     from rubric_measures.measures.loading import RecordQuery
-    from rubric_measures.records.details import GradeChoice
     from rubric_measures.records.models import QueryPassages
+    from rubric_measures.types.scales import GradeChoice
 
 
 class PassageRecords(Sequence["QueryPassages"]):
@@ -358,7 +358,7 @@ class Records:
     @property
     def are_of_citations(self) -> bool:
         """Whether the first query has answers whose sentences are items, so that grades are of what they cite."""
-        from rubric_measures.records.details import cited_answer
+        from rubric_measures.records.models import cited_answer
 
         return any(cited_answer(group.query_id, one) for group in self._first for one in group.passages)
 

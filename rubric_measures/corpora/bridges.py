@@ -49,12 +49,11 @@ from rubric_measures.formats.reports import (
     report_of_answer,
     say_contradictions,
 )
-from rubric_measures.formats.trec import spaced_ids, spaced_pairs
+from rubric_measures.formats.trec import runs_of_records, spaced_ids, spaced_pairs
 from rubric_measures.measures.grade_sets import CHOOSING, GradeFilter, choices_of
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.measures.qrels import build_grades, qrels_of
-from rubric_measures.records.details import cited_answers, reasons_of, sentence_items
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import (
     DirectGrade,
@@ -65,11 +64,12 @@ from rubric_measures.records.models import (
     PromptInfo,
     QueryPassages,
     RankingEntry,
+    cited_answers,
     items_of_set,
     made_by_set,
-    runs_of_records,
+    reasons_of,
 )
-from rubric_measures.types.entities import Grade, ItemKind, Qrel, RubricItem, Run, TestBank, make_run
+from rubric_measures.types.entities import Grade, ItemKind, Qrel, RubricItem, Run, TestBank, make_run, sentence_items
 from rubric_measures.types.scales import ASSIGNED, HELD, Scale
 
 _LOG = logging.getLogger("rubric_measures")

@@ -53,12 +53,11 @@ from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer, read_answers
-from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
+from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run, runs_of_records
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
 from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import runs_of_records
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
 # Of our own files; BEIR; Anserini; PyTerrier; MS MARCO v2 (documents, passages).

@@ -30,9 +30,16 @@ from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.base.plugins import require
 from rubric_measures.formats.base import Format, Head, PathName
-from rubric_measures.records.details import CitedAnswer, cited_answers, records_of_cited_answers
 from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import ItemGradeSet, PromptInfo, QueryPassages
+from rubric_measures.records.models import (
+    GradedPassage,
+    ItemGradeSet,
+    PromptInfo,
+    QueryPassages,
+    answer_passage,
+    cited_answers,
+)
+from rubric_measures.types.entities import CitedAnswer
 from rubric_measures.types.scales import CONTRADICTED, Scale
 
 _LOG = logging.getLogger("rubric_measures")
@@ -149,7 +156,8 @@ def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPas
         made = CitedAnswer.of(
             answer.query_id,
             answer.run_id,
-            [(sentence.text, [one.reference for one in sentence.citations]) for sentence in answer.sentences],
+            [sentence.text for sentence in answer.sentences],
+            [[one.reference for one in sentence.citations] for sentence in answer.sentences],
             [_grade(sentence.combined) for sentence in answer.sentences],
             _kept(answer),
         )
@@ -177,7 +185,56 @@ def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPas
         )
         for key, found in grades.items()
     }
-    return records_of_cited_answers(cited, None, sets)
+    return records_of_cited_answers(cited, sets)
+
+
+def records_of_cited_answers(
+    answers: Iterable[CitedAnswer], grades: Mapping[tuple[str, str], ItemGradeSet] | None = None
+) -> list[QueryPassages]:
+    """Records of answers and of the documents that they cite, without texts, by query.
+
+    An answer is called after its run, is ranked first by it, and keeps its sentences; nobody grades it. A cited
+    document is graded for the sentences that cite it.
+
+    Args:
+        answers: the answers; a run has one a query.
+        grades: (query, document) -> its grades.
+
+    Raises:
+        InputError: a run answers a query twice, or is called as a document that is cited.
+    """
+    by_query: dict[str, dict[str, CitedAnswer]] = {}
+    for answer in answers:
+        of_query = by_query.setdefault(answer.query_id, {})
+        if answer.run_id in of_query:
+            raise InputError(f"run {answer.run_id!r} answers query {answer.query_id!r} twice; keep one answer")
+        of_query[answer.run_id] = answer
+    groups = []
+    for query_id, of_query in by_query.items():
+        cited = {doc_id: None for answer in of_query.values() for one in answer.sentences for doc_id in one.citations}
+        clash = next((doc_id for doc_id in cited if doc_id in of_query), None)
+        if clash is not None:
+            raise InputError(f"query {query_id!r}: {clash!r} names a run and a document that is cited; rename the run")
+        passages = [_passage_of(answer) for answer in of_query.values()]
+        for doc_id in cited:
+            entry = (grades or {}).get((query_id, doc_id))
+            graded: dict[str, Any] = {} if entry is None else {"exam_grades": [entry]}
+            passages.append(GradedPassage(doc_id=doc_id, text="", **graded))
+        groups.append(QueryPassages(query_id, passages))
+    return groups
+
+
+def _passage_of(answer: CitedAnswer) -> GradedPassage:
+    said: dict[str, Any] = {
+        "sentences": [sentence.text for sentence in answer.sentences],
+        "citations": [sentence.citations for sentence in answer.sentences],
+        "items": [sentence.item_id for sentence in answer.sentences],
+        **answer.more,
+    }
+    if any(sentence.joined is not None for sentence in answer.sentences):
+        said["joined"] = [sentence.joined for sentence in answer.sentences]
+    text = " ".join(said["sentences"])
+    return answer_passage(answer.query_id, answer.run_id, text, paragraph={"answers": {answer.run_id: said}})
 
 
 def _grade(label: str | None) -> int | None:

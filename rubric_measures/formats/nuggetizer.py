@@ -40,10 +40,9 @@ from rubric_measures.formats.nuggets import (
 from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
-    PassageData,
     PromptInfo,
     QueryPassages,
-    RankingEntry,
+    answer_passage,
 )
 from rubric_measures.types.entities import Grade, RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import ASSIGNED
@@ -442,7 +441,8 @@ def records_of_assignments(lines: Iterable[AssignmentLine]) -> list[QueryPassage
     for line in lines:
         run_id = str(line.run_id)
         entry = assigned_set(labels.get((line.qid, run_id), {}), ASSIGNMENT_GRADES, "nuggetizer", PROMPT_CLASS)
-        groups.setdefault(line.qid, []).append(answer_passage(line.qid, run_id, line.answer_text or "", entry))
+        passage = answer_passage(line.qid, run_id, line.answer_text or "", exam_grades=[entry])
+        groups.setdefault(line.qid, []).append(passage)
     return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
 
 
@@ -456,13 +456,6 @@ def assigned_set(labels: Mapping[str, str], grades: Mapping[str, int], llm: str,
         prompt_info=PromptInfo(prompt_class=prompt_class, **ASSIGNED.as_json()),
         item_status={item_id: "failed" for item_id, label in labels.items() if label not in grades},
     )
-
-
-def answer_passage(query_id: str, run_id: str, text: str, entry: ItemGradeSet) -> GradedPassage:
-    """A run's answer as a passage that is called after the run, which ranks it first."""
-    place = RankingEntry(method=run_id, doc_id=run_id, query_id=query_id, rank=1, score=1.0)
-    data = PassageData(rankings=[place])
-    return GradedPassage(doc_id=run_id, text=text, paragraph_data=data, exam_grades=[entry])
 
 
 def assignment_lines(

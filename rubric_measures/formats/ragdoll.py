@@ -34,11 +34,11 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.labels import SupportAnswer
-from rubric_measures.formats.nuggetizer import Criterion, RubricLine, answer_passage, assigned_set, bank_of_rubrics
+from rubric_measures.formats.nuggetizer import Criterion, RubricLine, assigned_set, bank_of_rubrics
 from rubric_measures.formats.nuggets import bank_of_items
 from rubric_measures.formats.ragelo import check_games
 from rubric_measures.formats.reports import Answer
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages, answer_passage
 from rubric_measures.types.entities import GradeStatus, Preference, RubricItem, TestBank, Verdict
 
 _LOG = logging.getLogger("rubric_measures")
@@ -389,7 +389,7 @@ def records_of_graded(answers: Iterable[AnyGradedAnswer]) -> list[QueryPassages]
         found = verdicts_of(answer)
         verdicts = {item.item_id: found.get(item.item_id, "failed") for item in bank.for_query(answer.qid)}
         entry = assigned_set(verdicts, VERDICT_GRADES, "ragdoll", PROMPT_CLASS)
-        passage = answer_passage(answer.qid, answer.run_id, answer.answer_text or "", entry)
+        passage = answer_passage(answer.qid, answer.run_id, answer.answer_text or "", exam_grades=[entry])
         groups.setdefault(answer.qid, []).append(passage)
     return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
 

@@ -29,9 +29,8 @@ from rubric_measures.grading.recording import (
 from rubric_measures.grading.styles import Style, make_style
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import note_limit
-from rubric_measures.records.details import asked_pairs, cited_answers
-from rubric_measures.records.models import GradedPassage, QueryPassages
-from rubric_measures.types.entities import RubricItem, TestBank, bank_content
+from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answers
+from rubric_measures.types.entities import RubricItem, TestBank, asked_pairs, bank_content
 
 _LOG = logging.getLogger("rubric_measures")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")

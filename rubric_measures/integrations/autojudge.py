@@ -34,11 +34,11 @@ from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugg
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.nuggetizer import NuggetLine, bank_of_nuggets
 from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, answer_of_report
+from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.grades import Grades, Label, OnFailed, checked_choice
 from rubric_measures.models.settings import CallOptions, CallSettings, Model
-from rubric_measures.records.details import reasons_of
 from rubric_measures.records.files import write_graded
-from rubric_measures.records.models import QueryPassages, grade_of_items, runs_of_records
+from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of
 from rubric_measures.types.entities import ItemKind, TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
 

@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubric_measures.measures.grade_sets import GradeSetSelector
-from rubric_measures.records.details import confidence_of, distributions_of, reasons_of
-from rubric_measures.records.models import DirectGrade, GradedPassage, ItemGradeSet, QueryPassages
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    QueryPassages,
+    distributions_of,
+    reasons_of,
+)
 from rubric_measures.types.entities import RubricItem, TestBank
-from rubric_measures.types.scales import ANY_LEVEL, Scale, covering_level, refuse_off_scale
+from rubric_measures.types.scales import ANY_LEVEL, Scale, confidence_of, covering_level, refuse_off_scale
 
 
 class CheckedGrade(NamedTuple):

@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import DIRECT_ITEM
-from rubric_measures.records.details import GRADE_CHOICES, GradeChoice, details_of, distributions_of, grade_by
 from rubric_measures.records.models import (
     ITEM_LISTS,
     DirectGrade,
@@ -28,6 +27,8 @@ from rubric_measures.records.models import (
     ItemGradeSet,
     QueryPassages,
     contents_of,
+    details_of,
+    distributions_of,
     grade_set_key,
     items_of_set,
     kind_of_set,
@@ -37,7 +38,7 @@ from rubric_measures.records.models import (
     stale_in,
 )
 from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content, item_content
-from rubric_measures.types.scales import YES_NO, Scale, scale_from
+from rubric_measures.types.scales import GRADE_CHOICES, YES_NO, GradeChoice, Scale, grade_by, scale_from
 
 UNKNOWN_GRADER = "none"
 # The prompt's hash and the model are said by themselves; a bank is no setting of a grader.

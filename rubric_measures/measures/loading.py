@@ -16,10 +16,9 @@ from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.base.sorting import Placed, by_rank
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades, note_left_out, refuse_off_scale
-from rubric_measures.records.details import CitedAnswer, cited_answer, sentence_items
 from rubric_measures.records.files import iter_graded
-from rubric_measures.records.models import GradedPassage, GradeSetKey, QueryPassages
-from rubric_measures.types.entities import RubricItem, TestBank, describe, made_by
+from rubric_measures.records.models import GradedPassage, GradeSetKey, QueryPassages, cited_answer
+from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, describe, made_by, sentence_items
 
 
 class RankedPassage(NamedTuple):

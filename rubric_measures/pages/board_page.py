@@ -28,9 +28,8 @@ from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.pages.frame import fold, page, review_link, text, words
-from rubric_measures.records.details import CitedAnswer, sentence_items
 from rubric_measures.records.models import QueryPassages
-from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
 from rubric_measures.types.scales import Scale, covering_level
 
 STYLE = """

@@ -15,7 +15,6 @@ import msgspec
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
 from rubric_measures.base.json_text import decoded, parse_json
-from rubric_measures.records.details import distributions_of
 from rubric_measures.records.models import (
     STATUSES,
     GradedPassage,
@@ -23,6 +22,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
     content_of,
+    distributions_of,
     prompt_in,
 )
 

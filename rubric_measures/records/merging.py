@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import paused_collector
-from rubric_measures.records.details import details_of
 from rubric_measures.records.models import (
     ITEM_CONTENTS,
     ITEM_LISTS,
@@ -25,6 +24,7 @@ from rubric_measures.records.models import (
     PassageData,
     QueryPassages,
     RankingEntry,
+    details_of,
     exam_ratio,
     grade_set_key,
     items_of_set,

@@ -7,15 +7,13 @@ fields are kept and written back; read → write → read is the identity.
 
 Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 2024, section 4.
 
-The rankings inside graded records as runs: ordered by rank; documents that have no record keep their places.
-
 What records say about grades that edits of the bank made stale: which items were graded anew.
 """
 
 from __future__ import annotations
 
-import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from operator import itemgetter
@@ -24,11 +22,10 @@ from typing import Annotated, Any, NamedTuple, Self, TypeAlias, cast, get_args
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from rubric_measures.base.errors import FormatError
+from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.json_text import decoded
-from rubric_measures.base.sorting import Gap, RankNotes, by_rank
-from rubric_measures.types.entities import GradeStatus, ItemKind, Ranking, Run, content_hash, put_in_order
-from rubric_measures.types.scales import HELD, MOST_RELEVANT, SCALE_FIELDS
+from rubric_measures.types.entities import CitedAnswer, CitedSentence, GradeStatus, ItemKind, content_hash
+from rubric_measures.types.scales import HELD, LARGEST_SCORE, MOST_RELEVANT, SCALE_FIELDS, Distribution
 
 # The JSON itself; or that of which a record is a part, the field in which it stands ("" in a line), and its place.
 Source: TypeAlias = "bytes | tuple[Source, str, int]"
@@ -259,7 +256,7 @@ class _MadeByModel(JsonRecord, frozen=True, kw_only=True):
     provenance_text: Raw = msgspec.field(name="provenance", default=_NULL)
     prompt_type: str | None = None
     relevance_label: Label | None = None
-    # Our addition: what is known about the making of single grades; `records.details` reads it.
+    # Our addition: what is known about the making of single grades; see `details_of`.
     details: Any = None
 
     @property
@@ -635,67 +632,6 @@ def made_by_set(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     return {"definition": {"settings": {"options": options}}} if options else {}
 
 
-_LOG = logging.getLogger("rubric_measures")
-
-
-def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run]:
-    """The runs of records, sorted by name, with scores that give every program the same order.
-
-    In a run file only scores count, not ranks. So a document that the records lack stands there under an id of no
-    document (see `Gap`), with a score between those of its neighbours. Where the scores of the records do not give the
-    order of the ranks, the scores are 1 / rank instead. Both are counted and said.
-
-    Raises:
-        InputError: a document stands twice in a ranking.
-    """
-    say = f"{name}: " if name else ""
-    rankings: dict[str, dict[str, Ranking]] = {}
-    strangers = rewritten = 0
-    notes = RankNotes()
-    for group in groups:
-        places: dict[str, list[tuple[int, float, str]]] = {}
-        for passage in group.passages:
-            for place in passage.rankings:
-                if place.query_id == group.query_id:
-                    places.setdefault(place.method, []).append((place.rank, place.score, passage.doc_id))
-                else:
-                    strangers += 1
-        known = [passage.doc_id for passage in group.passages]
-        for run_id, of_run in places.items():
-            one = by_rank(of_run, known, f"{say}query {group.query_id!r}", run_id)
-            notes = notes.adding(one)
-            ranking = _scored(one.doc_ids, {doc_id: score for _, score, doc_id in of_run})
-            rewritten += ranking is None
-            rankings.setdefault(run_id, {})[group.query_id] = ranking or Ranking(
-                one.doc_ids, [1 / rank for rank in range(1, len(one.doc_ids) + 1)]
-            )
-    if strangers:
-        _LOG.warning("%s%d rankings name another query and were left out", say, strangers)
-    notes.say(name)
-    if rewritten:
-        _LOG.warning("%s%d rankings have the scores 1 / rank, as their own give another order", say, rewritten)
-    return [Run(run_id, of_run) for run_id, of_run in sorted(rankings.items())]
-
-
-def _scored(doc_ids: Sequence[str], scores: dict[str, float]) -> Ranking | None:
-    """The documents with their scores, and gaps between those of their neighbours; None where that is another order."""
-    filled: list[float] = []
-    waiting = 0
-    for doc_id in doc_ids:
-        if isinstance(doc_id, Gap):
-            waiting += 1
-            continue
-        score = scores[doc_id]
-        above = filled[-1] if filled else score + waiting + 1
-        filled += [above + (score - above) * step / (waiting + 1) for step in range(1, waiting + 1)]
-        filled.append(score)
-        waiting = 0
-    if not all(map(math.isfinite, filled)):
-        return None
-    ranking = put_in_order(doc_ids, filled)
-    return ranking if list(ranking.doc_ids) == list(doc_ids) else None
-
-
 def regraded_of(entry: ItemGradeSet) -> Mapping[str, str]:
     """item_id -> what the item said when it was graded anew after an edit; empty for sets that never were."""
     known: Any = provenance_of(entry).get("regraded")
@@ -719,3 +655,109 @@ def stale_in(
         return set()
     regraded = regraded_of(entry)
     return {item_id for item_id in item_ids if regraded.get(item_id) not in edited[item_id]}
+
+
+def details_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Mapping[str, Any]]:
+    """What a grade set says about the making of single grades, by item; the item of a direct label is "0"."""
+    return entry.details if isinstance(entry.details, dict) else {}
+
+
+def reasons_of(entry: ItemGradeSet | DirectGrade) -> dict[str, str]:
+    """Item -> the model's reason, of the items that have one; those of several draws are joined, a line each."""
+    found = {}
+    for item_id, details in details_of(entry).items():
+        said = details.get("reason")
+        drawn = said if isinstance(said, list) else [said]
+        if text := "\n".join(one for one in drawn if isinstance(one, str) and one):
+            found[item_id] = text
+    return found
+
+
+def distributions_of(entry: ItemGradeSet | DirectGrade) -> dict[str, Distribution]:
+    """Item -> distribution over its grades, of the items that have one.
+
+    That is the distribution that the model gave its labels; without one, the share of the replicates that gave each
+    grade, of those that gave any.
+
+    Raises:
+        InputError: one is no distribution, or replicates are none.
+    """
+    found: dict[str, Distribution] = {}
+    for item_id, details in details_of(entry).items():
+        if not isinstance(details, Mapping):
+            raise InputError(f"item {item_id!r}: its details are no object ({details!r:.80})")
+        said = details.get("distribution")
+        grades = _drawn(details.get("replicates"), item_id)
+        if said is not None:
+            found[item_id] = _checked(said, item_id)
+        elif grades:
+            found[item_id] = {grade: count / len(grades) for grade, count in sorted(Counter(grades).items())}
+    return found
+
+
+_Draw = tuple[Annotated[int, msgspec.Meta(ge=-MOST_RELEVANT, le=MOST_RELEVANT)] | None, Any]
+
+
+def _drawn(said: Any, item_id: str) -> list[int]:
+    """The grades of the replicates that have one."""
+    try:
+        pairs = msgspec.convert(said, list[_Draw] | None)
+    except msgspec.ValidationError:
+        raise InputError(f"item {item_id!r}: its replicates are no pairs of grade and reply ({said!r:.80})") from None
+    return [grade for grade, _ in pairs or () if grade is not None]
+
+
+def _checked(said: Any, item_id: str) -> Distribution:
+    try:
+        shares = {int(grade): float(share) for grade, share in said.items()}
+        total = math.fsum(shares.values())
+        if min(shares.values()) < 0 or not abs(total - 1) < 1e-3 or max(map(abs, shares)) > LARGEST_SCORE:
+            raise ValueError
+    except (AttributeError, TypeError, ValueError):
+        problem = f"item {item_id!r}: its distribution over grades is no probabilities that make 1 ({said!r:.80})"
+        raise InputError(problem) from None
+    return {grade: share / total for grade, share in sorted(shares.items())}
+
+
+def answer_passage(query_id: str, run_id: str, text: str, **more: Any) -> GradedPassage:
+    """A run's answer as a passage that is called after the run, which ranks it first."""
+    place = RankingEntry(method=run_id, doc_id=run_id, query_id=query_id, rank=1, score=1.0)
+    return GradedPassage(doc_id=run_id, text=text, paragraph_data=PassageData(rankings=[place]), **more)
+
+
+def cited_answer(query_id: str, passage: GradedPassage) -> CitedAnswer | None:
+    """The answer that a passage is; None where it is no answer with items.
+
+    Raises:
+        InputError: what the record says of its sentences does not fit together.
+    """
+    answers = passage.paragraph.get("answers") if isinstance(passage.paragraph, Mapping) else None
+    if not isinstance(answers, Mapping) or len(answers) != 1:
+        return None
+    [(run_id, said)] = answers.items()
+    if not isinstance(said, Mapping) or "items" not in said:
+        return None
+    try:
+        told = msgspec.convert({**said, "joined": said.get("joined") or [None] * len(said["items"] or ())}, _Sentences)
+        rows = zip(told.items, told.sentences, told.citations, told.joined, strict=True)
+        sentences = tuple(CitedSentence(item_id, text, tuple(cited), joined) for item_id, text, cited, joined in rows)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"query {query_id!r}, passage {passage.doc_id!r}: paragraph.answers needs sentences, citations and items, "
+            "three lists of one length: texts, lists of document ids, and item ids"
+        ) from None
+    more = {name: said[name] for name in said if name not in _Sentences.__struct_fields__}
+    return CitedAnswer(query_id, run_id, sentences, more)
+
+
+class _Sentences(msgspec.Struct):
+    items: list[str]
+    sentences: list[str]
+    citations: list[list[str]]
+    joined: list[int | None]
+
+
+def cited_answers(group: QueryPassages) -> list[CitedAnswer]:
+    """The answers of a query, in order; none where the records are of something else."""
+    found = (cited_answer(group.query_id, passage) for passage in group.passages)
+    return [answer for answer in found if answer is not None]

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
+from itertools import repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -94,6 +95,64 @@ class CitedSentence(NamedTuple):
     text: str
     citations: tuple[str, ...]
     joined: int | None = None
+
+
+class CitedAnswer(NamedTuple):
+    """One generated answer, sentence by sentence.
+
+    Attributes:
+        query_id: the query.
+        run_id: the run.
+        sentences: its sentences, in order; may be empty.
+        more: lists beside the sentences that a file has of them (`sentence_ids`), and what else it says.
+    """
+
+    query_id: str
+    run_id: str
+    sentences: tuple[CitedSentence, ...]
+    more: Mapping[str, Any] = MappingProxyType({})
+
+    @classmethod
+    def of(
+        cls,
+        query_id: str,
+        run_id: str,
+        sentences: Iterable[str],
+        citations: Sequence[Sequence[str]] = (),
+        joined: Sequence[int | None] = (),
+        more: Mapping[str, Any] = MappingProxyType({}),
+    ) -> CitedAnswer:
+        """The answer with its sentences as items: RUN/0, RUN/1, ….
+
+        Args:
+            query_id: the query.
+            run_id: the run.
+            sentences: their texts.
+            citations: for each sentence the ids of the documents that it cites; empty where none does.
+            joined: for each sentence the label of its citations together; empty where there are none.
+            more: see the class.
+        """
+        rows = zip(sentences, citations or repeat(()), joined or repeat(None), strict=False)
+        made = (
+            CitedSentence(f"{run_id}/{place}", text, tuple(dict.fromkeys(cited)), label)
+            for place, (text, cited, label) in enumerate(rows)
+        )
+        return cls(query_id, run_id, tuple(made), more)
+
+
+def asked_pairs(answers: Iterable[CitedAnswer], most: int | None) -> dict[str, set[str]]:
+    """Document -> the items for which it is graded.
+
+    Args:
+        answers: the answers to one query.
+        most: how many citations of a sentence are looked at, the first ones; None for all.
+    """
+    pairs: dict[str, set[str]] = {}
+    for answer in answers:
+        for sentence in answer.sentences:
+            for doc_id in sentence.citations[:most]:
+                pairs.setdefault(doc_id, set()).add(sentence.item_id)
+    return pairs
 
 
 class Preference(NamedTuple):
@@ -182,6 +241,15 @@ class RubricItem:
     def part(self) -> str:
         """What the item is asked about: `query_id/facet_id`, or the query where it names no facet."""
         return self.query_id if self.facet is None else f"{self.query_id}/{self.facet}"
+
+
+def sentence_items(answers: Iterable[CitedAnswer]) -> tuple[RubricItem, ...]:
+    """The sentences of answers to one query as the items that they are."""
+    return tuple(
+        RubricItem(sentence.item_id, answer.query_id, sentence.text, "nugget")
+        for answer in answers
+        for sentence in answer.sentences
+    )
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ from rubric_measures.measures.grade_sets import (
     scale_of_set,
 )
 from rubric_measures.measures.loading import RecordQuery, read_records, select_queries
-from rubric_measures.records.details import details_of
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import (
     DirectGrade,
@@ -40,6 +39,7 @@ from rubric_measures.records.models import (
     GradeSetKey,
     ItemGradeSet,
     QueryPassages,
+    details_of,
     grade_set_key,
 )
 from rubric_measures.types.entities import RubricItem, TestBank

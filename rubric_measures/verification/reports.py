@@ -12,9 +12,8 @@ from rubric_measures.measures.checked import CheckedQuery, check_records, is_gra
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
 from rubric_measures.measures.grades import note_left_out, note_without_items
 from rubric_measures.measures.loading import RecordQuery, select_query
-from rubric_measures.records.details import cited_answer
 from rubric_measures.records.files import GradedFile
-from rubric_measures.records.models import QueryPassages
+from rubric_measures.records.models import QueryPassages, cited_answer
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import covering_level
 from rubric_measures.verification.banks import ItemReport, bank_stability, item_report, ranked_by_files

@@ -27,9 +27,9 @@ from rubric_measures.measures.grade_sets import (
 )
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.records.details import confidence_of, distributions_of, grade_by
-from rubric_measures.records.models import DirectGrade, QueryPassages, kind_of_set
+from rubric_measures.records.models import DirectGrade, QueryPassages, distributions_of, kind_of_set
 from rubric_measures.types.entities import TestBank
+from rubric_measures.types.scales import confidence_of, grade_by
 from rubric_measures.verification.banks import (
     Against,
     ItemReport,
