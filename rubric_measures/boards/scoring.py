@@ -355,7 +355,10 @@ class Scoring:
         ]
         # Whether grades of a query failed, and the run ranks something for it.
         is_open = _by_query([(rows >= 0) & (scores.left_open is not None) for scores, rows in picked], len(runs))
-        has_open = any(scores.left_open is not None for scores, _ in picked)
+        # Failed grades that count as a grade leave nothing open, but are said.
+        has_open = any(scores.left_open is not None for scores, _ in picked) or any(
+            failed for counts in needed for _, _, failed in counts
+        )
         left_open = _by_query([_left_open(scores)[..., rows] for scores, rows in picked]) if has_open else None
         cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
         for number, measure in enumerate(self.plan.measures):
