@@ -261,7 +261,9 @@ _OF_ITEMS = (
         "Rubric-Cover",
         "The share of the test bank's items that the top k passages cover with at least the minimum grade.",
         _COVER,
-        """RubricCover(rel)@k = |{r in R_q : some p among the top k has grade(p, r) >= rel}| / |R_q|, in [0, 1]; R_q is
+        """The share of the query's rubric items that some passage among the top k covers.
+
+        RubricCover(rel)@k = |{r in R_q : some p among the top k has grade(p, r) >= rel}| / |R_q|, in [0, 1]; R_q is
         the complete test bank of the query.
 
         .. cite:: Dietz, A Workbench for Autograding Retrieve/Generate Systems, SIGIR 2024 (as EXAM-Cover);
@@ -273,7 +275,9 @@ _OF_ITEMS = (
         "Normalised Rubric-Cover",
         "The covered share of those items that any graded passage covers.",
         _COVER,
-        """Rubric-Cover divided by what any graded passages reach, in [0, 1]; 0 when none covers any item.
+        """Rubric-Cover divided by what any graded passages reach: the items covered by at least one graded passage.
+
+        In [0, 1]; 0 when no graded passage covers any item.
 
         .. cite:: Dietz, SIGIR 2024 (normalised EXAM-Cover)
         """,
@@ -283,7 +287,9 @@ _OF_ITEMS = (
         "All-nugget score",
         "The mean credit of an answer over all nuggets.",
         _CREDIT,
-        """A = sum of s_i / N, in [0, 1]: s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >=
+        """The mean credit over all nuggets: A = sum of s_i / N, in [0, 1].
+
+        s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >=
         partial_rel), else 0; with strict=True partial support earns 0. Of several passages the best grade counts.
 
         .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
@@ -294,8 +300,9 @@ _OF_ITEMS = (
         "Vital-nugget score",
         "The mean credit of an answer over the vital nuggets.",
         _CREDIT,
-        """V = sum of s_i over vital / n_vital, in [0, 1]; 0 where none is vital. V with strict=True is the primary
-        measure of the TREC 2024 RAG track.
+        """The mean credit over the vital nuggets: V = sum of s_i over vital / n_vital, in [0, 1].
+
+        0 where none is vital. V with strict=True is the primary measure of the TREC 2024 RAG track.
 
         .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
         """,
@@ -305,7 +312,7 @@ _OF_ITEMS = (
         "Weighted nugget score",
         "The mean credit of an answer, vital nuggets counting 1 and okay nuggets 0.5.",
         _CREDIT,
-        """W = (sum of s_i over vital + 0.5 sum over okay) / (n_vital + 0.5 n_okay), in [0, 1].
+        """The weighted credit: W = (sum of s_i over vital + 0.5 sum over okay) / (n_vital + 0.5 n_okay), in [0, 1].
 
         .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
         """,
@@ -315,7 +322,9 @@ _OF_ITEMS = (
         "Weighted coverage",
         "The weighted credit of an answer; criteria of negative weight are penalties.",
         {**_CREDIT, "clip": _CLIP},
-        """Sum of w_i s_i / sum of the positive w_i, in (-inf, 1]; 0 where no criterion has a positive weight. Criteria
+        """The weighted credit over criteria of any weight: sum of w_i s_i / sum of the positive w_i.
+
+        In (-inf, 1]; 0 where no criterion has a positive weight. Criteria
         of negative weight are penalties; clip=True reports values below 0 as 0.
         """,
     ),
@@ -323,8 +332,9 @@ _OF_ITEMS = (
 
 
 def _item_measure(row: tuple[str, str, str, dict[str, ParamInfo], str]) -> ItemMeasure:
-    fields = dict(zip(("NAME", "PRETTY_NAME", "SHORT_DESC", "SUPPORTED_PARAMS", "__doc__"), row, strict=True))
-    return register(type(row[0], (ItemMeasure,), fields))
+    name, pretty, short, params, said = row
+    fields = {"NAME": name, "PRETTY_NAME": pretty, "SHORT_DESC": short, "SUPPORTED_PARAMS": params}
+    return register(type(name, (ItemMeasure,), {**fields, "__doc__": said}))
 
 
 RubricCover, nRubricCover, NuggetA, NuggetV, NuggetW, WeightedCover = map(_item_measure, _OF_ITEMS)  # noqa: N816
