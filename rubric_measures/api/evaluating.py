@@ -65,12 +65,11 @@ from rubric_measures.measures.grades import (
 from rubric_measures.measures.labels import compute, real_label
 from rubric_measures.measures.measure import INTENT_AWARE, RubricMeasure, is_supported
 from rubric_measures.measures.names import Measures, note_labels, parse_measures, rubric_measures_of
-from rubric_measures.measures.provider import RubricProvider
+from rubric_measures.measures.provider import Evaluation, RubricProvider, evaluate_run
 from rubric_measures.pages.board_page import QueryEvidence, board_page, evidence_of
 from rubric_measures.types.entities import Run
 
 if TYPE_CHECKING:
-    from rubric_measures.boards.scoring import Evaluation
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.corpora.run_checks import Finding
     from rubric_measures.formats.autojudge import ArgueReport
@@ -228,8 +227,6 @@ def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None
 
 
 def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool) -> RunValues:
-    from rubric_measures.boards.scoring import evaluate_run
-
     measures = asked if are_labels(grades) else rubric_measures_of(asked)
     run = run_of(path)
     of_queries = (grades.by_facet() if facets else grades).queries

@@ -600,7 +600,7 @@ def _refuse_on_failed(grades: Grades) -> None:
 
 
 def _lengths(grades: Grades) -> Any:
-    from rubric_measures.boards.programs import lengths_of_records
+    from rubric_measures.measures.loading import lengths_of_records
 
     if isinstance(grades, AnswerGrades):
         return grades.answers.lengths

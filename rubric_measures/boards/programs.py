@@ -54,19 +54,17 @@ from rubric_measures.boards.scoring import (
     board_inputs,
     cell_of,
     collect_cells,
-    grades_digest,
     inputs_settings,
     measure_names,
-    texts_digest,
 )
 from rubric_measures.formats.assignments import raw_rows
 from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
 from rubric_measures.formats.ragdoll import read_graded_answers
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grade_sets import GradeFilter
+from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.measures.scoring import Plan, SameScale, ranking_digest
-from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import Signature, TestBank, content_hash, describe, made_by
 from rubric_measures.types.scales import ANY_LEVEL
 
@@ -601,7 +599,7 @@ def score_workbench(
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
-        graded[query.query_id] = grades_digest(query.grades)
+        graded[query.query_id] = query.grades.digest
         levelled = plan.said(scales, query.grades)
         # Refuses measures that are one on this scale.
         measure_names(levelled.measures, plan.measures)
@@ -643,24 +641,6 @@ LENGTH = "L"
 PRESENT = "present:"
 # How the rows of the summary are made of the values of the runs.
 _KINDS: Mapping[str, Callable[[Sequence[float]], float]] = dict(zip(BELOW, (max, median, min), strict=True))
-
-
-def lengths_of_records(groups: Iterable[QueryPassages], name: str) -> dict[str, dict[str, int]]:
-    """Run -> query -> L: the whitespace words of all passages that the run ranks for the query (its whole answer).
-
-    Raises:
-        InputError: the records hold no rankings.
-    """
-    lengths: dict[str, dict[str, int]] = {}
-    for group in groups:
-        for passage in group.passages:
-            words = len(passage.text.split())
-            for run_id in {ranking.method for ranking in passage.rankings if ranking.query_id == group.query_id}:
-                of_run = lengths.setdefault(run_id, {})
-                of_run[group.query_id] = of_run.get(group.query_id, 0) + words
-    if not lengths:
-        raise InputError(f"{name}: holds no rankings, so nobody knows whose answers to measure")
-    return lengths
 
 
 def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -> Leaderboard:

@@ -9,35 +9,31 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from hashlib import blake2b
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from ir_measures.measures.base import MeanAgg, Measure
-from ir_measures.util import Metric
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.leaderboards import OVERALL
-from rubric_measures.formats.trec import as_known, distinct_run_names, map_runs, spaced_ids, written_id
-from rubric_measures.measures.core import NONE, Array, Scores
+from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
+from rubric_measures.measures.core import Array, Scores
 from rubric_measures.measures.grades import (
     Grades,
     OnFailed,
     QueryGrades,
     note_dropped,
     note_lost_penalties,
-    refuse_share,
     resolved,
+    texts_digest,
 )
 from rubric_measures.measures.measure import ExactMean, is_supported
-from rubric_measures.measures.provider import metrics_of, note_scores, worst_share
 from rubric_measures.measures.scoring import Plan, QueryScorer, QueryScores, RankedRows, SameScale
-from rubric_measures.types.entities import Run, Signature, made_by
-from rubric_measures.types.scales import as_number
+from rubric_measures.types.entities import Signature, made_by
 
 if TYPE_CHECKING:
     from rubric_measures.measures.loading import RecordQuery
@@ -46,41 +42,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("rubric_measures")
 
 
-def texts_digest(parts: Iterable[str]) -> str:
-    """Twelve hex digits of texts in their order, parted by a NUL."""
-    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-
-
 def _digest_of(named: Mapping[str, str]) -> str:
     return texts_digest(text for pair in sorted(named.items()) for text in pair)
-
-
-def grades_digest(grades: QueryGrades) -> str:
-    """Twelve hex digits of all that measures read of a query: its items with importance, weight and facet; its grades.
-
-    Grades that failed count as such; grades of items that the bank lacks are not part of it.
-    """
-    docs = sorted(grades.docs)
-    rows = [grades.docs[doc_id] for doc_id in docs]
-    parts = [f"{len(grades.items)} {len(docs)}", *docs]
-    given, masks = grades.grades[rows], []
-    for grade in np.unique(given[given > NONE]).tolist():
-        parts.append(str(as_number(grade)))
-        masks.append(given == grade)
-    if grades.failed is not None:
-        lost = grades.failed[rows]
-        which = np.flatnonzero(lost.any(axis=1))
-        parts += [docs[place] for place in which]
-        masks.append(lost[which])
-    digits = (np.concatenate(masks) if masks else np.zeros((0, len(grades.items)))).astype(np.uint8) + ord("0")
-    for place, item in sorted(enumerate(grades.items), key=lambda placed: placed[1].item_id):
-        column = digits[:, place].tobytes().decode("ascii")
-        parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}\0{column}")
-    for doc_id, sentences in sorted(grades.answers.items()):
-        parts.append(
-            f"{doc_id}\0" + "\0".join(f"{one.item_id} {one.joined} {list(one.citations)}" for one in sentences)
-        )
-    return texts_digest(parts)
 
 
 def inputs_settings(inputs: BoardInputs) -> dict[str, object]:
@@ -273,7 +236,7 @@ class Scoring:
         if not grades.items:
             self._without_items.append(name)
             return None
-        self._graded[name] = grades_digest(grades)
+        self._graded[name] = grades.digest
         scorer = self.plan.for_query(grades)
         said = self.plan.said(self._scales, grades)
         if said is not self.plan:
@@ -582,80 +545,3 @@ def score_run_files(
     for name, (_, found) in zip(distinct_run_names([tag for tag, _ in read], paths), read, strict=True):
         graded.add(name, {spaced.get(query_id, query_id): parts for query_id, parts in found.items()})
     return graded.board()
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The values of one run.
-
-    Attributes:
-        measures: the measures, in the order asked for, with the levels of the scale.
-        metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
-            does not rank, sorted; measures as asked for.
-        queries: the queries that were scored.
-        without_items: queries that have no score, because they have no items.
-        ranked: documents that the run ranks for them.
-        graded: of these, how many were graded at all.
-        failed: failed grades of these.
-        on_failed: how they counted.
-        share: the share of failed grades among those that the measure needs of which most failed, in [0, 1].
-    """
-
-    measures: Sequence[Measure]
-    metrics: Sequence[Metric]
-    queries: frozenset[str]
-    ranked: int
-    graded: int
-    failed: int
-    without_items: frozenset[str] = frozenset()
-    on_failed: OnFailed = "expected"
-    share: float = 0.0
-
-
-def evaluate_run(
-    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed | None = None
-) -> Evaluation:
-    """Scores a run query by query, as ir_measures does with all grades at hand.
-
-    Args:
-        queries: the grades, each query once, in any order; consumed once. Queries that the run lacks score 0.
-        run: the run, as a TREC file has it (spaces of ids percent-encoded); its queries without grades are left out.
-        measures: this package's measures, or ir_measures' measures over subtopics.
-        on_failed: see `Grades`.
-
-    Raises:
-        MeasureError: a measure cannot be computed from these grades.
-    """
-    plan, scales = Plan(measures, resolved(on_failed)), SameScale()
-    found: dict[str, QueryScores] = {}
-    ranked = graded = failed = 0
-    without_items: set[str] = set()
-    for query in queries:
-        if not query.items:
-            without_items.add(query.query_id)
-            continue
-        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
-        doc_ids = as_known(ranking.doc_ids, query.docs) if ranking else ()
-        if ranking and plan.reads_ids:
-            doc_ids = ranking.with_scores(doc_ids)
-        plan = plan.said(scales, query)
-        scorer = plan.for_query(query)
-        scores = found[query.query_id] = scorer.score([scorer.ranked(doc_ids)])
-        ranked += len(doc_ids)
-        # Of answers the documents are graded that they cite.
-        graded += sum(doc_id in query.docs or doc_id in query.answers for doc_id in doc_ids)
-        if query.failed is not None:
-            lost = query.failed.sum(axis=1)
-            failed += int(sum(lost[query.docs[doc_id]] for doc_id in doc_ids if doc_id in query.docs))
-        if query.answers:
-            failed += max(int(one[0, 2]) for one in scores.needed.values())
-    queries_found = frozenset(found)
-    ranked_first = [query_id for query_id in as_known(list(run.rankings), queries_found) if query_id in found]
-    order = dict.fromkeys([*ranked_first, *sorted(found)])
-    share = worst_share([scores.needed for scores in found.values()])
-    if on_failed is None:
-        refuse_share(share, "the scores need")
-    ordered = [metric for query_id in order for metric in metrics_of(query_id, plan.measures, found[query_id])]
-    note_scores(plan.measures, found.values())
-    no_items = frozenset(without_items)
-    return Evaluation(plan.measures, ordered, queries_found, ranked, graded, failed, no_items, plan.on_failed, share)

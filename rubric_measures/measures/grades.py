@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from math import inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
@@ -34,6 +35,11 @@ else:
 
 
 _LOG = logging.getLogger("rubric_measures")
+
+
+def texts_digest(parts: Iterable[str]) -> str:
+    """Twelve hex digits of texts in their order, parted by a NUL."""
+    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def note_lost_penalties(count: int, run_id: str = "") -> None:
@@ -222,6 +228,33 @@ class QueryGrades:
         return said[0] == said[1] and (
             np.array_equal(self.grades[mine], other.grades[theirs]) and np.array_equal(lost[0][mine], lost[1][theirs])
         )
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits of all that measures read, in any order: items with importance, weight and facet; grades.
+
+        Grades that failed count as such; grades of items that the bank lacks are not part of it.
+        """
+        docs = sorted(self.docs)
+        rows = [self.docs[doc_id] for doc_id in docs]
+        parts = [f"{len(self.items)} {len(docs)}", *docs]
+        given, masks = self.grades[rows], []
+        for grade in np.unique(given[given > NONE]).tolist():
+            parts.append(str(as_number(grade)))
+            masks.append(given == grade)
+        if self.failed is not None:
+            lost = self.failed[rows]
+            which = np.flatnonzero(lost.any(axis=1))
+            parts += [docs[place] for place in which]
+            masks.append(lost[which])
+        digits = (np.concatenate(masks) if masks else np.zeros((0, len(self.items)))).astype(np.uint8) + ord("0")
+        for place, item in sorted(enumerate(self.items), key=lambda placed: placed[1].item_id):
+            column = digits[:, place].tobytes().decode("ascii")
+            parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}\0{column}")
+        for doc_id, sentences in sorted(self.answers.items()):
+            said = (f"{one.item_id} {one.joined} {list(one.citations)}" for one in sentences)
+            parts.append(f"{doc_id}\0" + "\0".join(said))
+        return texts_digest(parts)
 
     @classmethod
     def empty(cls, query_id: str, items: Iterable[RubricItem], scale: Scale | None = None) -> QueryGrades:

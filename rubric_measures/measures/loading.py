@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.base.sorting import Placed, by_rank
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
@@ -309,3 +310,21 @@ def collect_grades(queries: Iterable[RecordQuery], bank: TestBank | None, on_fai
         sets |= query.grade_sets
         made |= query.made
     return Grades(found, on_failed, {**describe(sets, bank), **made_by(made)})
+
+
+def lengths_of_records(groups: Iterable[QueryPassages], name: str) -> dict[str, dict[str, int]]:
+    """Run -> query -> L: the whitespace words of all passages that the run ranks for the query (its whole answer).
+
+    Raises:
+        InputError: the records hold no rankings.
+    """
+    lengths: dict[str, dict[str, int]] = {}
+    for group in groups:
+        for passage in group.passages:
+            words = len(passage.text.split())
+            for run_id in {ranking.method for ranking in passage.rankings if ranking.query_id == group.query_id}:
+                of_run = lengths.setdefault(run_id, {})
+                of_run[group.query_id] = of_run.get(group.query_id, 0) + words
+    if not lengths:
+        raise InputError(f"{name}: holds no rankings, so nobody knows whose answers to measure")
+    return lengths

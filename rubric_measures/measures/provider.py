@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,9 @@ from rubric_measures.measures.labels import PROVIDER, other_providers, refuse_re
 from rubric_measures.measures.measure import RubricMeasure, is_supported
 
 if TYPE_CHECKING:
-    from rubric_measures.measures.grades import Grades
-    from rubric_measures.measures.scoring import Coverage, Needed, QueryScores
+    from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
+    from rubric_measures.measures.scoring import QueryScores
+    from rubric_measures.types.entities import Run
 
 
 def rankings_of(run: Any) -> dict[str, Sequence[str]]:
@@ -95,7 +97,7 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         queries without items, and values of which all that is known is that grades failed, are left out and counted in
         a note.
         """
-        from rubric_measures.measures.grades import note_without_items, refuse_share
+        from rubric_measures.measures.grades import note_without_items
 
         rankings = rankings_of(run)
         found = {
@@ -103,49 +105,41 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
             for query_id, scorer in self._scorers.items()
         }
         for query_id, scores in found.items():
-            yield from metrics_of(query_id, self.measures, scores)
-        if self._on_failed is None:
-            refuse_share(worst_share([scores.needed for scores in found.values()]), "the scores need")
-        note_scores(self.measures, found.values())
+            yield from _metrics(query_id, self.measures, scores)
+        _check_scores(self.measures, list(found.values()), self._on_failed)
         note_without_items(self._without_items)
 
 
-def note_scores(measures: Sequence[Measure], found: Iterable[QueryScores]) -> None:
-    """Says what the values of one run do not show; refuses measures without any.
+def _check_scores(measures: Sequence[Measure], found: Sequence[QueryScores], on_failed: OnFailed | None) -> float:
+    """Says what the values of one run do not show.
+
+    Returns:
+        the share of failed grades among those that the measure needs of which most failed, in [0, 1].
 
     Raises:
-        MeasureError: a measure has no value for any query.
+        MeasureError: a measure has no value for any query, or too many grades failed and nobody said how they count.
     """
-    from rubric_measures.measures.grades import note_dropped, note_lost_penalties, note_unscored
+    from rubric_measures.measures.grades import note_dropped, note_lost_penalties, note_unscored, refuse_share
 
-    scores = list(found)
-    columns = [[value for one in scores for value in one.values[place].tolist()] for place in range(len(measures))]
+    # Which grades are needed -> how many are, how many of these are valid, and how many failed.
+    needed = {which: sum(one.needed[which][0] for one in found) for which in (found[0].needed if found else ())}
+    share = max((failed / size for size, _, failed in needed.values() if size), default=0.0)
+    if on_failed is None:
+        refuse_share(float(share), "the scores need")
+    columns = [[value for one in found for value in one.values[place].tolist()] for place in range(len(measures))]
     valued = {measure for measure, column in zip(measures, columns, strict=True) if not all(map(isnan, column))}
-    refuse_unscored(measures if scores else (), valued)
-    note_lost_penalties(sum(int(one.lost_penalties.sum()) for one in scores))
+    refuse_unscored(measures if found else (), valued)
+    note_lost_penalties(sum(int(one.lost_penalties.sum()) for one in found))
     note_unscored(sum(map(isnan, (value for column in columns for value in column))))
-    note_dropped(sum(int(one.dropped.sum()) for one in scores))
+    note_dropped(sum(int(one.dropped.sum()) for one in found))
+    return float(share)
 
 
-def metrics_of(query_id: str, measures: Iterable[Measure], scores: QueryScores) -> Iterator[Metric]:
+def _metrics(query_id: str, measures: Iterable[Measure], scores: QueryScores) -> Iterator[Metric]:
     """The values of one ranking of a query as ir_measures has them; a measure without a value has none."""
     for measure, value in zip(measures, scores.values[:, 0].tolist(), strict=True):
         if not isnan(value):
             yield Metric(query_id=query_id, measure=measure, value=value)
-
-
-def worst_share(needs: Sequence[Mapping[Needed, Coverage]]) -> float:
-    """The share of the needed grades that failed, by the cutoff where it is greatest.
-
-    Args:
-        needs: for each query, which grades are needed -> how many of them exist, of one ranking.
-    """
-    shares = [0.0]
-    for which in needs[0] if needs else ():
-        needed = sum(int(of_query[which][0, 0]) for of_query in needs)
-        failed = sum(int(of_query[which][0, 2]) for of_query in needs)
-        shares.append(failed / needed if needed else 0.0)
-    return max(shares)
 
 
 def refuse_unscored(measures: Iterable[Measure], valued: Container[Measure]) -> None:
@@ -165,6 +159,83 @@ def refuse_unscored(measures: Iterable[Measure], valued: Container[Measure]) -> 
                 "or count failures as not covered (zero)",
                 settings=("on_failed",),
             )
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The values of one run.
+
+    Attributes:
+        measures: the measures, in the order asked for, with the levels of the scale.
+        metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
+            does not rank, sorted; measures as asked for.
+        queries: the queries that were scored.
+        without_items: queries that have no score, because they have no items.
+        ranked: documents that the run ranks for them.
+        graded: of these, how many were graded at all.
+        failed: failed grades of these.
+        on_failed: how they counted.
+        share: the share of failed grades among those that the measure needs of which most failed, in [0, 1].
+    """
+
+    measures: Sequence[Measure]
+    metrics: Sequence[Metric]
+    queries: Set[str]
+    ranked: int
+    graded: int
+    failed: int
+    without_items: Set[str] = frozenset()
+    on_failed: OnFailed = "expected"
+    share: float = 0.0
+
+
+def evaluate_run(
+    queries: Iterable[QueryGrades], run: Run, measures: Sequence[Measure], on_failed: OnFailed | None = None
+) -> Evaluation:
+    """Scores a run query by query, as ir_measures does with all grades at hand.
+
+    Args:
+        queries: the grades, each query once, in any order; consumed once. Queries that the run lacks score 0.
+        run: the run, as a TREC file has it (spaces of ids percent-encoded); its queries without grades are left out.
+        measures: this package's measures, or ir_measures' measures over subtopics.
+        on_failed: see `Grades`.
+
+    Raises:
+        MeasureError: a measure cannot be computed from these grades.
+    """
+    from rubric_measures.formats.trec import as_known, written_id
+    from rubric_measures.measures.grades import resolved
+    from rubric_measures.measures.scoring import Plan, SameScale
+
+    plan, scales = Plan(measures, resolved(on_failed)), SameScale()
+    found: dict[str, QueryScores] = {}
+    ranked = graded = failed = 0
+    without_items: set[str] = set()
+    for query in queries:
+        if not query.items:
+            without_items.add(query.query_id)
+            continue
+        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
+        doc_ids = as_known(ranking.doc_ids, query.docs) if ranking else ()
+        if ranking and plan.reads_ids:
+            doc_ids = ranking.with_scores(doc_ids)
+        plan = plan.said(scales, query)
+        scorer = plan.for_query(query)
+        scores = found[query.query_id] = scorer.score([scorer.ranked(doc_ids)])
+        ranked += len(doc_ids)
+        # Of answers the documents are graded that they cite.
+        graded += sum(doc_id in query.docs or doc_id in query.answers for doc_id in doc_ids)
+        if query.failed is not None:
+            lost = query.failed.sum(axis=1)
+            failed += int(sum(lost[query.docs[doc_id]] for doc_id in doc_ids if doc_id in query.docs))
+        if query.answers:
+            failed += max(int(one[0, 2]) for one in scores.needed.values())
+    share = _check_scores(plan.measures, list(found.values()), on_failed)
+    ranked_first = [query_id for query_id in as_known(list(run.rankings), found) if query_id in found]
+    order = dict.fromkeys([*ranked_first, *sorted(found)])
+    metrics = [metric for query_id in order for metric in _metrics(query_id, plan.measures, found[query_id])]
+    no_items = frozenset(without_items)
+    return Evaluation(plan.measures, metrics, frozenset(found), ranked, graded, failed, no_items, plan.on_failed, share)
 
 
 class RubricProvider(providers.Provider):  # type: ignore[misc]

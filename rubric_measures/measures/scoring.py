@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import ir_measures
@@ -19,7 +18,7 @@ from ir_measures.util import ScoredDoc
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures import core
 from rubric_measures.measures.core import NONE, Array
-from rubric_measures.measures.grades import OnFailed, QueryGrades
+from rubric_measures.measures.grades import OnFailed, QueryGrades, texts_digest
 from rubric_measures.measures.labels import RubricQrels, checked_measure, delegated, other_providers, refuse_real
 from rubric_measures.measures.measure import FunctionMeasure, ItemMeasure, RubricMeasure, is_supported
 from rubric_measures.measures.support import SupportMeasure
@@ -89,7 +88,7 @@ def ranking_digest(doc_ids: Sequence[str]) -> str:
     """Twelve hex digits of a ranking's documents in their order; the id of a single one, which says as much."""
     if len(doc_ids) < 2:
         return doc_ids[0] if doc_ids else ""
-    return blake2b("\0".join(doc_ids).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return texts_digest(doc_ids)
 
 
 class _Placed(NamedTuple):

@@ -10,12 +10,13 @@ import pytest
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.tables import FORMS
 from rubric_measures.boards.board import Best, Leaderboard
-from rubric_measures.boards.programs import lengths_of_records, with_lengths, with_summary
+from rubric_measures.boards.programs import with_lengths, with_summary
 from rubric_measures.boards.scoring import collect_cells
 from rubric_measures.cli import main
 from rubric_measures.corpora.answers import Answer
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.leaderboards import read_leaderboard, write_leaderboard
+from rubric_measures.measures.loading import lengths_of_records
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.types.entities import Signature
 from tests.example_records import write_all

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.boards.scoring import grades_digest
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats.banks import load_bank
@@ -32,7 +31,7 @@ def test_the_grades_are_those_that_the_collection_ships(output: Path, bank: str)
     items = load_bank(example_folder() / bank)
     ours = load_records(output / "graded.jsonl.gz", items)
     shipped = load_records(example_folder() / "graded.jsonl.gz", items)
-    found, expected = ({name: grades_digest(one) for name, one in of.queries.items()} for of in (ours, shipped))
+    found, expected = ({name: one.digest for name, one in of.queries.items()} for of in (ours, shipped))
     assert found == expected
     # The empty answer of one run is there, with grades of 0.
     assert ours.queries["q08"].labels()["fluent-but-empty/q08/1"] == 0

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.boards.scoring import evaluate_run
 from rubric_measures.measures import NuggetV, RubricCover, RubricQrels
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.loading import load_records
+from rubric_measures.measures.provider import evaluate_run
 from rubric_measures.types.entities import make_run
 from tests.example_records import grade_set, passage, write_all, write_lines
 from tests.strategies import Case, cases
