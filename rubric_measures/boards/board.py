@@ -263,67 +263,52 @@ def board_data(board: Leaderboard, places: int = 4) -> Table:
     return Table(heads, rows)
 
 
+# The fields of cells that are rounded: what is a score, or is in its unit.
+_ROUNDED = frozenset(("mean", "standard_error", "per_query", "credit", "bounds"))
+
+
 def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
     """The JSON of a leaderboard (docs/json.md), with the values of all queries and the signature."""
 
-    def rounded(value: float | None) -> float | None:
+    def rounded(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: rounded(one) for name, one in value.items()}
+        if isinstance(value, tuple):
+            return list(map(rounded, value))
         return value if value is None or places < 0 else round(value, places)
+
+    def content(one: Cell | Failures | Best) -> dict[str, Any]:
+        return {name: rounded(value) if name in _ROUNDED else value for name, value in vars(one).items()}
 
     runs = []
     for run_id in board.ranking():
         measures = {}
         for name in board.measures:
-            cell = board.cells[run_id][name]
-            measures[name] = {
-                "mean": rounded(cell.mean),
-                "standard_error": rounded(cell.standard_error),
-                "queries": cell.queries,
-                "coverage": cell.coverage,
-                "failed": cell.failed,
-                **_failures_content(cell.failures, rounded),
-                "per_query": {query_id: rounded(value) for query_id, value in board.values[run_id][name].items()},
-            }
+            cell = content(board.cells[run_id][name])
+            failures = cell.pop("failures")
+            more = {} if failures is None else {"failures": content(failures)}
+            measures[name] = {**cell, **more, "per_query": rounded(board.values[run_id][name])}
         runs.append({"run_id": run_id, "missing_queries": list(board.missing.get(run_id, ())), "measures": measures})
-    best = {}
-    for name, one in board.best.items():
-        means = {"mean": rounded(one.mean), "standard_error": rounded(one.standard_error)}
-        best[name] = {**means, "per_query": {query_id: rounded(value) for query_id, value in one.per_query.items()}}
+    # A tournament has the digest of its games among the settings.
+    inputs = vars(board.inputs) if board.inputs.runs else {}
     return {
         "format": "rubric_measures leaderboard 1",
         "measures": list(board.measures),
         "runs": runs,
-        **({"best": best} if best else {}),
+        **({"best": {name: content(one) for name, one in board.best.items()}} if board.best else {}),
         "signature": str(board.signature),
         "signature_hash": board.signature.short,
         "settings": dict(board.signature.settings),
-        # A tournament has the digest of its games among the settings.
-        **({"inputs": _inputs_content(board.inputs)} if board.inputs.runs else {}),
+        **({"inputs": {of: dict(one) for of, one in inputs.items() if one or of != "qrels"}} if inputs else {}),
     }
-
-
-def _inputs_content(inputs: BoardInputs) -> dict[str, dict[str, str]]:
-    qrels = {"qrels": dict(inputs.qrels)} if inputs.qrels else {}
-    return {"grades": dict(inputs.grades), "runs": dict(inputs.runs), **qrels}
-
-
-def _failures_content(
-    failures: Failures | None, rounded: Callable[[float | None], float | None]
-) -> dict[str, dict[str, Any]]:
-    if failures is None:
-        return {}
-    bounds = None if failures.bounds is None else list(map(rounded, failures.bounds))
-    more = {
-        "credit": rounded(failures.credit),
-        "standard_error": rounded(failures.standard_error),
-        "bounds": bounds,
-    }
-    return {"failures": {"share": failures.share, "unscored": failures.unscored, **more}}
 
 
 def failures_tables(board: Leaderboard, places: int = 4) -> list[Table]:
     """A row a run and measure of which grades failed: what that leaves open. No table where none failed."""
     heads = ["run", "measure", "failed", "share", "no value", "credit", "± at random", "bounds"]
     rows: list[list[tables.Cell]] = []
+    # What nobody knows of the scores by some measures, so that a dash is not read as zero.
+    known: dict[str, dict[str, set[bool]]] = {"bounds": {}, "standard_error": {}}
     for run_id in board.ranking():
         for name in board.measures:
             cell = board.cells[run_id][name]
@@ -333,26 +318,13 @@ def failures_tables(board: Leaderboard, places: int = 4) -> list[Table]:
             credit, error = number(found.credit, places), number(found.standard_error, places)
             bounds = "-" if found.bounds is None else " to ".join(number(bound, places) for bound in found.bounds)
             rows.append([run_id, name, cell.failed, f"{found.share:.1%}", found.unscored, credit, error, bounds])
-    return [Table(columns(heads, left=2), rows, "failed grades", notes=_not_known(board))] if rows else []
-
-
-def _not_known(board: Leaderboard) -> list[str]:
-    """What nobody knows of the scores by some measures, so that a dash is not read as zero."""
+            for field_name, of in known.items():
+                of.setdefault(name, set()).add(getattr(found, field_name) is not None)
     notes = []
-    found = {
-        name: [known for row in board.cells.values() if (known := row[name].failures) is not None]
-        for name in board.measures
-    }
-    for what, lacking in (
-        ("no bounds are known", [name for name, of in found.items() if of and all(one.bounds is None for one in of)]),
-        (
-            "no standard error for failures at random is known",
-            [name for name, of in found.items() if of and all(one.standard_error is None for one in of)],
-        ),
-    ):
-        if lacking:
-            notes.append(f"{what} by {', '.join(lacking)}")
-    return notes
+    for what, of in zip(("bounds are", "standard error for failures at random is"), known.values(), strict=True):
+        lacking = [name for name in board.measures if of.get(name) == {False}]
+        notes += [f"no {what} known by {', '.join(lacking)}"] if lacking else []
+    return [Table(columns(heads, left=2), rows, "failed grades", notes=notes)] if rows else []
 
 
 def _scores(board: Leaderboard, places: int) -> Table:

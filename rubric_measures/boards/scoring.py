@@ -192,20 +192,6 @@ def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None =
     return names
 
 
-class _Scored(NamedTuple):
-    """What the runs score for a query, or for a facet of one.
-
-    Attributes:
-        scores: those of the rankings, and at the end that of an empty one, which runs have that do not rank the query.
-        places: run_id -> where its ranking stands.
-        digests: run_id -> digest of its ranking.
-    """
-
-    scores: QueryScores
-    places: Mapping[str, int]
-    digests: Mapping[str, str]
-
-
 class Scoring:
     """A leaderboard while it is made: a query at a time, all runs by all measures.
 
@@ -228,7 +214,11 @@ class Scoring:
         self._given, self._scales = given, SameScale()
         self._graded: dict[str, str] = {}
         self._without_items: list[str] = []
-        self._found: dict[str, _Scored] = {}
+        # run_id -> query -> digest of its ranking.
+        self._ranked: dict[str, dict[str, str]] = {}
+        # query -> scores of its rankings and, at the end, of an empty one; and where those of the runs stand that rank
+        # something.
+        self._found: dict[str, tuple[QueryScores, Mapping[str, int]]] = {}
         self._best: list[dict[str, float | None]] = [{} for _ in measures] if overall else []
 
     def prepare(self, name: str, grades: QueryGrades) -> QueryScorer | None:
@@ -252,8 +242,9 @@ class Scoring:
         empty = RankedRows(np.zeros(0, int), 0)
         ranked = {run_id: one for run_id, one in rankings.items() if one.length}
         scores = scorer.score([*ranked.values(), empty])
-        places = {run_id: place for place, run_id in enumerate(ranked)}
-        self._found[name] = _Scored(scores, places, {run_id: one.digest for run_id, one in ranked.items()})
+        self._found[name] = scores, {run_id: place for place, run_id in enumerate(ranked)}
+        for run_id, one in ranked.items():
+            self._ranked.setdefault(run_id, {})[name] = one.digest
 
     def finish(self, settings: Mapping[str, object], ranks: RankNotes | None = None) -> Leaderboard:
         """The leaderboard. What a run does not rank scores as an empty ranking does.
@@ -265,8 +256,7 @@ class Scoring:
             raise InputError("there is no run to score")
         found = dict(sorted(self._found.items()))
         runs, names, best = sorted(self.order), list(map(str, self.plan.measures)), self._known_best()
-        at = {name: np.array([one.places.get(run_id, -1) for run_id in runs]) for name, one in found.items()}
-        picked = [(one.scores, at[name]) for name, one in found.items()]
+        picked = [(scores, np.array([at.get(run_id, -1) for run_id in runs])) for scores, at in found.values()]
         values = _by_query([scores.values[:, rows] for scores, rows in picked], len(names), len(runs))
         cells = self._cells(runs, values, picked)
         if self._given is None and any(cell.failed for row in cells.values() for cell in row.values()):
@@ -274,14 +264,8 @@ class Scoring:
         note_dropped(sum(int(scores.dropped[rows].sum()) for scores, rows in picked))
         lost = sum((scores.lost_penalties[rows] for scores, rows in picked), np.zeros(len(runs), int))
         note_lost_penalties(int(lost.sum()), runs[lost.argmax()])
-        missing = {run_id: [name for name in found if at[name][place] < 0] for place, run_id in enumerate(runs)}
-        inputs = board_inputs(
-            self._graded,
-            {
-                run_id: {name: one.digests[run_id] for name, one in found.items() if run_id in one.digests}
-                for run_id in runs
-            },
-        )
+        missing = {run_id: [name for name in found if run_id not in found[name][1]] for run_id in runs}
+        inputs = board_inputs(self._graded, {run_id: self._ranked.get(run_id, {}) for run_id in runs})
         return Leaderboard(
             names,
             {
