@@ -288,23 +288,27 @@ def _weights(bank: TestBank, weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def _say(notes: _LeftOut, failed: Sequence[tuple[str, str]], missing: int) -> None:
-    if failed:
-        shown = ", ".join(f"{run} on {topic}" for run, topic in failed[:5])
-        _LOG.warning(
-            "%d reports have citations, or only sentences, that nobody judged; they have no scores (%s)",
-            len(failed),
-            shown,
-        )
+    shown = ", ".join(f"{run} on {topic}" for run, topic in failed[:5])
+    _warn(
+        len(failed), "%d reports have citations, or only sentences, that nobody judged; they have no scores (%s)", shown
+    )
     if missing:
         _LOG.info("%d reports are missing: their runs have a 0 for these topics", missing)
-    if notes.undecided:
-        _LOG.warning(
-            "%d sentences without citations have no judgment whether they need one (judged: %s); they are left out",
-            *(notes.undecided.total(), notes.undecided.most_common(1)[0][0] or "nothing"),
-        )
-    if notes.unknown:
-        text = "%d matched answers are of questions or answers that the bank does not have (such as %r); left out"
-        _LOG.warning(text, notes.unknown.total(), next(iter(notes.unknown)))
+    _warn(
+        notes.undecided.total(),
+        "%d sentences without citations have no judgment whether they need one (judged: %s); they are left out",
+        next(iter(dict(notes.undecided.most_common(1))), "") or "nothing",
+    )
+    _warn(
+        notes.unknown.total(),
+        "%d matched answers are of questions or answers that the bank does not have (such as %r); left out",
+        next(iter(notes.unknown), ""),
+    )
+
+
+def _warn(count: int, text: str, *more: str) -> None:
+    if count:
+        _LOG.warning(text, count, *more)
 
 
 @dataclass(frozen=True)
@@ -412,13 +416,9 @@ def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) 
             several.append((_counts(row.labels), _counts(vital)))
             failed += row.labels.count("failed")
             unknown += len(row.labels) - sum(map(row.labels.count, _LABELS))
-    for count, what in (
-        (repeated, "%d lines repeat a query of their run; each counts, as in the nuggetizer program"),
-        (failed, "%d labels are failed; they count as not supported, as in the nuggetizer program"),
-        (unknown, "%d labels are unknown as they stand; they count as not supported, as in the nuggetizer program"),
-    ):
-        if count:
-            _LOG.warning(what, count)
+    _warn(repeated, "%d lines repeat a query of their run; each counts, as in the nuggetizer program")
+    _warn(failed, "%d labels are failed; they count as not supported, as in the nuggetizer program")
+    _warn(unknown, "%d labels are unknown as they stand; they count as not supported, as in the nuggetizer program")
     return _NUGGETIZER.board(measures, lines)
 
 

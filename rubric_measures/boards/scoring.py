@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from ir_measures.measures.base import MeanAgg, Measure
 
+from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
@@ -70,9 +71,7 @@ class Tally(NamedTuple):
     failed: int = 0
 
 
-def cell_of(values: Iterable[float | None]) -> Cell:
-    """Mean and standard error of the values of one run and measure, without counts of grades."""
-    return make_cell(values, Tally())
+_NO_GRADES = Tally()
 
 
 def is_summed(measure: Measure) -> bool:
@@ -80,7 +79,7 @@ def is_summed(measure: Measure) -> bool:
     return not isinstance(measure.aggregator(), MeanAgg)
 
 
-def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | None = None) -> Cell:
+def cell_of(values: Iterable[float | None], tally: Tally = _NO_GRADES, measure: Measure | None = None) -> Cell:
     """Mean and standard error of the values of one run and measure, with counts of grades.
 
     Args:
@@ -94,12 +93,9 @@ def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | N
     if not scored:
         return Cell(None, None, 0, share, tally.failed)
     aggregator = ExactMean() if measure is None else measure.aggregator()
-    if type(aggregator) is ExactMean:
-        mean = ExactMean.of(scored)
-    else:
-        for value in scored:
-            aggregator.add(value)
-        mean = float(aggregator.result())
+    for value in scored:
+        aggregator.add(value)
+    mean = float(aggregator.result())
     error = None
     if len(scored) > 1 and isinstance(aggregator, MeanAgg):
         error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
@@ -109,7 +105,7 @@ def make_cell(values: Iterable[float | None], tally: Tally, measure: Measure | N
 def best_of(values: Mapping[str, float | None], measure: Measure | None = None) -> Best | None:
     """The best possible score, of query_id -> value; None where it is not known for every query, or there is none."""
     known = {query_id: value for query_id, value in sorted(values.items()) if value is not None}
-    cell = make_cell(known.values(), Tally(), measure)
+    cell = cell_of(known.values(), measure=measure)
     return None if cell.mean is None or len(known) < len(values) else Best(cell.mean, cell.standard_error, known)
 
 
@@ -145,7 +141,7 @@ def _with_failures(cell: Cell, tally: Tally, measure: Measure, left: Scores, is_
 
 def _aggregated(values: Array, measure: Measure) -> float | None:
     """The mean (or sum) over all queries; None where one is not known."""
-    return None if np.isnan(values).any() else make_cell(values.tolist(), Tally(), measure).mean
+    return None if np.isnan(values).any() else cell_of(values.tolist(), measure=measure).mean
 
 
 def _error_of_failures(scored: Array, spreads: Array, total: int) -> float | None:
@@ -265,6 +261,7 @@ class Scoring:
         lost = sum((scores.lost_penalties[rows] for scores, rows in picked), np.zeros(len(runs), int))
         note_lost_penalties(int(lost.sum()), runs[lost.argmax()])
         missing = {run_id: [name for name in found if run_id not in found[name][1]] for run_id in runs}
+        said = {"version": __version__, "on_failed": self.plan.on_failed, "sort": "score,doc_id", "missing": "zero"}
         inputs = board_inputs(self._graded, {run_id: self._ranked.get(run_id, {}) for run_id in runs})
         return Leaderboard(
             names,
@@ -276,7 +273,7 @@ class Scoring:
                 for place, run_id in enumerate(runs)
             },
             cells,
-            Signature({"measures": names, **_settings(self.plan.on_failed, settings), **inputs_settings(inputs)}),
+            Signature({"measures": names, **said, **settings, **inputs_settings(inputs)}),
             {run_id: lacking for run_id, lacking in missing.items() if lacking},
             {run_id: sorted(unknown) for run_id, unknown in self.unknown.items() if unknown},
             ranks=ranks or RankNotes(),
@@ -315,7 +312,7 @@ class Scoring:
                     # As ir_measures gives them: of programs behind it those of the run's queries come first.
                     ranked = [places[one] for one in self.order[run_id] if one in places]
                     row = row[list(dict.fromkeys([*ranked, *places.values()]))]
-                cell = make_cell(map(_known, row.tolist()), tally, measure)
+                cell = cell_of(map(_known, row.tolist()), tally, measure)
                 if left_open is not None:
                     cell = _with_failures(cell, tally, measure, Scores(*left_open[number, :, place]), is_open[place])
                 cells[run_id][str(measure)] = cell
@@ -349,12 +346,6 @@ def _left_open(scores: QueryScores) -> Array:
     if scores.left_open is None:
         return np.stack([*[scores.values] * 4, 0 * scores.values], axis=1)
     return np.stack([np.stack(one) for one in scores.left_open])
-
-
-def _settings(on_failed: OnFailed, more: Mapping[str, object]) -> dict[str, object]:
-    from rubric_measures.base import __version__
-
-    return {"version": __version__, "on_failed": on_failed, "sort": "score,doc_id", "missing": "zero", **more}
 
 
 def score_records(
@@ -502,27 +493,22 @@ def score_run_files(
     graded = _Graded(grades, measures, overall)
     spaced = spaced_ids(graded.parts)
     # The facets of a query have the same passages.
-    firsts = {query_id: next(iter(parts.values())) for query_id, parts in graded.parts.items() if parts}
-    forms = {query_id: spaced_ids(scorer.grades.docs) for query_id, scorer in firsts.items()}
-    indexes = {query_id: DocRows(scorer.grades.docs, forms[query_id]) for query_id, scorer in firsts.items()}
+    docs = {query_id: next(iter(parts.values())).grades.docs for query_id, parts in graded.parts.items() if parts}
+    forms = {query_id: spaced_ids(of_query) for query_id, of_query in docs.items()}
+    indexes = {query_id: DocRows(of_query, forms[query_id]) for query_id, of_query in docs.items()}
 
     def take(query_id: str, ranked: Ranked) -> dict[str, RankedRows]:
         query_id = spaced.get(query_id, query_id)
-        if query_id not in firsts:
-            return {}
-        found: dict[int | None, tuple[Array, Sequence[str]]] = {}
+        scorers = graded.parts.get(query_id, {})
+        rows = {depth: ranked.rows(indexes[query_id], depth) for depth in {one.depth for one in scorers.values()}}
+        ids: Sequence[str] = ()
+        if scorers and graded.plan.reads_ids:
+            ranking = ranked.ranking()
+            ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
         rankings = {}
-        for name, scorer in graded.parts[query_id].items():
-            if scorer.depth not in found:
-                ids: Sequence[str] = ()
-                if graded.plan.reads_ids:
-                    ranking = ranked.ranking()
-                    known = [forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids]
-                    ids = ranking.with_scores(known)
-                found[scorer.depth] = ranked.rows(indexes[query_id], scorer.depth), ids
-            rows, ids = found[scorer.depth]
-            digest = ranked.digest(scorer.looked_at(rows), forms[query_id])
-            rankings[name] = RankedRows(rows, len(ranked), digest, ids)
+        for name, scorer in scorers.items():
+            digest = ranked.digest(scorer.looked_at(rows[scorer.depth]), forms[query_id])
+            rankings[name] = RankedRows(rows[scorer.depth], len(ranked), digest, ids)
         return rankings
 
     read = list(map_runs(paths, take, workers, watch))
