@@ -13,7 +13,6 @@ from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.sorting import RankNotes
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.trec import IdCleaner
-from rubric_measures.measures.grades import refuse_share
 from rubric_measures.types.entities import Signature
 
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
@@ -163,16 +162,6 @@ def worst_failed(cells: Mapping[str, Mapping[str, Cell]]) -> tuple[float, str, s
         if cell.failures is not None
     ]
     return max(shares, key=lambda found: found[0], default=(0.0, "", ""))
-
-
-def refuse_many_failed(cells: Mapping[str, Mapping[str, Cell]]) -> None:
-    """Refuses scores of grades of which so many failed that nobody should get them without asking for them.
-
-    Raises:
-        MeasureError: there are that many.
-    """
-    share, run_id, name = worst_failed(cells)
-    refuse_share(share, f"{name} needs of run {run_id}")
 
 
 def turning_neighbours(board: Leaderboard, measure: str) -> list[tuple[str, str]]:

@@ -55,7 +55,6 @@ from rubric_measures.boards.scoring import (
     cell_of,
     collect_cells,
     inputs_settings,
-    measure_names,
 )
 from rubric_measures.formats.assignments import raw_rows
 from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
@@ -64,6 +63,7 @@ from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
+from rubric_measures.measures.names import measure_names
 from rubric_measures.measures.scoring import Plan, SameScale, ranking_digest
 from rubric_measures.types.entities import Signature, TestBank, content_hash, describe, made_by
 from rubric_measures.types.scales import ANY_LEVEL
@@ -462,20 +462,11 @@ def _joined(
 
 
 def _say_queries(graded: Mapping[str, str], judged: Mapping[str, str]) -> None:
-    if graded.keys() == judged.keys():
-        return
-    both = graded.keys() & judged.keys()
-    _LOG.warning(
-        "means are over different queries: %d are graded and judged, %d only graded%s, %d only judged%s",
-        len(both),
-        *_few(graded.keys() - both),
-        *_few(judged.keys() - both),
-    )
-
-
-def _few(queries: Iterable[str]) -> tuple[int, str]:
-    named = sorted(queries)
-    return len(named), f" (such as {named[0]})" if named else ""
+    only = [("graded", sorted(graded.keys() - judged.keys())), ("judged", sorted(judged.keys() - graded.keys()))]
+    said = [f"{len(of)} only {what}" + "".join(f" (such as {one})" for one in of[:1]) for what, of in only]
+    if graded.keys() != judged.keys():
+        text = "means are over different queries: %d are graded and judged, %s"
+        _LOG.warning(text, len(graded.keys() & judged.keys()), ", ".join(said))
 
 
 def ragdoll_score(criteria: Iterable[tuple[float, str]], *, strict: bool) -> float | None:
@@ -600,10 +591,7 @@ def score_workbench(
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
         graded[query.query_id] = query.grades.digest
-        levelled = plan.said(scales, query.grades)
-        # Refuses measures that are one on this scale.
-        measure_names(levelled.measures, plan.measures)
-        plan = levelled
+        plan = plan.said(scales, query.grades)
         grades, docs = query.grades.grades, query.grades.docs
         every = grades.max(axis=0, initial=NONE)
         for run_id, ranks in query.ranks.items():
@@ -618,12 +606,11 @@ def score_workbench(
                     best = grades[[row for row in kept if row is not None]].max(axis=0, initial=NONE)
                     columns = values.setdefault(run_id, [{} for _ in measures])
                     columns[place][query.query_id] = _cover(measure, best, every)
-    reachable = values.pop(None)
+    names, reachable = measure_names(plan.measures, measures), values.pop(None)
     if not values:
         raise InputError(
             "the records hold no ranking; the Rubric workbench's program scores the rankings inside the records"
         )
-    names = measure_names(plan.measures)
     ordered = {
         str(run_id): {name: dict(sorted(column.items())) for name, column in zip(names, columns, strict=True)}
         for run_id, columns in sorted(values.items())

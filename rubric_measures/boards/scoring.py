@@ -16,9 +16,9 @@ import numpy as np
 from ir_measures.measures.base import MeanAgg, Measure
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.sorting import Placed, RankNotes
-from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, refuse_many_failed
+from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, worst_failed
 from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
@@ -29,10 +29,12 @@ from rubric_measures.measures.grades import (
     QueryGrades,
     note_dropped,
     note_lost_penalties,
+    refuse_share,
     resolved,
     texts_digest,
 )
 from rubric_measures.measures.measure import ExactMean, is_supported
+from rubric_measures.measures.names import measure_names
 from rubric_measures.measures.scoring import Plan, QueryScorer, QueryScores, RankedRows, SameScale
 from rubric_measures.types.entities import Signature, made_by
 
@@ -120,23 +122,19 @@ def _with_failures(cell: Cell, tally: Tally, measure: Measure, left: Scores, is_
         is_open: whether some of a query's grades failed, and the run ranks something.
     """
     lost = np.isnan(left.value)
-    bounds = [np.where(is_open, end, left.value) for end in (left.low, left.high)]
-    if not (tally.failed or lost.any() or (is_open & ~(bounds[0] >= bounds[1])).any()):
+    low, high, zero = (np.where(is_open, one, left.value) for one in (left.low, left.high, left.certain))
+    if not (tally.failed or lost.any() or (is_open & ~(low >= high)).any()):
         return cell
-    low, high, zero = (
-        _aggregated(column, measure) for column in (*bounds, np.where(is_open, left.certain, left.value))
+    least, most, certain = (_aggregated(column, measure) for column in (low, high, zero))
+    spread = np.where(is_open, left.spread, 0.0)[~lost]
+    failures = Failures(
+        tally.failed / tally.needed if tally.needed else 0.0,
+        int(lost.sum()),
+        None if cell.mean is None or certain is None else cell.mean - certain,
+        None if is_summed(measure) else _error_of_failures(left.value[~lost], spread, len(lost)),
+        None if least is None or most is None else (least, most),
     )
-    spread = np.where(is_open & ~lost, left.spread, 0.0)
-    return replace(
-        cell,
-        failures=Failures(
-            tally.failed / tally.needed if tally.needed else 0.0,
-            int(lost.sum()),
-            None if cell.mean is None or zero is None else cell.mean - zero,
-            None if is_summed(measure) else _error_of_failures(left.value[~lost], spread[~lost], len(lost)),
-            None if low is None or high is None else (low, high),
-        ),
-    )
+    return replace(cell, failures=failures)
 
 
 def _aggregated(values: Array, measure: Measure) -> float | None:
@@ -164,28 +162,6 @@ def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
     return {
         run_id: {name: cell_of(queries.values()) for name, queries in row.items()} for run_id, row in values.items()
     }
-
-
-def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None = None) -> list[str]:
-    """The names of a leaderboard's columns.
-
-    Args:
-        measures: with all levels said.
-        asked: the measures that were asked for, where their levels are those of the scale.
-
-    Raises:
-        MeasureError: there is none, or one twice.
-    """
-    names = [str(measure) for measure in measures]
-    if not names:
-        raise MeasureError("name at least one measure")
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        written = {str(one) for one, name in zip(asked or measures, names, strict=True) if name == twice}
-        if len(written) > 1:
-            raise MeasureError(f"{min(written - {twice})} is {twice} on the scale of these grades; ask for one of them")
-        raise MeasureError(f"measure {twice} is asked for twice")
-    return names
 
 
 class Scoring:
@@ -255,8 +231,9 @@ class Scoring:
         picked = [(scores, np.array([at.get(run_id, -1) for run_id in runs])) for scores, at in found.values()]
         values = _by_query([scores.values[:, rows] for scores, rows in picked], len(names), len(runs))
         cells = self._cells(runs, values, picked)
-        if self._given is None and any(cell.failed for row in cells.values() for cell in row.values()):
-            refuse_many_failed(cells)
+        if self._given is None:
+            share, run_id, name = worst_failed(cells)
+            refuse_share(share, f"{name} needs of run {run_id}")
         note_dropped(sum(int(scores.dropped[rows].sum()) for scores, rows in picked))
         lost = sum((scores.lost_penalties[rows] for scores, rows in picked), np.zeros(len(runs), int))
         note_lost_penalties(int(lost.sum()), runs[lost.argmax()])
@@ -381,13 +358,12 @@ def score_records(
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
         name = query.part or query.query_id
-        # The facets of a query have the same rankings.
-        is_new = query.query_id not in seen
-        seen.add(query.query_id)
-        for run_id, ranking in query.rankings.items() if is_new else ():
-            notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
-        for run_id in query.rankings:
+        for run_id, ranking in query.rankings.items():
             order.setdefault(run_id, []).append(name)
+            # The facets of a query have the same rankings.
+            if query.query_id not in seen:
+                notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
+        seen.add(query.query_id)
         scorer = scoring.prepare(name, query.grades)
         if scorer is not None:
             scoring.score(name, scorer, {run_id: scorer.ranked(one) for run_id, one in query.rankings.items()})

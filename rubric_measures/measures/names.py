@@ -211,3 +211,25 @@ def note_labels(measures: Iterable[Measure]) -> None:
             len(wrapped),
             " ".join(wrapped),
         )
+
+
+def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None = None) -> list[str]:
+    """The names of a leaderboard's columns.
+
+    Args:
+        measures: with all levels said.
+        asked: the measures that were asked for, where their levels are those of the scale.
+
+    Raises:
+        MeasureError: there is none, or one twice.
+    """
+    names = [str(measure) for measure in measures]
+    if not names:
+        raise MeasureError("name at least one measure")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        written = {str(one) for one, name in zip(asked or measures, names, strict=True) if name == twice}
+        if len(written) > 1:
+            raise MeasureError(f"{min(written - {twice})} is {twice} on the scale of these grades; ask for one of them")
+        raise MeasureError(f"measure {twice} is asked for twice")
+    return names
