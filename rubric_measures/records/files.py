@@ -6,9 +6,9 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
@@ -17,10 +17,10 @@ from rubric_measures.base.files import atomic_writer, iter_lines, path_name, pau
 from rubric_measures.base.json_text import decoded, parse_json
 from rubric_measures.records.models import (
     STATUSES,
+    DirectGrade,
     GradedPassage,
-    Judgment,
+    ItemGradeSet,
     QueryPassages,
-    RankingEntry,
     content_of,
     distributions_of,
     prompt_in,
@@ -196,11 +196,6 @@ class _Reader:
             FormatError: one was, with different content, and the file cannot be read again.
         """
         seen = self.seen.setdefault(query_id, {})
-        if not self.is_read_once:
-            found = dict.fromkeys([passage.doc_id for passage in passages], 0)
-            if len(found) == len(passages) and seen.keys().isdisjoint(found):
-                seen.update(found)
-                return passages
         new = []
         for passage in passages:
             content = _content(passage) if self.is_read_once else 0
@@ -223,36 +218,36 @@ class _Reader:
         """
         for passage in passages:
             doc_id, told = passage.doc_id, passage.paragraph_data
-            if told is not None:
-                for place in told.rankings or ():
+            for kind in ("rankings", "judgments") if told is not None else ():
+                for number, place in enumerate(getattr(told, kind) or ()):
                     if place.doc_id != doc_id:
-                        _refuse_other(doc_id, "rankings", told.rankings or ())
-                for judgment in told.judgments or ():
-                    if judgment.doc_id != doc_id:
-                        _refuse_other(doc_id, "judgments", told.judgments or ())
-            kinds: tuple[tuple[str, Any], ...] = (("exam_grades", passage.exam_grades), ("grades", passage.grades))
-            for name, sets in kinds:
-                for entry in sets or ():
+                        found = f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {place.doc_id!r}"
+                        raise FormatError(found, field=f"paragraph_data.{kind}[{number}].paragraphId")
+            for name in ("exam_grades", "grades"):
+                for number, entry in enumerate(getattr(passage, name) or ()):
                     try:
-                        # Most passages are graded by the same prompt and items, in one order.
-                        if entry.prompt_text != self._prompt:
-                            prompt_in(bytes(entry.prompt_text))
-                            self._prompt = entry.prompt_text
-                        # Nearly no file has some.
-                        if entry.details:
-                            distributions_of(entry)
-                        if name == "grades":
-                            continue
-                        named = entry.rated[0] or [*entry.correct_answered, *entry.wrong_answered]
-                        if named != self._items:
-                            again = len(named) - len(set(named))
-                            self.counts["items"] += again
-                            self._items = [] if again else named
+                        self.check_set(entry)
                     except InputError as error:
-                        number = next(number for number, one in enumerate(sets) if one is entry)
                         field = error.field if isinstance(error, FormatError) else "details"
                         problem = getattr(error, "problem", str(error))
                         raise FormatError(problem, field=f"{name}[{number}].{field}") from None
+
+    def check_set(self, entry: ItemGradeSet | DirectGrade) -> None:
+        """The same for one grade set or label."""
+        # Most passages are graded by the same prompt and items, in one order.
+        if entry.prompt_text != self._prompt:
+            prompt_in(bytes(entry.prompt_text))
+            self._prompt = entry.prompt_text
+        # Nearly no file has some.
+        if entry.details:
+            distributions_of(entry)
+        if isinstance(entry, DirectGrade):
+            return
+        named = entry.rated[0] or [*entry.correct_answered, *entry.wrong_answered]
+        if named != self._items:
+            again = len(named) - len(set(named))
+            self.counts["items"] += again
+            self._items = [] if again else named
 
     def close(self) -> None:
         """What only the whole file tells: refuses passages that came again with different content; says the counts.
@@ -309,9 +304,3 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 def _twice(query_id: str, doc_id: str) -> FormatError:
     return FormatError(f"passage {doc_id!r} of query {query_id!r} comes twice with different content; keep one")
-
-
-def _refuse_other(doc_id: str, kind: str, places: Sequence[RankingEntry | Judgment]) -> NoReturn:
-    number, other = next((number, one.doc_id) for number, one in enumerate(places) if one.doc_id != doc_id)
-    problem = f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {other!r}"
-    raise FormatError(problem, field=f"paragraph_data.{kind}[{number}].paragraphId")

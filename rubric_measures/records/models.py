@@ -330,16 +330,20 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
         """
         known: Any = self._rated
         if known is UNSET:
-            # The innermost loops of loading.
-            told = [(one.question_id, one.nugget_id) for one in self.self_ratings or ()]
-            known = [one or other or "" for one, other in told], [one.self_rating for one in self.self_ratings or ()]
-            for place, (one, other) in enumerate(told):
-                if (one is None) == (other is None):
+            ids: list[str] = []
+            rated: list[float] = []
+            # The innermost loop of loading.
+            for one in self.self_ratings or ():
+                question_id, nugget_id = one.question_id, one.nugget_id
+                if (question_id is None) == (nugget_id is None):
                     problem = "a rating needs exactly one of question_id and nugget_id"
-                    raise FormatError(problem, field=f"self_ratings[{place}]")
-            if -1 in known[1]:
+                    raise FormatError(problem, field=f"self_ratings[{len(ids)}]")
+                ids.append(question_id or nugget_id or "")
+                rated.append(one.self_rating)
+            if -1 in rated:
                 problem = "-1 is no grade; expected 0 or more, or -2 where a document says the opposite"
-                raise FormatError(problem, field=f"self_ratings[{known[1].index(-1)}].self_rating")
+                raise FormatError(problem, field=f"self_ratings[{rated.index(-1)}].self_rating")
+            known = ids, rated
             _set(self, "_rated", known)
         return cast(tuple[list[str], list[float]], known)
 
@@ -604,7 +608,7 @@ class GradeSetKey(NamedTuple):
 def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     """What tells a grade set from others."""
     kind = "direct" if isinstance(entry, DirectGrade) else kind_of_set(entry)
-    options = msgspec.json.encode(entry.llm_options) if entry.llm_options else b"{}"
+    options = msgspec.json.encode(entry.llm_options or {})
     return _key_of(entry.llm, kind, options, bytes(entry.prompt_text), bytes(entry.provenance_text))
 
 
