@@ -46,12 +46,11 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
     from rubric_measures.analysis.label_sources import LabelSource
     from rubric_measures.analysis.leaderboards import RunScores
-    from rubric_measures.analysis.panels import Means, PanelReport, Scored
+    from rubric_measures.analysis.panels import Gathered, Means, PanelReport, Scored
     from rubric_measures.analysis.resampling import Draws
     from rubric_measures.analysis.workbench import AgreementTable
     from rubric_measures.base.tables import Report
     from rubric_measures.measures.grades import Grades, Label
-    from rubric_measures.measures.panels import Gathered
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.types.entities import Run
 
@@ -382,9 +381,8 @@ def combine(
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
     """
-    from rubric_measures.analysis.panels import Official, panel_report
+    from rubric_measures.analysis.panels import Official, gather, outcomes_of, panel_report, panel_rule, with_grades
     from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.measures.panels import gather, outcomes_of, panel_rule, with_grades
 
     members = [llm] if isinstance(llm, str) else list(llm)
     if len(members) < 2:
@@ -417,7 +415,7 @@ def combine(
 
 def _rule_of_others(by: str, members: int, place: int) -> Any:
     """The rule of a panel without the member at a place."""
-    from rubric_measures.measures.panels import panel_rule
+    from rubric_measures.analysis.panels import panel_rule
 
     others = [other for other in range(members) if other != place]
     # A mean is seldom equal to a grade.

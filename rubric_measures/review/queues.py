@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from rubric_measures.analysis.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.banks import BankEntry, bank_of_entries, is_bank, load_bank, read_bank
-from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.measures.grade_sets import (
     CHOOSING,
     HUMAN,

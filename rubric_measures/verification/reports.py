@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from rubric_measures.analysis.checked import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.base.errors import InputError
-from rubric_measures.measures.checked import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
 from rubric_measures.measures.grades import note_left_out, note_without_items
 from rubric_measures.measures.loading import RecordQuery, select_query
