@@ -860,13 +860,24 @@ def _grades_any(entry: ItemGradeSet | DirectGrade, items: Mapping[str, RubricIte
 
 
 def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
+    """The items that a grade set grades, or failed to; none where it keeps texts alone."""
     if isinstance(entry, DirectGrade):
         return [DIRECT_ITEM]
     if entry.self_ratings:
         ids = entry.rated[0]
     else:
         ids = [*entry.correct_answered, *entry.wrong_answered]
-    return [*ids, *entry.item_status] if entry.item_status else ids
+    if entry.item_status:
+        return [*ids, *entry.item_status]
+    if not ids and entry.llm_response_errors and _is_of_grader(entry):
+        return list(entry.llm_response_errors)
+    return ids
+
+
+def _is_of_grader(entry: ItemGradeSet) -> bool:
+    """Whether a prompt leads to grades, and not to texts alone, as its records say or its class does."""
+    info = entry.prompt_info
+    return (info is not None and bool(info.is_self_rated)) or scale_of_set(entry) is not None
 
 
 def grade_sets(

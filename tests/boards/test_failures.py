@@ -123,6 +123,27 @@ def test_from_a_fifth_on_somebody_must_ask_for_it(tmp_path: Path, capsys: pytest
         assert "0.5000" in capsys.readouterr().out
 
 
+def test_a_passage_of_which_every_call_failed_has_failed_grades(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the workbench writes it: no list names an item, and the errors name them all."""
+    items = [f"q/{name}" for name in "abcde"]
+    graded_one = grade_set({**dict.fromkeys(items, 0), "q/a": 5})
+    nothing = {**grade_set({}), "llm_response_errors": dict.fromkeys(items, "timeout")}
+    passages = [passage("q", "d1", [graded_one], {"s": 1}), passage("q", "d2", [nothing], {"s": 2})]
+    records = str(write_lines(tmp_path / "g.jsonl", [["q", passages]]))
+    asked = [{"question_id": item_id, "question_text": item_id} for item_id in items]
+    bank = str(write_lines(tmp_path / "bank.jsonl", [{"query_id": "q", "items": asked}]))
+    command = ["leaderboard", records, "--bank", bank, "-m", "RubricCover@20"]
+    # p = 1/(1 + 4), and one grade of each of four items failed: (1 + 4 · 1/5)/5.
+    assert main([*command, "--on-failed", "expected"]) == 1
+    assert "0.3600" in capsys.readouterr().out
+    assert main([*command, "--on-failed", "error"]) == 2
+    assert "failed" in capsys.readouterr().err
+    assert main(command) == 2
+    assert "50 % of the grades" in capsys.readouterr().err
+
+
 def test_compare_reads_the_queries_that_both_runs_have() -> None:
     rows = {**ROWS, "q2": {"d1": [None, None, None], "d2": [5, 0, 0]}}
     runs = {"one": RUN["one"], "two": {**RUN["one"], "q2": {"d2": 1.0}}}

@@ -70,6 +70,22 @@ def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
     assert given(path) == {"q1": {"d1": {"q1/a": 4}}}
 
 
+def test_where_every_call_failed_the_prompt_says_whether_it_grades(tmp_path: Path) -> None:
+    errors = {"llm_response_errors": {"q1/a": "timeout", "q1/b": "timeout"}}
+
+    def read(rated: dict[str, object], prompt: str, **info: bool) -> dict[str, set[str]]:
+        entry = {**grade_set({}, prompt=prompt), **errors, "prompt_info": {"prompt_class": prompt, **info}}
+        one, two = passage("q1", "d1", [rated]), passage("q1", "d2", [entry])
+        return lost(load_records(write_lines(tmp_path / "g.jsonl", [["q1", [one, two]]])).queries["q1"])
+
+    known = grade_set({"q1/a": 4, "q1/b": 0})
+    assert read(known, "QuestionSelfRatedUnanswerablePromptWithChoices") == {"d2": {"q1/a", "q1/b"}}
+    own = {**grade_set({"q1/a": 4, "q1/b": 0}), "prompt_info": {"prompt_class": "Own", "is_self_rated": True}}
+    assert read(own, "Own", is_self_rated=True) == {"d2": {"q1/a", "q1/b"}}
+    for extraction in ("NuggetExtractionPrompt", "QuestionCompleteConciseUnanswerablePromptWithChoices", "Unknown"):
+        assert read(known, extraction, is_self_rated=False) == {}
+
+
 @pytest.mark.parametrize(
     "wanted",
     [
