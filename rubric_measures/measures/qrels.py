@@ -13,9 +13,10 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ir_measures.util import Qrel
 
@@ -53,26 +54,10 @@ class _Columns(NamedTuple):
     importances: Sequence[Any] | None = None
     weights: Sequence[Any] | None = None
 
-    def apart(self) -> tuple[_Columns, dict[str, Scale]]:
-        """The rows of grades and items; and the scales that the others say, by query."""
-        if BANK_DOC not in self.doc_ids:
-            return self, {}
-        scales: dict[str, Scale] = {}
-        kept: list[int] = []
-        for index, doc_id in enumerate(self.doc_ids):
-            scale = scale_of_item(self.item_ids[index]) if doc_id == BANK_DOC else None
-            if scale is None:
-                kept.append(index)
-            elif scales.setdefault(self.query_ids[index], scale) != scale:
-                raise InputError(
-                    f"query {self.query_ids[index]!r} has two scales, {scales[self.query_ids[index]]} and {scale}; "
-                    "its grades are on one"
-                )
-        if not scales:
-            return self, {}
-        return self._replace(
-            **{name: [of[index] for index in kept] for name, of in self._asdict().items() if of}
-        ), scales
+    def take(self, places: Iterable[int]) -> _Columns:
+        """The rows at some places, in their order."""
+        kept = sorted(places)
+        return self._replace(**{name: [*map(of.__getitem__, kept)] for name, of in self._asdict().items() if of})
 
 
 def _columns_of(qrels: Any) -> _Columns:
@@ -129,27 +114,19 @@ def _frame_columns(frame: Any) -> _Columns:
     )
 
 
-def _declared_items(columns: _Columns) -> list[RubricItem]:
-    """The items that rows speak of, in order of their ids, with importance and weight where a column gives them."""
-    keys = list(zip(columns.query_ids, columns.item_ids, strict=True))
+def _declared_items(query_id: str, columns: _Columns) -> list[RubricItem]:
+    """The items that rows of a query speak of, sorted, with importance and weight where a column gives them."""
     if columns.importances is None and columns.weights is None:
-        return [RubricItem(item_id, query_id, "") for query_id, item_id in sorted(set(keys))]
-    nothing: Sequence[Any] = [None] * len(keys)
-    first = dict(reversed(list(zip(keys, range(len(keys)), strict=True))))
+        return [RubricItem(item_id, query_id, "") for item_id in sorted(set(columns.item_ids))]
+    nothing: Sequence[Any] = [None] * len(columns.item_ids)
+    first = dict(reversed([*zip(columns.item_ids, range(len(nothing)), strict=True)]))
     items = []
-    for (query_id, item_id), index in sorted(first.items()):
+    for item_id, place in sorted(first.items()):
         # A frame says "no value" with None or NaN.
-        importance = (columns.importances or nothing)[index]
-        weight = (columns.weights or nothing)[index]
-        items.append(
-            RubricItem(
-                item_id,
-                query_id,
-                "",
-                importance=_importance(importance, query_id, item_id),
-                weight=None if weight is None or math.isnan(weight) else float(weight),
-            )
-        )
+        importance = _importance((columns.importances or nothing)[place], query_id, item_id)
+        weight = (columns.weights or nothing)[place]
+        weight = None if weight is None or math.isnan(weight) else float(weight)
+        items.append(RubricItem(item_id, query_id, "", importance=importance, weight=weight))
     return items
 
 
@@ -206,43 +183,99 @@ def build_grades(
             return qrels
         on_failed, source = qrels.on_failed_given, qrels.source
         qrels = [row for one in qrels.queries.values() for row in itertools.chain(scale_rows(one), all_rows(one))]
-    grades: dict[str, tuple[list[str], list[str], list[float]]] = {}
-    failed: dict[str, list[tuple[str, str]]] = {}
-    columns, scales = _columns_of(qrels).apart()
-    known = bank or TestBank.from_items(_declared_items(columns))
-    statuses = columns.statuses or itertools.repeat("graded")
-    for query_id, doc_id, relevance, item_id, status in zip(*columns[:4], statuses, strict=False):
-        if doc_id == BANK_DOC:
+    columns = _columns_of(qrels)
+    places: dict[str, list[int]] = {}
+    for place, query_id in enumerate(columns.query_ids):
+        places.setdefault(query_id, []).append(place)
+    columns = columns._replace(query_ids=())
+    found = {query_id: _compiled(query_id, columns.take(of), bank, scale) for query_id, of in places.items()}
+    return _together(found, bank, on_failed, source, scale)
+
+
+_Compiled: TypeAlias = tuple[QueryGrades, Counter[str]] | None
+"""The grades of a query, and item_id -> grades left out; None where nothing is graded and the bank lacks the query."""
+
+
+def _compiled(
+    query_id: str, rows: _Columns, bank: TestBank | None, scale: Scale | None, where: Callable[[], str] = str
+) -> _Compiled:
+    """Compiles the rows of one query.
+
+    Args:
+        query_id: the query.
+        rows: its rows.
+        bank: the test bank; without it the items are those that occur.
+        scale: the scale; None takes the one that rows say.
+        where: gives the place of the rows, for the error.
+
+    Raises:
+        InputError: rows say two scales, or a grade is no number, see `build_grades`.
+        UnknownNameError: grades are there, and the bank lacks the query.
+    """
+    declared = graded = rows
+    if BANK_DOC in rows.doc_ids:
+        of_bank = {place: rows.item_ids[place] for place, doc_id in enumerate(rows.doc_ids) if doc_id == BANK_DOC}
+        said = {place: found for place, item_id in of_bank.items() if (found := scale_of_item(item_id)) is not None}
+        scales = list(dict.fromkeys(said.values()))
+        if len(scales) > 1:
+            raise InputError(f"query {query_id!r} has two scales, {scales[0]} and {scales[1]}; its grades are on one")
+        scale = scale or next(iter(scales), None)
+        declared, graded = (rows.take(set(range(len(rows.doc_ids))).difference(out)) for out in (said, of_bank))
+    items = _declared_items(query_id, declared) if bank is None else bank.items.get(query_id)
+    if items is None and not graded.doc_ids:
+        return None
+    if bank is not None and items is None:
+        hint = "(graded, but the test bank has no such query)"
+        raise UnknownNameError("query", query_id, bank.items, hint=hint, where=where())
+    valid, failed = _valid(query_id, graded)
+    return build_query(query_id, items, valid, failed, scale=scale)
+
+
+# The statuses beside which a grade is one.
+_VALID = frozenset({"graded", "truncated"})
+
+
+def _valid(query_id: str, rows: _Columns) -> tuple[Rows, list[tuple[str, str]]]:
+    """The grades that rows give, and the pairs whose grade failed."""
+    if _VALID.issuperset(rows.statuses or ()) and {int}.issuperset(map(type, rows.relevances)):
+        return (rows.doc_ids, rows.item_ids, rows.relevances), []
+    valid: list[tuple[str, str, float]] = []
+    failed: list[tuple[str, str]] = []
+    statuses = rows.statuses or itertools.repeat("graded")
+    for doc_id, relevance, item_id, status in zip(*rows[1:4], statuses, strict=False):
+        if relevance is None or status not in _VALID:
+            failed.append((doc_id, item_id))
             continue
-        if relevance is None or status not in ("graded", "truncated"):
-            failed.setdefault(query_id, []).append((doc_id, item_id))
-            continue
-        value = relevance if type(relevance) is int else _number(relevance)
+        value = _number(relevance)
         if value is None:
             raise InputError(
                 f"query {query_id!r}, document {doc_id!r}, item {item_id!r}: grade {relevance!r} is not a number"
             )
-        of_query = grades.get(query_id)
-        if of_query is None:
-            of_query = grades[query_id] = [], [], []
-        of_query[0].append(doc_id)
-        of_query[1].append(item_id)
-        of_query[2].append(value)
-    wanted = dict.fromkeys([*known.items, *grades, *failed])
-    queries: dict[str, QueryGrades] = {}
+        valid.append((doc_id, item_id, value))
+    doc_ids, item_ids, values = zip(*valid, strict=True) if valid else ((), (), ())
+    return (doc_ids, item_ids, values), failed
+
+
+def _together(
+    found: Mapping[str, _Compiled],
+    bank: TestBank | None,
+    on_failed: OnFailed | None,
+    source: Mapping[str, object] | None,
+    scale: Scale | None,
+) -> Grades:
+    """The queries that were compiled, with a bank all of its queries."""
     left_out: Counter[str] = Counter()
-    for query_id in wanted:
-        if query_id not in known.items:
-            raise _unknown_query(query_id, known)
-        queries[query_id], unknown = build_query(
-            query_id,
-            known.items[query_id],
-            grades.get(query_id, ((), (), ())),
-            failed.get(query_id, ()),
-            scale=scale or scales.get(query_id),
-        )
+    queries: dict[str, QueryGrades] = {}
+    for query_id in sorted(found) if bank is None else bank.items:
+        done = found.get(query_id)
+        items = bank.items[query_id] if bank is not None else ()
+        queries[query_id], unknown = done or (QueryGrades.empty(query_id, items, scale), {})
         left_out.update(unknown)
-    _refuse_labels(queries.values(), left_out)
+    # Every score would be 0.
+    if LABEL_ITEMS.issuperset(left_out) and left_out and not any(one.valid.any() for one in queries.values()):
+        raise InputError(
+            "there are no item grades here, one label a passage only; leave the test bank out", settings=("bank",)
+        )
     note_left_out(left_out)
     return Grades(queries, on_failed, source)
 
@@ -264,57 +297,18 @@ def read_grades(
         InputError: a pair has two grades, or the bank lacks a query.
     """
 
-    def compiled(rows: QueryQrels) -> tuple[QueryGrades, Counter[str]] | None:
+    def compiled(rows: QueryQrels) -> _Compiled:
         query_id = spaced.get(rows.query_id, rows.query_id)
         item_ids: Sequence[str] = rows.iterations
-        said = scale
-        if BANK_DOC in rows.doc_ids:
-            columns, scales = _Columns([query_id] * len(item_ids), *rows[1:]).apart()
-            rows = QueryQrels(rows.query_id, *map(list, columns[1:4]))
-            item_ids, said = rows.iterations, scale or scales.get(query_id)
         if bank is not None and query_id in bank.items:
             item_ids = as_known(item_ids, {item.item_id for item in bank.items[query_id]})
-        given: Rows = rows.doc_ids, item_ids, rows.relevances
-        if BANK_DOC in rows.doc_ids:
-            kept = [place for place, doc_id in enumerate(rows.doc_ids) if doc_id != BANK_DOC]
-            given = [given[0][n] for n in kept], [given[1][n] for n in kept], [given[2][n] for n in kept]
-        if bank is None:
-            items = [RubricItem(item_id, query_id, "") for item_id in sorted(set(rows.iterations))]
-            return build_query(query_id, items, given, scale=said)
-        if query_id in bank.items:
-            return build_query(query_id, bank.items[query_id], given, scale=said)
-        if given[0]:
-            raise _unknown_query(query_id, bank, _line_of(path, rows.query_id))
-        return None
+        columns = _Columns((), rows.doc_ids, rows.relevances, item_ids)
+        return _compiled(query_id, columns, bank, scale, partial(_line_of, path, rows.query_id))
 
     spaced = {} if bank is None else spaced_ids(bank.items)
     with naming(path):
         found = {spaced.get(query_id, query_id): done for query_id, done in map_qrels(path, compiled).items()}
-        left_out: Counter[str] = Counter()
-        queries: dict[str, QueryGrades] = {}
-        for query_id in sorted(found) if bank is None else bank.items:
-            done = found.get(query_id)
-            if done is None:
-                queries[query_id] = QueryGrades.empty(query_id, bank.items[query_id] if bank is not None else ())
-            else:
-                queries[query_id] = done[0]
-                left_out.update(done[1])
-        _refuse_labels(queries.values(), left_out)
-        note_left_out(left_out)
-        return Grades(queries, on_failed, source)
-
-
-def _refuse_labels(queries: Iterable[QueryGrades], left_out: Mapping[str, int]) -> None:
-    """Refuses labels of passages in the place of grades of the bank's items: every score would be 0."""
-    if LABEL_ITEMS.issuperset(left_out) and left_out and not any(query.valid.any() for query in queries):
-        raise InputError(
-            "there are no item grades here, one label a passage only; leave the test bank out", settings=("bank",)
-        )
-
-
-def _unknown_query(query_id: str, bank: TestBank, where: str = "") -> UnknownNameError:
-    hint = "(graded, but the test bank has no such query)"
-    return UnknownNameError("query", query_id, bank.items, hint=hint, where=where)
+        return _together(found, bank, on_failed, source, scale)
 
 
 def _line_of(path: str | os.PathLike[str], query_id: str) -> str:
@@ -347,19 +341,26 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
         InputError: no passage has a grade, or no item names a facet.
         MeasureError: a grade failed, and that is an error (`Grades.on_failed`).
     """
-    rows = sorted(
-        (
-            row
-            for query in _asked(grades.queries.values(), unit)
-            for row in _rows(query.counting_failed(grades.on_failed), unit, label, rel)
-        ),
-        key=lambda row: (row.query_id, row.doc_id, row.iteration),
-    )
-    failed = sum(int(query.failed.sum()) for query in grades.queries.values() if query.failed is not None)
-    _say(any(row.doc_id != BANK_DOC for row in rows), failed, grades.on_failed)
+    queries = grades.queries.values()
+    rows = [
+        row
+        for query in (faceted(queries, lambda query: query) if unit == "facet" else queries)
+        for row in _rows(query.counting_failed(grades.on_failed), unit, label, rel)
+    ]
+    failed = sum(int(query.failed.sum()) for query in queries if query.failed is not None)
+    if failed and grades.on_failed == "error":
+        raise MeasureError(
+            f"{failed} grades failed; grade again, or choose how failures count", settings=("on_failed",)
+        )
+    if all(row.doc_id == BANK_DOC for row in rows):
+        raise InputError("no passage has a grade, so there are no qrels to write")
+    if failed:
+        is_grade = isinstance(grades.on_failed, int)
+        done = f"count as grade {grades.on_failed}" if is_grade else "are not in the qrels"
+        logging.getLogger("rubric_measures").warning("%d grades failed and %s", failed, done)
     if label == "count" and rel is None:
-        note_counted(grades.queries.values())
-    return rows
+        note_counted(queries)
+    return sorted(rows, key=lambda row: (row.query_id, row.doc_id, row.iteration))
 
 
 def times_rows(rows: Iterable[Qrel], times: int | None) -> Iterator[Qrel]:
@@ -406,30 +407,11 @@ def note_counted(queries: Iterable[QueryGrades], source: str = "") -> None:
         )
 
 
-def _asked(queries: Iterable[QueryGrades], unit: Unit) -> Iterable[QueryGrades]:
-    """The queries; where facets are asked for, with a look at whether there are any."""
-    return faceted(queries, lambda query: query) if unit == "facet" else queries
-
-
-def _say(is_graded: bool, failed: int, on_failed: OnFailed) -> None:
-    if failed and on_failed == "error":
-        raise MeasureError(
-            f"{failed} grades failed; grade again, or choose how failures count", settings=("on_failed",)
-        )
-    if not is_graded:
-        raise InputError("no passage has a grade, so there are no qrels to write")
-    if failed:
-        done = f"count as grade {on_failed}" if isinstance(on_failed, int) else "are not in the qrels"
-        logging.getLogger("rubric_measures").warning("%d grades failed and %s", failed, done)
-
-
 def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:
     if unit == "item":
         yield from query.rows()
         yield from (Qrel(query.query_id, BANK_DOC, 0, item.item_id) for item in query.items)
         yield from scale_rows(query)
-    elif unit == "passage":
-        yield from (Qrel(query.query_id, doc_id, value) for doc_id, value in query.labels(label, rel).items())
-    else:
-        for facet, part in query.per_facet().items():
-            yield from (Qrel(facet, doc_id, value) for doc_id, value in part.labels(label, rel).items())
+        return
+    for name, part in ({query.query_id: query} if unit == "passage" else query.per_facet()).items():
+        yield from (Qrel(name, doc_id, value) for doc_id, value in part.labels(label, rel).items())
