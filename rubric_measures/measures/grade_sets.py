@@ -40,27 +40,31 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content, item_content
 from rubric_measures.types.scales import GRADE_CHOICES, YES_NO, GradeChoice, Scale, grade_by, scale_from
 
+_LOG = logging.getLogger("rubric_measures")
 UNKNOWN_GRADER = "none"
 # The prompt's hash and the model are said by themselves; a bank is no setting of a grader.
 _TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
 
 
 # The filters that choose a grade set, for errors.
-CHOOSING = ("llm", "prompt_class", "prompt_type", "grade_set")
+CHOOSING: tuple[str, ...] = ("llm", "prompt_class", "prompt_type", "grade_set")
 
 
 def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
     """The prompt class of each grade set, and the beginning of its hash where several are called alike."""
-    keys = list(keys)
-    shared = _alike(keys)
-    return {key: f"{key.prompt_class} [{_short(key)}]" if shared[key[:3]] > 1 else key.prompt_class for key in keys}
+    return _names(keys, lambda key: key.prompt_class, " [{}]")
 
 
 def options_of(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
     """The filters that choose each of some grade sets: its names, and `grade_set` where the names are alike."""
+    return _names(keys, str, " grade_set={}")
+
+
+def _names(keys: Iterable[GradeSetKey], name: Callable[[GradeSetKey], str], mark: str) -> dict[GradeSetKey, str]:
     keys = list(keys)
-    shared = _alike(keys)
-    return {key: f"{key} grade_set={_short(key)}" if shared[key[:3]] > 1 else str(key) for key in keys}
+    shared = Counter(key[:3] for key in set(keys))
+    marks = {key: mark.format(key.grader[:8] or UNKNOWN_GRADER) if shared[key[:3]] > 1 else "" for key in keys}
+    return {key: name(key) + marks[key] for key in keys}
 
 
 def choices_of(keys: Iterable[GradeSetKey], made: Mapping[GradeSetKey, Mapping[str, Any]] | None = None) -> str:
@@ -70,9 +74,7 @@ def choices_of(keys: Iterable[GradeSetKey], made: Mapping[GradeSetKey, Mapping[s
         keys: the grade sets.
         made: what each says about its making, see `made_by_set`.
     """
-    told = {key: _facts((made or {}).get(key, {})) for key in keys}
-    listed = sorted(options_of(told).items())
-    return "; ".join(options if made is None else options + _apart(key, told) for key, options in listed)
+    return _listed(options_of(keys), made)
 
 
 def graders_of(made: Mapping[GradeSetKey, Mapping[str, Any]]) -> str:
@@ -81,17 +83,17 @@ def graders_of(made: Mapping[GradeSetKey, Mapping[str, Any]]) -> str:
     Args:
         made: what each says about its making, see `made_by_set`.
     """
-    told = {key: _facts(said) for key, said in made.items()}
-    cells = sorted(prompt_cells(told).items())
-    return "; ".join(f"{cell} by {key.llm}{_apart(key, told)}" for key, cell in cells)
+    return _listed({key: f"{cell} by {key.llm}" for key, cell in prompt_cells(made).items()}, made)
 
 
-def _alike(keys: Iterable[GradeSetKey]) -> Counter[tuple[str, ...]]:
-    return Counter(key[:3] for key in set(keys))
-
-
-def _short(key: GradeSetKey) -> str:
-    return key.grader[:8] or UNKNOWN_GRADER
+def _listed(names: Mapping[GradeSetKey, str], made: Mapping[GradeSetKey, Mapping[str, Any]] | None) -> str:
+    """The names, and in brackets what sets those apart of which others have the first three parts."""
+    told = {key: _facts((made or {}).get(key, {})) for key in names}
+    shown = []
+    for key, name in sorted(names.items()):
+        others = [facts for other, facts in told.items() if other[:3] == key[:3] and other != key]
+        shown.append(f"{name} ({_difference(told[key], others)})" if others and made is not None else name)
+    return "; ".join(shown)
 
 
 def _facts(made: Mapping[str, Any]) -> dict[str, object]:
@@ -109,20 +111,14 @@ def _facts(made: Mapping[str, Any]) -> dict[str, object]:
     return facts
 
 
-def _apart(key: GradeSetKey, told: Mapping[GradeSetKey, Mapping[str, object]]) -> str:
-    """In brackets, what sets apart a grade set of which others have the names; empty where none has."""
-    others = [facts for other, facts in told.items() if other[:3] == key[:3] and other != key]
-    return f" ({_difference(told[key], others)})" if others else ""
-
-
 def _difference(mine: Mapping[str, object], others: Iterable[Mapping[str, object]]) -> str:
     """What a grade set says about its grader that the others do not, in a few words."""
     if not mine:
         return "settings unknown"
     others = [other for other in others if other]
     names = dict.fromkeys(name for facts in (mine, *others) for name in facts)
-    different = [name for name in names if any(mine.get(name) != other.get(name) for other in others)]
-    return ", ".join(f"{name} {_said(name, mine.get(name))}" for name in different) or "other settings"
+    different = {name: mine.get(name) for name in names if any(mine.get(name) != other.get(name) for other in others)}
+    return ", ".join(f"{name} {_said(name, value)}" for name, value in different.items()) or "other settings"
 
 
 def _said(name: str, value: object) -> str:
@@ -141,14 +137,16 @@ ADJUDICATION = "HumanAdjudication"
 
 def is_blind_set(entry: ItemGradeSet) -> bool:
     """Whether a grade set holds an assessor's first, blind grades: they count for agreement, and in no score."""
-    made_by = entry.prompt_info.prompt_class if entry.prompt_info is not None else ""
-    return made_by == BLIND_REVIEW and entry.llm.startswith(HUMAN)
+    return entry.llm.startswith(HUMAN) and _prompt_class(entry) == BLIND_REVIEW
 
 
 def is_adjudication(entry: ItemGradeSet) -> bool:
     """Whether a grade set holds what an adjudicator decided where assessors differ."""
-    made_by = entry.prompt_info.prompt_class if entry.prompt_info is not None else ""
-    return made_by == ADJUDICATION and entry.llm.startswith(HUMAN)
+    return entry.llm.startswith(HUMAN) and _prompt_class(entry) == ADJUDICATION
+
+
+def _prompt_class(entry: ItemGradeSet) -> str:
+    return entry.prompt_info.prompt_class if entry.prompt_info is not None else ""
 
 
 def grade_of_assessors(grades: Iterable[float]) -> float:
@@ -161,70 +159,6 @@ def grade_of_assessors(grades: Iterable[float]) -> float:
         statistics.StatisticsError: there is no grade.
     """
     return median_low(grades)
-
-
-@dataclass
-class AssessorCount:
-    """What became of the grades by assessors, for one note.
-
-    Attributes:
-        replaced: grades that stand in the grader's place.
-        changed: of these, those that differ from the grader's, or where the grader has none.
-        split: of these, those on which assessors differ, and nobody decided.
-        settled: of these, those that an adjudicator decided.
-        elsewhere: grades of passages that the grader did not grade, which are left out.
-        stale: grades that were given before the item's words or gold answers changed; they are left out.
-    """
-
-    replaced: int = 0
-    changed: int = 0
-    split: int = 0
-    settled: int = 0
-    elsewhere: int = 0
-    stale: int = 0
-
-    @property
-    def found(self) -> int:
-        """How many grades by assessors there were."""
-        return self.replaced + self.elsewhere + self.stale
-
-    def note(self, source: str) -> None:
-        """Says it once."""
-        log = logging.getLogger("rubric_measures")
-        if not self.found:
-            log.warning(
-                "%s: holds no grades by assessors (%sNAME), so none stands in the grader's place", source, HUMAN
-            )
-            return
-        log.warning(
-            "%s: %d grades by assessors stand in the grader's place; %d of them say something else than the grader",
-            source,
-            self.replaced,
-            self.changed,
-        )
-        if self.split:
-            log.warning("%s: on %d of them assessors differ; the median counts, of two the lower", source, self.split)
-        if self.settled:
-            are = "is an adjudicator's decision" if self.settled == 1 else "are an adjudicator's decisions"
-            log.warning("%s: %d of the grades by assessors %s", source, self.settled, are)
-        if self.elsewhere:
-            log.warning(
-                "%s: %d grades by assessors left out: the grader graded nothing of their passages",
-                source,
-                self.elsewhere,
-            )
-        note_stale(source, self.stale)
-
-
-def note_stale(source: str, count: int) -> None:
-    """Says how many grades by assessors were left out because their items said something else."""
-    if count:
-        logging.getLogger("rubric_measures").warning(
-            "%s: %d grades by assessors left out: they were given to other words or gold answers of their items than "
-            "the bank has now; have them graded again",
-            source,
-            count,
-        )
 
 
 @dataclass(frozen=True)
@@ -264,20 +198,18 @@ def grades_by_assessors(
         kind: only of items of this kind; None for all.
         items: item_id -> item of the bank: only grades of these, as they are now; None for all.
     """
-    entries = [
-        entry
-        for entry in passage.exam_grades or ()
-        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_set(entry) == kind) and not is_blind_set(entry)
-    ]
-    stale = _stale(entries, items)
     by_assessor: dict[str, dict[str, float]] = {}
     said: dict[str, dict[str, str]] = {}
     settled: dict[str, tuple[str, float]] = {}
     sets: list[ItemGradeSet] = []
-    for number, entry in enumerate(entries):
-        grades, _ = items_of_set(entry)
-        left_out = (grades.keys() - items.keys() if items is not None else set()) | stale.get(number, set())
-        kept = {item_id: grade for item_id, grade in grades.items() if item_id not in left_out}
+    theirs = [
+        entry
+        for entry in passage.exam_grades or ()
+        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_set(entry) == kind) and not is_blind_set(entry)
+    ]
+    held, stale = held_sets(theirs, items)
+    for entry in held:
+        kept = {one: grade for one, grade in items_of_set(entry)[0].items() if items is None or one in items}
         if not kept:
             continue
         sets.append(entry)
@@ -295,48 +227,41 @@ def grades_by_assessors(
         of_items[item_id] = [grade]
         said[item_id] = {name: said.get(item_id, {}).get(name, "")}
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
-    places = {(entries[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
-    left = sum(item_id not in by_assessor.get(assessor, {}) for assessor, item_id in places)
-    return AssessorGrades(of_items, reasons, sets, by_assessor, left, settled)
+    return AssessorGrades(of_items, reasons, sets, by_assessor, stale.total(), settled)
 
 
-def _stale(entries: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | None) -> dict[int, set[str]]:
-    """Place of a grade set -> its items that changed since they were graded.
+def held_sets(
+    sets: Sequence[ItemGradeSet], items: Mapping[str, RubricItem] | None
+) -> tuple[list[ItemGradeSet], Counter[str]]:
+    """Grade sets without assessors' stale grades; and assessor -> how many grades are stale, and left out therefore.
 
-    Earlier grades by the same assessor that do not say what the item said then are among them.
+    An earlier grade by the same assessor that does not say what its item said then is stale with the later one. A set
+    without stale grades is the same object.
+
+    Args:
+        sets: the grade sets of a passage.
+        items: item_id -> item as it is now; without them nothing is stale.
     """
-    found: dict[int, set[str]] = {}
+    stale: dict[int, set[str]] = {}
     unknown: dict[tuple[str, bool, str], set[int]] = {}
-    for number, entry in enumerate(entries if items is not None else ()):
-        grades, _ = items_of_set(entry)
+    for number, entry in enumerate(sets):
+        if items is None or not entry.llm.startswith(HUMAN):
+            continue
         contents = contents_of(entry)
-        for item_id in grades.keys() & (items or {}).keys():
+        for item_id in items_of_set(entry)[0].keys() & items.keys():
             place = entry.llm, is_blind_set(entry), item_id
             if item_id not in contents:
                 unknown.setdefault(place, set()).add(number)
                 continue
             before = unknown.pop(place, set())
-            if items is not None and contents[item_id] != item_content(items[item_id]):
+            if contents[item_id] != item_content(items[item_id]):
                 for one in before | {number}:
-                    found.setdefault(one, set()).add(item_id)
-    return found
-
-
-def held_sets(passage: GradedPassage, items: Mapping[str, RubricItem]) -> tuple[list[ItemGradeSet], dict[str, int]]:
-    """(the grade sets of a passage without assessors' stale grades; assessor -> how many grades were stale).
-
-    A set without stale grades is the same object. This is for one assessor's grades by themselves;
-    `grades_by_assessors` puts those of all together.
-    """
-    sets = list(passage.exam_grades or ())
-    places = [place for place, entry in enumerate(sets) if entry.llm.startswith(HUMAN)]
-    assessors = [sets[place] for place in places]
-    stale = _stale(assessors, items)
-    for number, item_ids in stale.items():
-        sets[places[number]] = _without(assessors[number], item_ids)
-    held = {(entry.llm, item_id) for entry in sets if entry.llm.startswith(HUMAN) for item_id in items_of_set(entry)[0]}
-    lost = {(assessors[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids} - held
-    return sets, Counter(assessor for assessor, _ in lost)
+                    stale.setdefault(one, set()).add(item_id)
+    held = [_without(entry, stale[number]) if number in stale else entry for number, entry in enumerate(sets)]
+    lost = {(sets[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
+    for entry in held if lost else ():
+        lost -= {(entry.llm, item_id) for item_id in items_of_set(entry)[0]}
+    return held, Counter(assessor for assessor, _ in lost)
 
 
 def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
@@ -346,21 +271,23 @@ def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
     return entry.saying({name: [one for one in said[name] if item_of(one) not in item_ids] for name, item_of in lists})
 
 
-def with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, count: AssessorCount) -> ItemGradeSet:
+def _with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, counts: Counter[str]) -> ItemGradeSet:
     """The grader's set, with an assessor's grade wherever there is one; counted.
 
     An assessor's reason stands where the grader's reply stood. Where assessors grade an item that failed, or that the
     grader was not asked about, theirs is its grade.
     """
-    count.stale += assessors.stale
+    counts["stale"] += assessors.stale
     if not assessors.grades:
         return entry
     grades, statuses = items_of_set(entry)
     theirs = {item_id: grade_of_assessors(given) for item_id, given in assessors.grades.items()}
-    count.replaced += len(theirs)
-    count.changed += sum(grades.get(item_id) != grade for item_id, grade in theirs.items())
-    count.split += sum(len(set(given)) > 1 for given in assessors.grades.values())
-    count.settled += len(assessors.settled)
+    counts.update(
+        replaced=len(theirs),
+        changed=sum(grades.get(item_id) != grade for item_id, grade in theirs.items()),
+        split=sum(len(set(given)) > 1 for given in assessors.grades.values()),
+        settled=len(assessors.settled),
+    )
     replies = {item_id: reply for item_id, reply in entry.answers if item_id not in theirs}
     replies.update((item_id, reason) for item_id in theirs if (reason := assessors.reasons.get(item_id)))
     # What is said about the making of the grader's grades holds for those that stand.
@@ -423,16 +350,13 @@ class GradeFilter:
 
     def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
         """Whether a grade set with this key and these items passes; the items are asked for only where they matter."""
-        if self.llm is not None and key.llm != self.llm:
+        asked = (self.llm, key.llm), (self.prompt_class, key.prompt_class), (self.prompt_type, key.kind)
+        if any(name is not None and name != said for name, said in asked):
             return False
         if self.assessors is not None and key.llm.startswith(HUMAN):
             return False
-        if self.prompt_class is not None and key.prompt_class != self.prompt_class:
-            return False
         if key.prompt_class == BLIND_REVIEW and self.prompt_class is None and self.grade_set is None:
             # What an assessor first said is no grade to score by; it is read where it is named.
-            return False
-        if self.prompt_type is not None and key.kind != self.prompt_type:
             return False
         if self.grade_set is not None and not self._is_chosen(key):
             return False
@@ -565,6 +489,24 @@ class DirectLabels:
         return fitting[0] if fitting else None
 
 
+# What is said at the end of what was counted, in this order.
+_NOTES = {
+    "old": "{} grades are older than an edit of their item, which the bank marks (info.regrade), and count as they "
+    "stand; grading what changed makes them anew",
+    "repeated": "{} grades name an item that the same model and prompt graded before in the passage; the later grade "
+    "counts",
+    "replaced": "{} grades by assessors stand in the grader's place; {changed} of them say something else than the "
+    "grader",
+    "split": "on {} of them assessors differ; the median counts, of two the lower",
+    "settled": "{} of the grades by assessors {are}",
+    "elsewhere": "{} grades by assessors left out: the grader graded nothing of their passages",
+    "stale": "{} grades by assessors left out: they were given to other words or gold answers of their items than the "
+    "bank has now; have them graded again",
+    "undistributed": "{} of {all} grades come without a distribution and count as they were given",
+}
+_OF_ASSESSORS = ("replaced", "split", "settled", "elsewhere", "stale")
+
+
 @dataclass
 class GradeSetSelector:
     """Chooses the grade set of each passage, and remembers which grade sets the file has.
@@ -576,16 +518,17 @@ class GradeSetSelector:
         left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
         outside: grade set -> item -> grades, where a passage's grade set has no item of the bank.
         made: the signatures of the graders; the hashes of their settings in grade sets of other programs.
-        repeated: grades that a later grade of the same item by the same grader replaced.
+        told: grade set -> what it says about its making.
         strangers: rankings that name another query.
         assessors: grade sets of assessors whose grades stand in the grader's place.
-        assessor_count: how many of their grades do.
-        stale: assessors' grades that were given before their item changed, where assessors are graders; left out.
-        old: grades of items that were edited since; they count as they stand.
         scale: the scale of the grades; None until it is known.
-        distributed: where distributions choose the grade, how many grades have one.
-        undistributed: how many have none, and count as they were given.
         others: grade sets that the filter does not let through.
+        counts: how many grades are `old` (their items were edited since; they count as they stand), `repeated` (a later
+            one of the same item by the same grader replaced them), `distributed` and `undistributed` (where
+            distributions choose the grade). Of assessors: `replaced` (they stand in the grader's place), of these
+            `changed` (they differ from the grader's), `split` (assessors differ, and nobody decided) and `settled` (an
+            adjudicator did); `elsewhere` (the grader did not grade their passages) and `stale` (given before their item
+            changed), which are left out.
     """
 
     wanted: GradeFilter
@@ -596,50 +539,52 @@ class GradeSetSelector:
     made: set[str] = field(default_factory=set)
     told: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
     strangers: int = 0
-    repeated: int = 0
     assessors: set[GradeSetKey] = field(default_factory=set)
-    assessor_count: AssessorCount = field(default_factory=AssessorCount)
-    stale: int = 0
-    old: int = 0
     scale: Scale | None = None
-    distributed: int = 0
-    undistributed: int = 0
     others: set[GradeSetKey] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
     _bank_name: str = ""
 
     def note_counts(self) -> None:
-        """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place."""
-        if self.old:
-            logging.getLogger("rubric_measures").warning(
-                "%s: %d grades are older than an edit of their item, which the bank marks (info.regrade), and count as "
-                "they stand; grading what changed makes them anew",
-                self.source,
-                self.old,
-            )
-        if self.repeated:
-            logging.getLogger("rubric_measures").warning(
-                "%s: %d grades name an item that the same model and prompt graded before in the passage; the later "
-                "grade counts",
-                self.source,
-                self.repeated,
-            )
-        if self.wanted.assessors is not None:
-            self.assessor_count.note(self.source)
-        if self.stale:
-            note_stale(self.source, self.stale)
-        if self.undistributed and self.distributed:
-            logging.getLogger("rubric_measures").warning(
-                "%s: %d of %d grades come without a distribution and count as they were given",
-                self.source,
-                self.undistributed,
-                self.undistributed + self.distributed,
-            )
-        elif self.undistributed:
+        """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place.
+
+        Raises:
+            InputError: distributions are to choose the grades, and none has one.
+        """
+        self._note("old", "repeated")
+        self.note_assessors(of_none=self.wanted.assessors is not None)
+        if self.counts["distributed"]:
+            self._note("undistributed")
+        elif self.counts["undistributed"]:
             raise InputError(
                 f"{self.source}: no grade comes with a distribution, which would say the {self.wanted.grade} one; "
                 "grade with label probabilities or with replicates",
                 settings=("grade",),
             )
+
+    def note_assessors(self, of_none: bool = False) -> None:
+        """Says what became of assessors' grades.
+
+        Args:
+            of_none: say it, too, where there are none.
+        """
+        if any(self.counts[name] for name in _OF_ASSESSORS):
+            self._note(*_OF_ASSESSORS)
+        elif of_none:
+            _LOG.warning(
+                "%s: holds no grades by assessors (%sNAME), so none stands in the grader's place", self.source, HUMAN
+            )
+
+    def _note(self, *names: str) -> None:
+        counts = self.counts
+        told = {
+            "changed": counts["changed"],
+            "are": "is an adjudicator's decision" if counts["settled"] == 1 else "are an adjudicator's decisions",
+            "all": counts["distributed"] + counts["undistributed"],
+        }
+        for name in names:
+            if counts[name] or (name == "replaced" and self.wanted.assessors is not None):
+                _LOG.warning("%s: %s", self.source, _NOTES[name].format(counts[name], **told))
 
     def nothing_found(self, inside: str = "", settings: tuple[str, ...] = ()) -> InputError:
         """The error of records without a grade set that passes: which one was wanted, and which there are.
@@ -670,8 +615,7 @@ class GradeSetSelector:
             for item_id, grade in grades.items()
         }
         known = len(grades.keys() & found.keys())
-        self.distributed += known
-        self.undistributed += len(grades) - known
+        self.counts.update(distributed=known, undistributed=len(grades) - known)
         return chosen, statuses
 
     def choose(
@@ -708,22 +652,18 @@ class GradeSetSelector:
             self.found[key] = self.found.get(key, 0) + 1
             self._note_scale(entry, passage.doc_id)
             made = provenance_of(entry).get("signature") or key.grader
-            if self.wanted.grade:
-                self.made.add(f"{made} {self.wanted.grade}" if made else self.wanted.grade)
-            elif made:
-                self.made.add(str(made))
+            if signature := " ".join(filter(None, (str(made), self.wanted.grade))):
+                self.made.add(signature)
             if key not in passing:
                 passing[key] = entry
             else:
                 passing[key] = self._joined(passing[key], entry, passage.doc_id, items is not None)
         if len(self.found) > 1 and not self.wanted.first:
-            listing = choices_of(self.found, self.told)
+            listing, settings = choices_of(self.found, self.told), CHOOSING
             if any(key.llm.startswith(HUMAN) for key in self.found):
                 listing += "; or let grades by assessors override the grader's"
-            raise InputError(
-                f"{self.source}: several grade sets are left, choose one of: {listing}",
-                settings=(*CHOOSING, "assessors") if any(key.llm.startswith(HUMAN) for key in self.found) else CHOOSING,
-            )
+                settings = (*CHOOSING, "assessors")
+            raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}", settings=settings)
         for key, ids in outside:
             # Of two sets with one key the other is of another bank.
             if key not in passing:
@@ -766,7 +706,7 @@ class GradeSetSelector:
         if self.wanted.assessors is not None and any(is_old.values()):
             items = {item.item_id: item for item in bank.items[query_id]}
             is_old |= dict.fromkeys(grades_by_assessors(passage, None, items).grades, False)
-        self.old += sum(is_old.values())
+        self.counts["old"] += sum(is_old.values())
 
     def _held(self, passage: GradedPassage, items: Mapping[str, RubricItem] | None) -> Sequence[ItemGradeSet]:
         """The grade sets over items; of an assessor who is a grader like any other, without stale grades."""
@@ -776,13 +716,13 @@ class GradeSetSelector:
             return sets
         if not any(entry.llm.startswith(HUMAN) for entry in sets):
             return sets
-        held, left = held_sets(passage, items)
+        held, left = held_sets(sets, items)
         asked = {
             entry.llm
             for entry in sets
             if entry.llm in left and self.wanted.passes(self.wanted.key_of(entry), partial(_item_ids, entry))
         }
-        self.stale += sum(left[assessor] for assessor in asked)
+        self.counts["stale"] += sum(left[assessor] for assessor in asked)
         return held
 
     def _overridden(
@@ -798,10 +738,10 @@ class GradeSetSelector:
         assessors = grades_by_assessors(passage, key.kind if key is not None else None, items)
         self.check_scales(assessors.sets)
         if entry is None or key is None:
-            self.assessor_count.elsewhere += len(assessors.grades)
+            self.counts["elsewhere"] += len(assessors.grades)
             return None
         self.assessors.update(grade_set_key(one) for one in assessors.sets)
-        return with_assessors(entry, assessors, self.assessor_count)
+        return _with_assessors(entry, assessors, self.counts)
 
     def check_scales(self, sets: Iterable[ItemGradeSet]) -> None:
         """Refuses assessors' grades on another scale than the grader's, unless the scale is said."""
@@ -825,7 +765,7 @@ class GradeSetSelector:
             InputError: they have no item in common and no bank says that they belong together.
         """
         if isinstance(earlier, DirectGrade) or isinstance(later, DirectGrade):
-            self.repeated += 1
+            self.counts["repeated"] += 1
             return later
         # An assessor grades some items of a passage today and others tomorrow.
         is_one = has_bank or later.llm.startswith(HUMAN)
@@ -836,7 +776,7 @@ class GradeSetSelector:
                 settings=("bank", "question_set"),
             )
         (grades, statuses), (later_grades, later_statuses) = items_of_set(earlier), items_of_set(later)
-        self.repeated += len(grades.keys() & later_grades.keys())
+        self.counts["repeated"] += len(grades.keys() & later_grades.keys())
         grades, failed = {**grades, **later_grades}, {**statuses, **later_statuses}
         return ItemGradeSet.build(
             grades,

@@ -271,10 +271,8 @@ def select_queries(
         inside = "" if bank is None else " of items in the bank"
         if bank is not None and any(key.kind == "direct" for key in selector.outside):
             inside += " (labels of whole passages are no grades of items; leave the bank out to use them)"
-        if selector.stale:
-            inside += (
-                f" ({selector.stale} grades by assessors were given to other words or gold answers of their items)"
-            )
+        if stale := selector.counts["stale"]:
+            inside += f" ({stale} grades by assessors were given to other words or gold answers of their items)"
         raise selector.nothing_found(inside)
     if bank is not None:
         for query_id, items in bank.items.items():

@@ -422,8 +422,7 @@ def load_material(
             graded_once,
             settled,
         )
-    if overriding.assessor_count.found:
-        overriding.assessor_count.note(name)
+    overriding.note_assessors()
     if found is None:
         return Material(the_bank, queries, groups, "", name)
     grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
