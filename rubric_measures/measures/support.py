@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from ir_measures.measures.base import ParamInfo
@@ -108,19 +108,25 @@ class _Labels:
             grades.append(grade)
         return _Labelled(sentence, tuple(grades), failed)
 
+    def least(self, relaxed: bool) -> int:
+        """The least grade that supports."""
+        return self.partial if relaxed else self.covers
+
     def credit(self, grade: float, strict: bool) -> float:
         """g: 1 for full support, ½ for partial support (0 where strict), else 0."""
         return 1.0 if grade >= self.covers else 0.5 if grade >= self.partial and not strict else 0.0
 
 
 class SupportMeasure(RubricMeasure):
-    """A measure of what the citations of an answer support; a subclass has `value_of`.
+    """A measure of what the citations of an answer support: the mean of some scores; a subclass has `scores`.
 
     Its ranking is an answer, called after its run, as records of cited answers have it.
     """
 
     # The best value of some answers: the greatest, of rates of mistakes the least.
     best_of: ClassVar[Callable[..., float]] = max
+    # What a score counts, and a sentence without citations: of a mean 1, and 0 or 1; of F1 2 and 1.
+    counts: ClassVar[tuple[int, int]] = 1, 0
 
     @property
     def citations(self) -> Literal["first", "citations"]:
@@ -128,41 +134,33 @@ class SupportMeasure(RubricMeasure):
         return "first" if self.value("citations") == "first" else "citations"
 
     @abstractmethod
+    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+        """The scores that a sentence adds, in [0, 1]; None for one that is not known."""
+
     def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """The value of one answer; None where the grades of all pairs that it needs failed."""
+        """The value of one answer: 0 where nothing is counted; None where all that it lacks is what failed."""
+        scores = [score for one in sentences for score in self.scores(one, labels) if score is not None]
+        if not scores and any(one.failed for one in sentences):
+            return None
+        of_score, of_uncited = self.counts
+        among = of_score * len(scores) + of_uncited * sum(not one.grades for one in sentences)
+        return of_score * math.fsum(scores) / among if among else 0.0
 
     def of_query(self, grades: QueryGrades, on_failed: OnFailed) -> _Labels:
         """The grades of a query, as answers to it are scored."""
         return _Labels(self, grades, on_failed)
 
 
-def _share(scores: Sequence[float], among: int, failed: bool) -> float | None:
-    """Sum of the scores / their denominator; 0 for an empty one, and None where all that it lacks is what failed."""
-    if not scores and failed:
-        return None
-    return math.fsum(scores) / among if among else 0.0
-
-
 class _OfSentences(SupportMeasure):
-    """What precision and recall share: the scores of the sentences that have one, J, and how many cite nothing, |U|."""
+    """What precision and recall share: the scores of the sentences that have one."""
 
     SUPPORTED_PARAMS = {"citations": _CITATIONS, "strict": _STRICT}
 
-    def scores(self, sentences: Sequence[_Labelled], labels: _Labels) -> tuple[list[float], int, bool]:
-        """The scores, |U|, and whether a grade failed that would have been needed."""
-        strict, first = self.value("strict"), self.value("citations") == "first"
-        scores = []
-        uncited, failed = 0, False
-        for one in sentences:
-            if not one.grades:
-                uncited += 1
-                continue
-            known = ([] if one.grades[0] is None else [one.grades[0]]) if first else one.known
-            if known:
-                scores.append(math.fsum(labels.credit(grade, strict) for grade in known) / len(known))
-            else:
-                failed = failed or one.failed
-        return scores, uncited, failed
+    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+        """The mean credit of the citations that count."""
+        asked = one.grades[:1] if self.value("citations") == "first" else one.grades
+        known = [labels.credit(grade, self.value("strict")) for grade in asked if grade is not None]
+        return [math.fsum(known) / len(known) if known else None] if one.grades else []
 
 
 class _SupportPrecision(_OfSentences):
@@ -178,11 +176,6 @@ class _SupportPrecision(_OfSentences):
     PRETTY_NAME = "Support precision"
     SHORT_DESC = "How far the sentences of an answer are supported by the documents that they cite."
 
-    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """Sum of the scores / |J|."""
-        scores, _, failed = self.scores(sentences, labels)
-        return _share(scores, len(scores), failed)
-
 
 class _SupportRecall(_OfSentences):
     """How far all sentences are supported: sum of the scores of J / (|J| + |U|), in [0, 1].
@@ -194,11 +187,7 @@ class _SupportRecall(_OfSentences):
 
     PRETTY_NAME = "Support recall"
     SHORT_DESC = "How far all sentences of an answer are supported by citations; a sentence without any counts 0."
-
-    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """Sum of the scores / (|J| + |U|)."""
-        scores, uncited, failed = self.scores(sentences, labels)
-        return _share(scores, len(scores) + uncited, failed)
+    counts = 1, 1
 
 
 class _CitationF1(_OfSentences):
@@ -206,27 +195,11 @@ class _CitationF1(_OfSentences):
 
     PRETTY_NAME = "Citation F1"
     SHORT_DESC = "The harmonic mean of support precision and support recall."
-
-    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """2 P R / (P + R) = 2 sum of the scores / (2 |J| + |U|)."""
-        scores, uncited, failed = self.scores(sentences, labels)
-        if not scores and failed:
-            return None
-        total = math.fsum(scores)
-        return 2 * total / (2 * len(scores) + uncited) if total else 0.0
+    # 2 P R / (P + R) = 2 sum of the scores / (2 |J| + |U|).
+    counts = 2, 1
 
 
-class _OfCitations(SupportMeasure):
-    """What rates over citations share."""
-
-    def rate(self, sentences: Sequence[_Labelled], least: int | None) -> float | None:
-        """The share of the labelled citations with a grade of `least` or more; None: that are contradictions."""
-        grades = [grade for one in sentences for grade in one.known]
-        found = [float(grade == CONTRADICTED if least is None else grade >= least) for grade in grades]
-        return _share(found, len(found), any(one.failed for one in sentences))
-
-
-class _SupportRate(_OfCitations):
+class _SupportRate(SupportMeasure):
     """Supporting citations / citations with a label, in [0, 1]; 0 without any. With relaxed=True partial ones count.
 
     .. cite:: Gupta et al., Overview of TREC 2024 Biomedical Generative Retrieval (BioGen)
@@ -236,12 +209,12 @@ class _SupportRate(_OfCitations):
     SHORT_DESC = "The share of the citations that support their sentence."
     SUPPORTED_PARAMS = {"relaxed": _RELAXED}
 
-    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """Supporting citations / labelled citations."""
-        return self.rate(sentences, labels.partial if self.value("relaxed") else labels.covers)
+    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+        """Whether each labelled citation supports."""
+        return [grade >= labels.least(self.value("relaxed")) for grade in one.known]
 
 
-class _ContradictionRate(_OfCitations):
+class _ContradictionRate(SupportMeasure):
     """Citations of documents that say the opposite / citations with a label, in [0, 1]; 0 without any. Less is better.
 
     Its grades are of a prompt that knows contradiction: their scale begins at -2.
@@ -268,9 +241,9 @@ class _ContradictionRate(_OfCitations):
             )
         return super().of_query(grades, on_failed)
 
-    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """Contradicting citations / labelled citations."""
-        return self.rate(sentences, None)
+    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+        """Whether each labelled citation contradicts."""
+        return [grade == CONTRADICTED for grade in one.known]
 
 
 class _CitationCoverage(SupportMeasure):
@@ -285,17 +258,10 @@ class _CitationCoverage(SupportMeasure):
     SHORT_DESC = "The share of the sentences that at least one of their citations supports."
     SUPPORTED_PARAMS = {"relaxed": _RELAXED}
 
-    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """Supported sentences / sentences of which it is known."""
-        least = labels.partial if self.value("relaxed") else labels.covers
-        found, failed = [], False
-        for one in sentences:
-            is_supported = any(grade >= least for grade in one.known)
-            if is_supported or None not in one.grades:
-                found.append(float(is_supported))
-            else:
-                failed = failed or one.failed
-        return _share(found, len(found), failed)
+    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+        """Whether a citation supports the sentence."""
+        is_supported = any(grade >= labels.least(self.value("relaxed")) for grade in one.known)
+        return [is_supported if is_supported or None not in one.grades else None]
 
 
 class _ALCERecall(SupportMeasure):
@@ -310,16 +276,9 @@ class _ALCERecall(SupportMeasure):
     PRETTY_NAME = "ALCE citation recall"
     SHORT_DESC = "The share of the sentences that all documents which they cite entail together."
 
-    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """Entailed sentences / sentences of which it is known."""
-        found, failed = [], False
-        for one in sentences:
-            entailed = _entailed(one, labels) if one.grades else False
-            if entailed is None:
-                failed = failed or one.failed
-            else:
-                found.append(float(entailed))
-        return _share(found, len(found), failed)
+    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+        """Whether the sentence is entailed."""
+        return [_entailed(one, labels)]
 
 
 class _ALCEPrecision(SupportMeasure):
@@ -335,19 +294,12 @@ class _ALCEPrecision(SupportMeasure):
     PRETTY_NAME = "ALCE citation precision"
     SHORT_DESC = "The share of the citations that are needed for their sentence to be entailed."
 
-    def value_of(self, sentences: Sequence[_Labelled], labels: _Labels) -> float | None:
-        """Citations that count / citations of which it is known."""
-        found: list[float] = []
-        failed = False
-        for one in sentences:
-            if not one.grades:
-                continue
-            entailed = _entailed(one, labels)
-            known = [None if entailed is None else self._counts(one, place, entailed, labels)
-                     for place in range(len(one.grades))]  # fmt: skip
-            found += [float(counts) for counts in known if counts is not None]
-            failed = failed or (one.failed and None in known)
-        return _share(found, len(found), failed)
+    def scores(self, one: _Labelled, labels: _Labels) -> Iterable[float | None]:
+        """Whether each citation counts."""
+        entailed = _entailed(one, labels)
+        if entailed is None:
+            return []
+        return [self._counts(one, place, entailed, labels) for place in range(len(one.grades))]
 
     def _counts(self, one: _Labelled, place: int, entailed: bool, labels: _Labels) -> bool | None:
         grade = one.grades[place]
@@ -364,6 +316,8 @@ def _entailed(one: _Labelled, labels: _Labels) -> bool | None:
     # Labels of citations together are those of TREC's files: 2 is full support.
     if len(one.grades) > 1:
         return None if one.sentence.joined is None else one.sentence.joined >= 2
+    if not one.grades:
+        return False
     return None if one.grades[0] is None else one.grades[0] >= labels.covers
 
 
