@@ -280,13 +280,11 @@ class PipelineProvider(RubricProvider):
         theirs = [one for one in asked if one not in ours]
         if not theirs:
             return super()._evaluator(ours, qrels)
-        void = _void_passages(qrels)
         evaluators = [other_providers().evaluator(some, rows) for some, rows in _rows_for(theirs, qrels)]
-        if void:
-            evaluators = [_CondensingEvaluator(one, void) for one in evaluators]
         if ours:
             evaluators.append(super()._evaluator(ours, qrels))
-        return evaluators[0] if len(evaluators) == 1 else _JointEvaluator(asked, evaluators)
+        void = _void_passages(qrels)
+        return evaluators[0] if len(evaluators) == 1 and not void else _JointEvaluator(asked, evaluators, void)
 
     def run_inputs(self, measures: Iterable[Measure]) -> list[str]:
         """What the measures' own providers need."""
@@ -314,32 +312,27 @@ def _is_ours(measure: Measure, is_plain: bool) -> bool:
 
 
 class _JointEvaluator(providers.Evaluator):  # type: ignore[misc]
-    """Evaluators side by side, each with the queries that it knows."""
+    """Evaluators side by side, each with the queries that it knows.
 
-    def __init__(self, measures: Sequence[Measure], evaluators: Sequence[providers.Evaluator]) -> None:
+    Those of other providers see no passages of which all that is known is that grades failed.
+    """
+
+    def __init__(
+        self, measures: Sequence[Measure], evaluators: Sequence[providers.Evaluator], void: Mapping[str, Set[str]]
+    ) -> None:
         super().__init__(measures, list(dict.fromkeys(query_id for one in evaluators for query_id in one.qrel_qids)))
-        self._evaluators = evaluators
+        self._evaluators, self._void = evaluators, void
 
     def iter_calc(self, run: Any) -> Iterator[Metric]:
-        for evaluator, one in zip(self._evaluators, RunConverter(run).tee(len(self._evaluators)), strict=True):
-            yield from evaluator.iter_calc(one.run)
-
-
-class _CondensingEvaluator(providers.Evaluator):  # type: ignore[misc]
-    """An evaluator that sees no passages of which all that is known is that grades failed."""
-
-    def __init__(self, evaluator: providers.Evaluator, void: Mapping[str, Set[str]]) -> None:
-        super().__init__(evaluator.measures, evaluator.qrel_qids)
-        self._evaluator = evaluator
-        self._void = void
-
-    def iter_calc(self, run: Any) -> Iterator[Metric]:
-        rows = [ScoredDoc(str(query_id), str(doc_id), score) for query_id, doc_id, score in _run_rows(run)]
-        kept = [row for row in rows if row.doc_id not in self._void.get(row.query_id, ())]
         from rubric_measures.measures.grades import note_dropped
 
-        note_dropped(len(rows) - len(kept))
-        yield from self._evaluator.iter_calc(kept)
+        for evaluator, one in zip(self._evaluators, RunConverter(run).tee(len(self._evaluators)), strict=True):
+            rows = one.run
+            if self._void and not isinstance(evaluator, RubricEvaluator):
+                given = [ScoredDoc(str(query_id), str(doc_id), score) for query_id, doc_id, score in _run_rows(rows)]
+                rows = [row for row in given if row.doc_id not in self._void.get(row.query_id, ())]
+                note_dropped(len(given) - len(rows))
+            yield from evaluator.iter_calc(rows)
 
 
 def _void_passages(qrels: Any) -> dict[str, Set[str]]:
@@ -403,19 +396,17 @@ def _for_all(measures: Sequence[Measure], qrels: Any) -> Any:
 
     if isinstance(qrels, dict | Grades | ItemRows):
         return qrels
-    is_frame = hasattr(qrels, "itertuples")
-    if not is_frame and hasattr(qrels, "__iter__"):
-        qrels = list(qrels)
-    doc_ids = qrels["doc_id"].tolist() if is_frame and "doc_id" in qrels.columns else ()
-    declares = BANK_DOC in doc_ids if is_frame else any(getattr(row, "doc_id", None) == BANK_DOC for row in qrels)
-    if not declares and not any(isinstance(measure, RubricMeasure) for measure in measures):
-        return qrels
-    if is_frame:
-        has_items = {"iteration", "doc_id"} <= set(qrels.columns)
-        pairs = list(zip(qrels["query_id"].tolist(), doc_ids, strict=True)) if has_items else []
+    if hasattr(qrels, "itertuples"):
+        named = {"query_id", "doc_id"} <= set(qrels.columns)
+        pairs = list(zip(qrels["query_id"].tolist(), qrels["doc_id"].tolist(), strict=True)) if named else []
+        has_items = "iteration" in qrels.columns
     else:
-        pairs = [(row.query_id, row.doc_id) for row in qrels if hasattr(row, "iteration")]
-    if not declares and len(set(pairs)) == len(pairs):
+        qrels = list(qrels) if hasattr(qrels, "__iter__") else qrels
+        pairs = [(getattr(row, "query_id", None), getattr(row, "doc_id", None)) for row in qrels]
+        has_items = any(hasattr(row, "iteration") for row in qrels)
+    is_ours = any(isinstance(measure, RubricMeasure) for measure in measures)
+    is_repeated = is_ours and has_items and len(set(pairs)) < len(pairs)
+    if not is_repeated and all(doc_id != BANK_DOC for _, doc_id in pairs):
         return qrels
     from rubric_measures.measures.qrels import build_grades
 
