@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     import pandas
     from typing_extensions import TypeIs
 
+    from rubric_measures.corpora.assigned import AssignedAnswers
     from rubric_measures.formats.nuggets import UnknownLabels
     from rubric_measures.grading import GradingPlan, GradingReport
-    from rubric_measures.measures.answers import AssignedAnswers
     from rubric_measures.measures.grade_sets import GradeFilter, QuestionSet
     from rubric_measures.measures.loading import RecordQuery
     from rubric_measures.records.models import QueryPassages
@@ -465,10 +465,10 @@ class AnswerGrades(_GradesOnDemand):
     @cached_property
     def answers(self) -> AssignedAnswers:
         """Grades, rankings and lengths."""
-        from rubric_measures.measures.answers import load_assignments
+        from rubric_measures.corpora.assigned import load_assignments
 
         if self.of_criteria:
-            from rubric_measures.measures.answers import load_graded_answers
+            from rubric_measures.corpora.assigned import load_graded_answers
 
             source = {**describe((), self.bank), "grades": ["graded answers"]}
             return load_graded_answers(self.path, self.bank, on_failed=self.on_failed_given, source=source)

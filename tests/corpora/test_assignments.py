@@ -15,9 +15,9 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError, UnknownNameError
 from rubric_measures.boards.scoring import score_runs
 from rubric_measures.cli import main
+from rubric_measures.corpora.assigned import load_assignments
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.nuggetizer import bank_of_nuggets, grades_of_assignments, read_assignments
-from rubric_measures.measures.answers import load_assignments
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests import matrices
