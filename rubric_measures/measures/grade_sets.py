@@ -350,18 +350,12 @@ class GradeFilter:
 
     def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
         """Whether a grade set with this key and these items passes; the items are asked for only where they matter."""
-        asked = (self.llm, key.llm), (self.prompt_class, key.prompt_class), (self.prompt_type, key.kind)
-        if any(name is not None and name != said for name, said in asked):
-            return False
-        if self.assessors is not None and key.llm.startswith(HUMAN):
-            return False
-        if key.prompt_class == BLIND_REVIEW and self.prompt_class is None and self.grade_set is None:
-            # What an assessor first said is no grade to score by; it is read where it is named.
-            return False
-        if self.grade_set is not None and not self._is_chosen(key):
-            return False
-        if self.question_set is None:
-            return True
+        # Asked of every grade set of every passage.
+        may = self._known.get(key)
+        if may is None:
+            may = self._known[key] = self._may_pass(key)
+        if not may or self.question_set is None:
+            return may
         if self.question_set == "nugget":
             return key.kind == "nugget"
         if key.kind != "question":
@@ -369,6 +363,20 @@ class GradeFilter:
         first = next(iter(item_ids()), "")
         is_tqa = first.startswith(_TQA) or first.rpartition("/")[2].startswith(_TQA)
         return is_tqa == (self.question_set == "tqa")
+
+    def _may_pass(self, key: GradeSetKey) -> bool:
+        asked = (self.llm, key.llm), (self.prompt_class, key.prompt_class), (self.prompt_type, key.kind)
+        return (
+            all(name in (None, said) for name, said in asked)
+            and not (self.assessors is not None and key.llm.startswith(HUMAN))
+            # What an assessor first said is no grade to score by; it is read where it is named.
+            and not (key.prompt_class == BLIND_REVIEW and self.prompt_class is None and self.grade_set is None)
+            and (self.grade_set is None or self._is_chosen(key))
+        )
+
+    @cached_property
+    def _known(self) -> dict[GradeSetKey, bool]:
+        return {}
 
     @cached_property
     def _hashes(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import ir_measures
 from ir_measures.measures.base import Measure
@@ -142,28 +142,25 @@ def columns_named(name: str, columns: Sequence[str]) -> list[str]:
     if name in columns:
         return [name]
     asked = _measure_named(name)
-    found = [(column, _measure_named(column)) for column in columns] if asked is not None else []
-    for meant in dict.fromkeys((asked, _rubric_measure(asked), _standard_measure(asked))) if asked is not None else ():
+    if asked is None:
+        return []
+    found = [(column, _measure_named(column)) for column in columns]
+    for meant in dict.fromkeys((asked, _rubric_measure(asked), _standard_measure(asked))):
         same = [column for column, measure in found if str(meant) in (column, str(measure))]
-        # Of standard measures a level that is left out is level 1, and not the scale's.
-        levelled = [(column, measure) for column, measure in found if isinstance(measure, RubricMeasure)]
-        more = [
-            column
-            for column, measure in levelled
-            if measure.NAME == meant.NAME and _without_levels(measure, meant) == meant.params
-        ]
+        more = [column for column, measure in found if _is_but_for_levels(measure, meant)]
         if same or more:
             return same[:1] or more
     return []
 
 
-def _without_levels(measure: Measure, asked: Measure) -> dict[str, Any]:
-    """The parameters of a measure without the levels that another one does not say."""
-    return {
-        name: value
-        for name, value in measure.params.items()
-        if name in asked.params or name not in ("rel", "partial_rel")
-    }
+def _is_but_for_levels(measure: Measure | None, asked: Measure) -> bool:
+    """Whether a measure is another one but for the levels that the other one does not say."""
+    # Of standard measures a level that is left out is level 1, and not the scale's.
+    if not isinstance(measure, RubricMeasure) or measure.NAME != asked.NAME:
+        return False
+    levels = {"rel", "partial_rel"} - asked.params.keys()
+    said = {name: value for name, value in measure.params.items() if name not in levels}
+    return bool(said == asked.params)
 
 
 def _measure_named(name: str) -> Measure | None:
