@@ -22,7 +22,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import grade_of_items
+from rubric_measures.records.models import grade_of_items, provenance_of
 from tests.grading_data import write_inputs
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"
@@ -158,7 +158,7 @@ def test_missing_grades_are_counted_by_status_and_the_code_is_1(
     assert manifest["calls"]["made"] == 3
     [passage, *_] = load_graded(tmp_path / "o.jsonl")[0].passages
     [entry] = passage.exam_grades or []
-    assert entry.provenance["signature"] == manifest["prompts"][RATING]["signature"]
+    assert provenance_of(entry)["signature"] == manifest["prompts"][RATING]["signature"]
 
 
 def test_the_manifest_keeps_what_earlier_runs_paid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from rubric_measures.formats.banks import BankEntry, bank_of_entries, load_bank,
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.loading import read_records
 from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import SelfRating
+from rubric_measures.records.models import SelfRating, provenance_of
 from rubric_measures.review.queues import Material, load_material
 from rubric_measures.review.session import Impact, export_review, impact_of
 from rubric_measures.review.store import ReviewStore
@@ -126,7 +126,7 @@ def regrade(graded: Path, bank: Path, waiting: set[str], chance: random.Random) 
                     continue
                 ratings = [rating for rating in entry.self_ratings or () if rating.item_id not in ids]
                 ratings += [SelfRating(question_id=item_id, self_rating=chance.randint(0, 5)) for item_id in ids]
-                known = (entry.provenance or {}).get("regraded", {})
+                known = provenance_of(entry).get("regraded", {})
                 made = {"regraded": {**known, **{item_id: item_content(items[item_id]) for item_id in ids}}}
                 status = {name: said for name, said in (entry.item_status or {}).items() if name not in ids}
                 changes = {"self_ratings": ratings, "item_status": status, "provenance": made}

@@ -14,7 +14,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import ItemGradeSet, grade_of_items
+from rubric_measures.records.models import ItemGradeSet, grade_of_items, provenance_of
 from rubric_measures.review.queues import ORDERS, Material, QueueChoice, left_items, load_material
 from rubric_measures.review.session import Review, export_review, impact_of
 from rubric_measures.review.store import CellKey, ReviewStore
@@ -174,7 +174,7 @@ def test_another_grader_keeps_the_mark_and_makes_nobody_wait(graded: Path, capsy
     groups = load_graded(graded)
     for place, one in enumerate(groups[0].passages):
         assert one.exam_grades is not None
-        extra = one.exam_grades[0].provenance
+        extra = provenance_of(one.exam_grades[0])
         copy = one.exam_grades[0].replacing(llm="other", provenance={**extra, "grader": "other"})
         groups[0].passages[place] = one.replacing(exam_grades=[*one.exam_grades, copy])
     write_graded(graded, groups)
@@ -238,7 +238,7 @@ def test_grades_that_a_later_one_or_a_assessor_replaces_are_not_among_the_old_on
     assert "1 grades are older" in scored(*first, capsys, "--llm", "lexical:1", "--assessors", "override")
     for place, one in enumerate(groups[0].passages):
         assert one.exam_grades is not None
-        extra = one.exam_grades[0].provenance
+        extra = provenance_of(one.exam_grades[0])
         anew = {"q1/alpha": item_content(load_bank(first[1]).items["q1"][0])}
         later = one.exam_grades[0].replacing(provenance={**extra, "regraded": anew})
         groups[0].passages[place] = one.replacing(exam_grades=[*one.exam_grades, later])
