@@ -11,6 +11,8 @@ and nothing is wrong. At the first doubt the whole file is left to `_trec_checke
 the line where something is wrong.
 
 TREC runs and qrels: reading (fast, and line by line where a file is in doubt), and writing.
+
+The rankings inside graded records as runs: ordered by rank; documents that have no record keep their places.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a line of a graded file holds, and its rankings.
+"""What a line of a graded file holds.
 
 The models of graded passage records: the Rubric workbench's JSON lines under our names.
 
@@ -8,6 +8,12 @@ fields are kept and written back; read → write → read is the identity.
 Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 2024, section 4.
 
 What records say about grades that edits of the bank made stale: which items were graded anew.
+
+What a grade set keeps about the making of single grades, under `details`: item -> `distribution` (grade ->
+probability), `replicates` ([grade, reply], …), `reason`.
+
+Answers whose citations are judged: an answer is called after its run, is ranked first by it, and keeps its sentences;
+a cited document is graded for the sentences that cite it, each an item of its own, RUN/0, RUN/1, ….
 """
 
 from __future__ import annotations
