@@ -177,12 +177,12 @@ def turning_neighbours(board: Leaderboard, measure: str) -> list[tuple[str, str]
 def _could_turn(upper: Cell, lower: Cell) -> bool:
     if upper.mean is None or lower.mean is None or (upper.failures is None and lower.failures is None):
         return False
-    errors = [0.0 if cell.failures is None else cell.failures.standard_error for cell in (upper, lower)]
-    known = [error for error in errors if error is not None]
-    if len(known) == 2:
-        return upper.mean - lower.mean <= 1.96 * math.hypot(*known)
-    least = (upper.mean, upper.mean) if upper.failures is None else upper.failures.bounds
-    greatest = (lower.mean, lower.mean) if lower.failures is None else lower.failures.bounds
+    # Where no grade failed, nothing is open.
+    left = [one.failures or Failures(0.0, 0, 0.0, 0.0, (one.mean or 0.0,) * 2) for one in (upper, lower)]
+    errors = [one.standard_error for one in left if one.standard_error is not None]
+    if len(errors) == 2:
+        return upper.mean - lower.mean <= 1.96 * math.hypot(*errors)
+    least, greatest = (one.bounds for one in left)
     return least is None or greatest is None or least[0] <= greatest[1]
 
 

@@ -49,13 +49,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
-from rubric_measures.boards.scoring import (
-    best_of,
-    board_inputs,
-    cell_of,
-    collect_cells,
-    inputs_settings,
-)
+from rubric_measures.boards.scoring import best_of, board_inputs, cell_of, collect_cells, inputs_settings
 from rubric_measures.formats.assignments import raw_rows
 from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
 from rubric_measures.formats.ragdoll import read_graded_answers
@@ -202,12 +196,10 @@ def argue_scores(
         if counts:
             sizes = [one.character_count for one in counts.values()]
             ends = {"character_count_median": median(sizes), "character_count_max": max(sizes)}
-            means = {
-                f"{name}_{kind}": cells[run][f"{name}_micro" if kind == "micro" else name].mean
-                for name in ARGUE
-                for kind in ("micro", "macro")
-            }
-            listed[ALL] = {**total._asdict(), **ends, **{name: one or 0.0 for name, one in means.items()}}
+            listed[ALL] = {**total._asdict(), **ends}
+            for name in ARGUE:
+                both = {f"{name}_micro": micro[f"{name}_micro"], f"{name}_macro": cells[run][name].mean or 0.0}
+                listed[ALL].update(both)
         rows |= {(run, topic, name): float(one) for topic, of in listed.items() for name, one in of.items()}
     names = [*ARGUE, *(f"{name}_micro" for name in ARGUE)]
     signature = Signature(
@@ -522,11 +514,9 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
 
 def _say_types(criteria: Iterable[tuple[str, str]]) -> None:
     """Says how many criteria of each type are not satisfied in full: the toolkit's failures by category."""
-    total: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    for kind, verdict in criteria:
-        total[kind] += 1
-        failed[kind] += verdict != "satisfied"
+    listed = list(criteria)
+    total = Counter(kind for kind, _ in listed)
+    failed = Counter(kind for kind, verdict in listed if verdict != "satisfied")
     shares = ", ".join(f"{kind} {failed[kind]} of {total[kind]} ({failed[kind] / total[kind]:.6f})" for kind in total)
     _LOG.info("criteria that are not satisfied in full, by type: %s", shares)
 
@@ -582,8 +572,7 @@ def score_workbench(
     plan, scales = Plan(measures), SameScale()
     # run -> place of the measure -> query -> value; the best score has no run.
     values: dict[str | None, list[dict[str, float | None]]] = {None: [{} for _ in measures]}
-    grade_sets: set[str] = set()
-    made: set[str] = set()
+    grade_sets, made = set[str](), set[str]()
     graded: dict[str, str] = {}
     ranked: dict[str, dict[str, str]] = {}
     deepest = max(measure["cutoff"] for measure in measures)

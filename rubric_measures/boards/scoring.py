@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from ir_measures.measures.base import MeanAgg, Measure
@@ -65,35 +65,25 @@ def board_inputs(grades: Mapping[str, str], runs: Mapping[str, Mapping[str, str]
     return BoardInputs(dict(sorted(grades.items())), {run_id: _digest_of(of) for run_id, of in sorted(runs.items())})
 
 
-class Tally(NamedTuple):
-    """A count of the grades that a run's values needed."""
-
-    needed: int = 0
-    graded: int = 0
-    failed: int = 0
-
-
-_NO_GRADES = Tally()
-
-
 def is_summed(measure: Measure) -> bool:
     """Whether a measure's values are not averaged over the queries: a count, which ir_measures sums."""
     return not isinstance(measure.aggregator(), MeanAgg)
 
 
-def cell_of(values: Iterable[float | None], tally: Tally = _NO_GRADES, measure: Measure | None = None) -> Cell:
+def cell_of(values: Iterable[float | None], grades: Sequence[int] = (0, 0, 0), measure: Measure | None = None) -> Cell:
     """Mean and standard error of the values of one run and measure, with counts of grades.
 
     Args:
         values: the values of the queries; None where one could not be scored. Of ir_measures' own measures the last
             digit of the mean hangs on their order.
-        tally: the counts.
+        grades: how many grades the values needed, how many of them exist, and how many failed.
         measure: says how the values are put together; by their exact mean without it.
     """
     scored = [value for value in values if value is not None]
-    share = tally.graded / tally.needed if tally.needed else None
+    needed, graded, failed = grades
+    share = graded / needed if needed else None
     if not scored:
-        return Cell(None, None, 0, share, tally.failed)
+        return Cell(None, None, 0, share, failed)
     aggregator = ExactMean() if measure is None else measure.aggregator()
     for value in scored:
         aggregator.add(value)
@@ -101,7 +91,7 @@ def cell_of(values: Iterable[float | None], tally: Tally = _NO_GRADES, measure: 
     error = None
     if len(scored) > 1 and isinstance(aggregator, MeanAgg):
         error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
-    return Cell(mean, error, len(scored), share, tally.failed)
+    return Cell(mean, error, len(scored), share, failed)
 
 
 def best_of(values: Mapping[str, float | None], measure: Measure | None = None) -> Best | None:
@@ -111,24 +101,24 @@ def best_of(values: Mapping[str, float | None], measure: Measure | None = None) 
     return None if cell.mean is None or len(known) < len(values) else Best(cell.mean, cell.standard_error, known)
 
 
-def _with_failures(cell: Cell, tally: Tally, measure: Measure, left: Scores, is_open: Array) -> Cell:
+def _with_failures(cell: Cell, needed: int, measure: Measure, left: Scores, is_open: Array) -> Cell:
     """The cell with what failed grades leave open of it.
 
     Args:
         cell: mean and standard error of the values.
-        tally: the counts of grades.
+        needed: how many grades they needed.
         measure: the measure.
         left: what they leave open, by query.
         is_open: whether some of a query's grades failed, and the run ranks something.
     """
     lost = np.isnan(left.value)
     low, high, zero = (np.where(is_open, one, left.value) for one in (left.low, left.high, left.certain))
-    if not (tally.failed or lost.any() or (is_open & ~(low >= high)).any()):
+    if not (cell.failed or lost.any() or (is_open & ~(low >= high)).any()):
         return cell
     least, most, certain = (_aggregated(column, measure) for column in (low, high, zero))
     spread = np.where(is_open, left.spread, 0.0)[~lost]
     failures = Failures(
-        tally.failed / tally.needed if tally.needed else 0.0,
+        cell.failed / needed if needed else 0.0,
         int(lost.sum()),
         None if cell.mean is None or certain is None else cell.mean - certain,
         None if is_summed(measure) else _error_of_failures(left.value[~lost], spread, len(lost)),
@@ -284,14 +274,15 @@ class Scoring:
         cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
         for number, measure in enumerate(self.plan.measures):
             for place, run_id in enumerate(runs):
-                row, tally = values[number, place], Tally(*needed[number][place])
+                row = values[number, place]
                 if not is_supported(measure):
                     # As ir_measures gives them: of programs behind it those of the run's queries come first.
                     ranked = [places[one] for one in self.order[run_id] if one in places]
                     row = row[list(dict.fromkeys([*ranked, *places.values()]))]
-                cell = cell_of(map(_known, row.tolist()), tally, measure)
+                cell = cell_of(map(_known, row.tolist()), needed[number][place], measure)
                 if left_open is not None:
-                    cell = _with_failures(cell, tally, measure, Scores(*left_open[number, :, place]), is_open[place])
+                    left = Scores(*left_open[number, :, place])
+                    cell = _with_failures(cell, needed[number][place][0], measure, left, is_open[place])
                 cells[run_id][str(measure)] = cell
         return cells
 
@@ -351,9 +342,8 @@ def score_records(
     scoring = Scoring(measures, on_failed, overall)
     order = scoring.order
     order.update((run_id, []) for run_id in run_ids)
-    grade_sets: set[str] = set()
-    made: set[str] = set()
-    notes, seen = RankNotes(), set[str]()
+    grade_sets, made, seen = set[str](), set[str](), set[str]()
+    notes = RankNotes()
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
@@ -432,13 +422,11 @@ def score_runs(
     """
     graded = _Graded(grades, measures, overall)
     for run_id, rankings in runs:
-        graded.add(
-            run_id,
-            {
-                query_id: {name: scorer.ranked(ranking) for name, scorer in graded.parts.get(query_id, {}).items()}
-                for query_id, ranking in rankings.items()
-            },
-        )
+        found = {
+            query_id: {name: scorer.ranked(ranking) for name, scorer in graded.parts.get(query_id, {}).items()}
+            for query_id, ranking in rankings.items()
+        }
+        graded.add(run_id, found)
     return graded.board()
 
 
