@@ -198,8 +198,7 @@ def argue_scores(
             ends = {"character_count_median": median(sizes), "character_count_max": max(sizes)}
             listed[ALL] = {**total._asdict(), **ends}
             for name in ARGUE:
-                both = {f"{name}_micro": micro[f"{name}_micro"], f"{name}_macro": cells[run][name].mean or 0.0}
-                listed[ALL].update(both)
+                listed[ALL] |= {f"{name}_micro": micro[f"{name}_micro"], f"{name}_macro": cells[run][name].mean or 0.0}
         rows |= {(run, topic, name): float(one) for topic, of in listed.items() for name, one in of.items()}
     names = [*ARGUE, *(f"{name}_micro" for name in ARGUE)]
     signature = Signature(
@@ -430,14 +429,13 @@ def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[s
         {run: texts_digest((ours.inputs.runs[run], official.inputs.runs[run])) for run in ours.inputs.runs},
         official.inputs.grades,
     )
-    settings = {**ours.signature.settings, "measures": list(measures), **inputs_settings(inputs)}
     sides = {name: official if name in official.measures else ours for name in measures}
     return replace(
         ours,
         measures=list(measures),
         values={run: {name: side.values[run][name] for name, side in sides.items()} for run in ours.cells},
         cells={run: {name: side.cells[run][name] for name, side in sides.items()} for run in ours.cells},
-        signature=Signature(settings),
+        signature=Signature({**ours.signature.settings, "measures": list(measures), **inputs_settings(inputs)}),
         missing=_joined(ours.missing, official.missing, set.union),
         # What one side lacks is said once, of queries.
         unknown=_joined(ours.unknown, official.unknown, set.intersection),
@@ -593,8 +591,8 @@ def score_workbench(
                 kept = [docs.get(one.doc_id) for one in ranks if one.rank <= measure["cutoff"]]
                 if kept:
                     best = grades[[row for row in kept if row is not None]].max(axis=0, initial=NONE)
-                    columns = values.setdefault(run_id, [{} for _ in measures])
-                    columns[place][query.query_id] = _cover(measure, best, every)
+                    of_run = values.setdefault(run_id, [{} for _ in measures])
+                    of_run[place][query.query_id] = _cover(measure, best, every)
     names, reachable = measure_names(plan.measures, measures), values.pop(None)
     if not values:
         raise InputError(

@@ -201,9 +201,8 @@ class Scoring:
 
     def score(self, name: str, scorer: QueryScorer, rankings: Mapping[str, RankedRows]) -> None:
         """Scores all rankings of a query, or for a facet of one: run_id -> ranking."""
-        empty = RankedRows(np.zeros(0, int), 0)
         ranked = {run_id: one for run_id, one in rankings.items() if one.length}
-        scores = scorer.score([*ranked.values(), empty])
+        scores = scorer.score([*ranked.values(), RankedRows(np.zeros(0, int), 0)])
         self._found[name] = scores, {run_id: place for place, run_id in enumerate(ranked)}
         for run_id, one in ranked.items():
             self._ranked.setdefault(run_id, {})[name] = one.digest
@@ -219,8 +218,7 @@ class Scoring:
         found = dict(sorted(self._found.items()))
         runs, names, best = sorted(self.order), list(map(str, self.plan.measures)), self._known_best()
         picked = [(scores, np.array([at.get(run_id, -1) for run_id in runs])) for scores, at in found.values()]
-        values = _by_query([scores.values[:, rows] for scores, rows in picked], len(names), len(runs))
-        cells = self._cells(runs, values, picked)
+        values, cells = self._rows(runs, picked)
         if self._given is None:
             share, run_id, name = worst_failed(cells)
             refuse_share(share, f"{name} needs of run {run_id}")
@@ -232,13 +230,7 @@ class Scoring:
         inputs = board_inputs(self._graded, {run_id: self._ranked.get(run_id, {}) for run_id in runs})
         return Leaderboard(
             names,
-            {
-                run_id: {
-                    name: dict(zip(found, map(_known, row), strict=True))
-                    for name, row in zip(names, values[:, place].tolist(), strict=True)
-                }
-                for place, run_id in enumerate(runs)
-            },
+            values,
             cells,
             Signature({"measures": names, **said, **settings, **inputs_settings(inputs)}),
             {run_id: lacking for run_id, lacking in missing.items() if lacking},
@@ -249,17 +241,18 @@ class Scoring:
             best=best,
         )
 
-    def _cells(
-        self, runs: Sequence[str], values: Array, picked: Sequence[tuple[QueryScores, Array]]
-    ) -> dict[str, dict[str, Cell]]:
-        """Mean, standard error, counts and failures of each run by each measure.
+    def _rows(
+        self, runs: Sequence[str], picked: Sequence[tuple[QueryScores, Array]]
+    ) -> tuple[dict[str, dict[str, dict[str, float | None]]], dict[str, dict[str, Cell]]]:
+        """Values by query of each run by each measure; and their mean, standard error, counts and failures.
 
         Args:
             runs: the runs.
-            values: measures × runs × queries; NaN where a value is not known.
             picked: for each query the scores, and which of them are those of the runs.
         """
         places = {name: place for place, name in enumerate(sorted(self._found))}
+        # Measures × runs × queries; NaN where a value is not known.
+        known = _by_query([scores.values[:, rows] for scores, rows in picked], len(self.plan.measures), len(runs))
         needed = [
             sum((scores.needed[one.needed][rows] for scores, rows in picked), np.zeros((len(runs), 3), int)).tolist()
             for one in self.plan.computations
@@ -271,10 +264,12 @@ class Scoring:
             failed for counts in needed for _, _, failed in counts
         )
         left_open = _by_query([_left_open(scores)[..., rows] for scores, rows in picked]) if has_open else None
+        values: dict[str, dict[str, dict[str, float | None]]] = {run_id: {} for run_id in runs}
         cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
         for number, measure in enumerate(self.plan.measures):
             for place, run_id in enumerate(runs):
-                row = values[number, place]
+                row = known[number, place]
+                values[run_id][str(measure)] = dict(zip(places, map(_known, row.tolist()), strict=True))
                 if not is_supported(measure):
                     # As ir_measures gives them: of programs behind it those of the run's queries come first.
                     ranked = [places[one] for one in self.order[run_id] if one in places]
@@ -284,7 +279,7 @@ class Scoring:
                     left = Scores(*left_open[number, :, place])
                     cell = _with_failures(cell, needed[number][place][0], measure, left, is_open[place])
                 cells[run_id][str(measure)] = cell
-        return cells
+        return values, cells
 
     def _known_best(self) -> dict[str, Best]:
         """The best possible score by each measure whose best score is known for every query."""
@@ -296,8 +291,8 @@ class Scoring:
                 "weight) or a query of which all grades failed stands against it",
                 *(OVERALL, " ".join(unknown)),
             )
-        found = zip(columns, map(best_of, columns.values(), self.plan.measures), strict=True)
-        return {name: best for name, best in found if best is not None}
+        best = map(best_of, columns.values(), self.plan.measures)
+        return {name: one for name, one in zip(columns, best, strict=True) if one is not None}
 
 
 def _by_query(parts: Sequence[Array], *shape: int) -> Array:
@@ -340,8 +335,7 @@ def score_records(
         MeasureError: a measure cannot be computed from these grades.
     """
     scoring = Scoring(measures, on_failed, overall)
-    order = scoring.order
-    order.update((run_id, []) for run_id in run_ids)
+    scoring.order.update((run_id, []) for run_id in run_ids)
     grade_sets, made, seen = set[str](), set[str](), set[str]()
     notes = RankNotes()
     for query in queries:
@@ -349,7 +343,7 @@ def score_records(
         made |= query.made
         name = query.part or query.query_id
         for run_id, ranking in query.rankings.items():
-            order.setdefault(run_id, []).append(name)
+            scoring.order.setdefault(run_id, []).append(name)
             # The facets of a query have the same rankings.
             if query.query_id not in seen:
                 notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
@@ -357,7 +351,7 @@ def score_records(
         scorer = scoring.prepare(name, query.grades)
         if scorer is not None:
             scoring.score(name, scorer, {run_id: scorer.ranked(one) for run_id, one in query.rankings.items()})
-    if not order:
+    if not scoring.order:
         raise InputError("the records hold no ranking; give run files")
     said = {"grades": sorted(grade_sets), **made_by(made), **(settings or {}), "sort": "rank,score,doc_id"}
     return scoring.finish(said, notes)
