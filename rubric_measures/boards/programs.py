@@ -280,9 +280,8 @@ def _weights(bank: TestBank, weights: Mapping[str, float]) -> dict[str, float]:
 
 def _say(notes: _LeftOut, failed: Sequence[tuple[str, str]], missing: int) -> None:
     shown = ", ".join(f"{run} on {topic}" for run, topic in failed[:5])
-    _warn(
-        len(failed), "%d reports have citations, or only sentences, that nobody judged; they have no scores (%s)", shown
-    )
+    text = "%d reports have citations, or only sentences, that nobody judged; they have no scores (%s)"
+    _warn(len(failed), text, shown)
     if missing:
         _LOG.info("%d reports are missing: their runs have a 0 for these topics", missing)
     _warn(
@@ -614,7 +613,7 @@ LENGTH = "L"
 # How the names of columns over the queries that a run answers begin.
 PRESENT = "present:"
 # How the rows of the summary are made of the values of the runs.
-_KINDS: Mapping[str, Callable[[Sequence[float]], float]] = dict(zip(BELOW, (max, median, min), strict=True))
+_KINDS: Sequence[Callable[[Sequence[float]], float]] = (max, median, min)
 
 
 def with_lengths(board: Leaderboard, lengths: Mapping[str, Mapping[str, int]]) -> Leaderboard:
@@ -672,7 +671,7 @@ def with_summary(board: Leaderboard) -> Leaderboard:
     it; so for the other two. The rows have no standard error and no coverage.
     """
     values, cells = dict(board.values), dict(board.cells)
-    for below, combine in _KINDS.items():
+    for below, combine in zip(BELOW, _KINDS, strict=True):
         of_queries, of_all = {}, {}
         for name in board.measures:
             columns = [row[name] for row in board.values.values()]

@@ -225,7 +225,6 @@ class Scoring:
         note_dropped(sum(int(scores.dropped[rows].sum()) for scores, rows in picked))
         lost = sum((scores.lost_penalties[rows] for scores, rows in picked), np.zeros(len(runs), int))
         note_lost_penalties(int(lost.sum()), runs[lost.argmax()])
-        missing = {run_id: [name for name in found if run_id not in found[name][1]] for run_id in runs}
         said = {"version": __version__, "on_failed": self.plan.on_failed, "sort": "score,doc_id", "missing": "zero"}
         inputs = board_inputs(self._graded, {run_id: self._ranked.get(run_id, {}) for run_id in runs})
         return Leaderboard(
@@ -233,7 +232,7 @@ class Scoring:
             values,
             cells,
             Signature({"measures": names, **said, **settings, **inputs_settings(inputs)}),
-            {run_id: lacking for run_id, lacking in missing.items() if lacking},
+            {run_id: lacking for run_id in runs if (lacking := [one for one in found if run_id not in found[one][1]])},
             {run_id: sorted(unknown) for run_id, unknown in self.unknown.items() if unknown},
             ranks=ranks or RankNotes(),
             without_items=sorted(self._without_items),
@@ -253,16 +252,13 @@ class Scoring:
         places = {name: place for place, name in enumerate(sorted(self._found))}
         # Measures × runs × queries; NaN where a value is not known.
         known = _by_query([scores.values[:, rows] for scores, rows in picked], len(self.plan.measures), len(runs))
-        needed = [
-            sum((scores.needed[one.needed][rows] for scores, rows in picked), np.zeros((len(runs), 3), int)).tolist()
-            for one in self.plan.computations
-        ]
+        needed = np.zeros((*known.shape[:2], 3), int)
+        for number, one in enumerate(self.plan.computations):
+            needed[number] += sum(scores.needed[one.needed][rows] for scores, rows in picked)
         # Whether grades of a query failed, and the run ranks something for it.
         is_open = _by_query([(rows >= 0) & (scores.left_open is not None) for scores, rows in picked], len(runs))
         # Failed grades that count as a grade leave nothing open, but are said.
-        has_open = any(scores.left_open is not None for scores, _ in picked) or any(
-            failed for counts in needed for _, _, failed in counts
-        )
+        has_open = needed[..., 2].any() or any(scores.left_open is not None for scores, _ in picked)
         left_open = _by_query([_left_open(scores)[..., rows] for scores, rows in picked]) if has_open else None
         values: dict[str, dict[str, dict[str, float | None]]] = {run_id: {} for run_id in runs}
         cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
@@ -274,10 +270,10 @@ class Scoring:
                     # As ir_measures gives them: of programs behind it those of the run's queries come first.
                     ranked = [places[one] for one in self.order[run_id] if one in places]
                     row = row[list(dict.fromkeys([*ranked, *places.values()]))]
-                cell = cell_of(map(_known, row.tolist()), needed[number][place], measure)
+                cell = cell_of(map(_known, row.tolist()), needed[number, place].tolist(), measure)
                 if left_open is not None:
                     left = Scores(*left_open[number, :, place])
-                    cell = _with_failures(cell, needed[number][place][0], measure, left, is_open[place])
+                    cell = _with_failures(cell, int(needed[number, place, 0]), measure, left, is_open[place])
                 cells[run_id][str(measure)] = cell
         return values, cells
 
