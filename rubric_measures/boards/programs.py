@@ -505,20 +505,16 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
     lines: dict[str, dict[str, list[list[tuple[float, str]]]]] = {}
     for answer in answers:
         lines.setdefault(answer.run_id, {})[answer.qid] = [[(one.weight, one.verdict) for one in answer.judged]]
-    _say_types((one.type, one.verdict) for answer in answers for one in answer.judged)
+    _say_types([(one.type, one.verdict) for answer in answers for one in answer.judged])
     return _RAGDOLL.board(measures, lines)
 
 
-def _say_types(criteria: Iterable[tuple[str, str]]) -> None:
+def _say_types(criteria: Sequence[tuple[str, str]]) -> None:
     """Says how many criteria of each type are not satisfied in full: the toolkit's failures by category."""
-    listed = list(criteria)
-    total = Counter(kind for kind, _ in listed)
-    failed = Counter(kind for kind, verdict in listed if verdict != "satisfied")
+    total = Counter(kind for kind, _ in criteria)
+    failed = Counter(kind for kind, verdict in criteria if verdict != "satisfied")
     shares = ", ".join(f"{kind} {failed[kind]} of {total[kind]} ({failed[kind] / total[kind]:.6f})" for kind in total)
     _LOG.info("criteria that are not satisfied in full, by type: %s", shares)
-
-
-DEFAULT_RANK = 20
 
 
 def workbench_filter(wanted: GradeFilter) -> GradeFilter:
@@ -531,7 +527,7 @@ def _check(measures: Sequence[Measure]) -> None:
         if measure.NAME not in ("RubricCover", "nRubricCover") or measure["judged_only"]:
             raise MeasureError(f"the Rubric workbench's program knows RubricCover and nRubricCover, not {measure}")
         if measure.params.get("cutoff") is None:
-            raise MeasureError(f"the Rubric workbench's program cuts rankings by rank; write {measure}@{DEFAULT_RANK}")
+            raise MeasureError(f"the Rubric workbench's program cuts rankings by rank; write {measure}@20")
 
 
 def _cover(measure: Measure, best: Array, every: Array) -> float:
