@@ -168,7 +168,7 @@ def test_runs_in_a_folder_have_safe_names(tmp_path: Path) -> None:
         "a%2Fb",
     ]
     graded = tmp_path / "runs.txt"
-    places = [{"method": name, "doc_id": "d", "query_id": "q", "rank": 1, "score": 1.0} for name in names]
+    places = [{"method": name, "paragraphId": "d", "queryId": "q", "rank": 1, "score": 1.0} for name in names]
     graded.write_text(
         json.dumps(["q", [{"paragraph_id": "d", "text": "t", "paragraph_data": {"rankings": places}}]]) + "\n"
     )

@@ -534,7 +534,7 @@ BAD_RECORDS = {
     "NaN score": GOOD.replace('"score": 9.0', '"score": NaN', 1).encode(),
     "a score of words": GOOD.replace('"score": 9.0', '"score": "high"', 1).encode(),
     "a negative rank": GOOD.replace('"rank": 1', '"rank": -1', 1).encode(),
-    "a rating of 99": GOOD.replace('"self_rating": 4', '"self_rating": 99').encode(),
+    "a rating of 1001": GOOD.replace('"self_rating": 4', '"self_rating": 1001').encode(),
     "not UTF-8": GOOD.encode().replace(b"text d1", b"text \xff"),
 }
 
