@@ -86,8 +86,8 @@ class QueryScores(NamedTuple):
 
 def ranking_digest(doc_ids: Sequence[str]) -> str:
     """Twelve hex digits of a ranking's documents in their order; the id of a single one, which says as much."""
-    if len(doc_ids) < 2:
-        return doc_ids[0] if doc_ids else ""
+    if len(doc_ids) == 1:
+        return doc_ids[0]
     return texts_digest(doc_ids)
 
 

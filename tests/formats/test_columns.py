@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from rubric_measures.base import sorting
 from rubric_measures.base.errors import FormatError
-from rubric_measures.boards.scoring import ranking_digest
 from rubric_measures.formats import columns
 from rubric_measures.formats.columns import DocRows, DoubtError, Ranked, Tokens
 from rubric_measures.formats.trec import (
@@ -29,6 +28,7 @@ from rubric_measures.formats.trec import (
     renamed,
     spaced_ids,
 )
+from rubric_measures.measures.scoring import ranking_digest
 from rubric_measures.types.entities import Qrel, Ranking, make_run
 
 _FLOATS = st.floats(allow_nan=False, allow_infinity=False)
