@@ -226,6 +226,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 fine, 1 computed but incomplete (and said so), 2 the user's input is wrong, 130 interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] in (["leaderboard"], ["evaluate"], ["qrels"]):
+        # Scores are sums of small arrays. Threads for linear algebra would take as long to begin as numpy to import.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     open_streams()
     status = guarded(lambda: _answer(arguments), _complain)
     if status == 130:
