@@ -403,21 +403,19 @@ def measure_in(path: str, name: str) -> FunctionMeasure:
     Raises:
         MeasureError: there is no such file or function, or the file cannot be run.
     """
-    import importlib.util
     import inspect
+    import runpy
     from pathlib import Path
 
     if not Path(path).is_file():
         raise MeasureError(f"{path}: there is no such file, which is to have the measure {name}")
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        # From its text each time: of a file that is written twice in one second, Python would take its older bytecode.
+        found = runpy.run_path(path)
     except (Exception, SystemExit) as error:
         said = " ".join(str(error).split())
         raise MeasureError(f"{path}: cannot be run ({type(error).__name__}: {said})") from None
-    own = {key: value for key, value in vars(module).items() if inspect.isfunction(value)}
+    own = {key: value for key, value in found.items() if inspect.isfunction(value)}
     if name not in own:
         raise UnknownNameError("measure", name, own, where=path)
     return measure_of(own[name])
