@@ -58,9 +58,8 @@ from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.measures.names import measure_names
-from rubric_measures.measures.scoring import Plan, SameScale, ranking_digest
+from rubric_measures.measures.scoring import Plan, ranking_digest
 from rubric_measures.types.entities import Signature, TestBank, content_hash, describe, made_by
-from rubric_measures.types.scales import ANY_LEVEL
 
 _LOG = logging.getLogger("rubric_measures")
 Line = TypeVar("Line")
@@ -562,7 +561,7 @@ def score_workbench(
     Source: facts of the program, published with Dietz (SIGIR 2024).
     """
     _check(measures)
-    plan, scales = Plan(measures), SameScale()
+    plan = Plan(measures, one_scale=True)
     # run -> place of the measure -> query -> value; the best score has no run.
     values: dict[str | None, list[dict[str, float | None]]] = {None: [{} for _ in measures]}
     grade_sets, made = set[str](), set[str]()
@@ -573,14 +572,13 @@ def score_workbench(
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
         graded[query.query_id] = query.grades.digest
-        plan = plan.said(scales, query.grades)
+        scorer = plan.for_query(query.grades)
         grades, docs = query.grades.grades, query.grades.docs
         every = grades.max(axis=0, initial=NONE)
         for run_id, ranks in query.ranks.items():
             looked_at = [f"{one.rank} {one.doc_id}" for one in sorted(ranks) if one.rank <= deepest]
             ranked.setdefault(run_id, {})[query.query_id] = ranking_digest(looked_at)
-        # A query without grades covers nothing, at whatever level.
-        for place, measure in enumerate(plan.on(ANY_LEVEL).measures):
+        for place, measure in enumerate(scorer.measures):
             values[None][place][query.query_id] = _cover(measure, every, every)
             for run_id, ranks in query.ranks.items():
                 kept = [docs.get(one.doc_id) for one in ranks if one.rank <= measure["cutoff"]]
@@ -588,7 +586,7 @@ def score_workbench(
                     best = grades[[row for row in kept if row is not None]].max(axis=0, initial=NONE)
                     of_run = values.setdefault(run_id, [{} for _ in measures])
                     of_run[place][query.query_id] = _cover(measure, best, every)
-    names, reachable = measure_names(plan.measures, measures), values.pop(None)
+    names, reachable = measure_names(plan.said.measures, measures), values.pop(None)
     if not values:
         raise InputError(
             "the records hold no ranking; the Rubric workbench's program scores the rankings inside the records"

@@ -35,7 +35,7 @@ from rubric_measures.measures.grades import (
 )
 from rubric_measures.measures.measure import ExactMean, is_supported
 from rubric_measures.measures.names import measure_names
-from rubric_measures.measures.scoring import Plan, QueryScorer, QueryScores, RankedRows, SameScale
+from rubric_measures.measures.scoring import Plan, QueryScorer, QueryScores, RankedRows
 from rubric_measures.types.entities import Signature, made_by
 
 if TYPE_CHECKING:
@@ -170,10 +170,10 @@ class Scoring:
 
     def __init__(self, measures: Sequence[Measure], given: OnFailed | None, overall: bool) -> None:
         measure_names(measures)
-        self.plan = Plan(measures, resolved(given))
+        self.plan = Plan(measures, resolved(given), one_scale=True)
         self.order: dict[str, list[str]] = {}
         self.unknown: dict[str, list[str]] = {}
-        self._given, self._scales = given, SameScale()
+        self._given = given
         self._graded: dict[str, str] = {}
         self._without_items: list[str] = []
         # run_id -> query -> digest of its ranking.
@@ -189,11 +189,10 @@ class Scoring:
             self._without_items.append(name)
             return None
         self._graded[name] = grades.digest
+        said = self.plan.said
         scorer = self.plan.for_query(grades)
-        said = self.plan.said(self._scales, grades)
-        if said is not self.plan:
-            measure_names(said.measures, self.plan.measures)
-            self.plan = said
+        if self.plan.said is not said:
+            measure_names(self.plan.said.measures, self.plan.measures)
         if self._best:
             for column, value in zip(self._best, scorer.best_possible(), strict=True):
                 column[name] = value
@@ -216,7 +215,7 @@ class Scoring:
         if not self.order:
             raise InputError("there is no run to score")
         found = dict(sorted(self._found.items()))
-        runs, names, best = sorted(self.order), list(map(str, self.plan.measures)), self._known_best()
+        runs, names, best = sorted(self.order), list(map(str, self.plan.said.measures)), self._known_best()
         picked = [(scores, np.array([at.get(run_id, -1) for run_id in runs])) for scores, at in found.values()]
         values, cells = self._rows(runs, picked)
         if self._given is None:
@@ -251,7 +250,7 @@ class Scoring:
         """
         places = {name: place for place, name in enumerate(sorted(self._found))}
         # Measures × runs × queries; NaN where a value is not known.
-        known = _by_query([scores.values[:, rows] for scores, rows in picked], len(self.plan.measures), len(runs))
+        known = _by_query([scores.values[:, rows] for scores, rows in picked], len(self.plan.said.measures), len(runs))
         needed = np.zeros((*known.shape[:2], 3), int)
         for number, one in enumerate(self.plan.computations):
             needed[number] += sum(scores.needed[one.needed][rows] for scores, rows in picked)
@@ -262,7 +261,7 @@ class Scoring:
         left_open = _by_query([_left_open(scores)[..., rows] for scores, rows in picked]) if has_open else None
         values: dict[str, dict[str, dict[str, float | None]]] = {run_id: {} for run_id in runs}
         cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
-        for number, measure in enumerate(self.plan.measures):
+        for number, measure in enumerate(self.plan.said.measures):
             for place, run_id in enumerate(runs):
                 row = known[number, place]
                 values[run_id][str(measure)] = dict(zip(places, map(_known, row.tolist()), strict=True))
@@ -279,7 +278,7 @@ class Scoring:
 
     def _known_best(self) -> dict[str, Best]:
         """The best possible score by each measure whose best score is known for every query."""
-        columns = {str(measure): column for measure, column in zip(self.plan.measures, self._best, strict=False)}
+        columns = {str(measure): column for measure, column in zip(self.plan.said.measures, self._best, strict=False)}
         unknown = [name for name, column in columns.items() if None in column.values()]
         if unknown:
             _LOG.warning(
@@ -287,7 +286,7 @@ class Scoring:
                 "weight) or a query of which all grades failed stands against it",
                 *(OVERALL, " ".join(unknown)),
             )
-        best = map(best_of, columns.values(), self.plan.measures)
+        best = map(best_of, columns.values(), self.plan.said.measures)
         return {name: one for name, one in zip(columns, best, strict=True) if one is not None}
 
 

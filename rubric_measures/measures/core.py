@@ -54,12 +54,16 @@ class View:
         found: Array = self.grades.max(axis=1, initial=NONE)
         return found
 
+    @cached_property
+    def given(self) -> list[Array]:
+        """R × n each: how many grades of an item are valid and have no failed one beside them; are valid; failed."""
+        valid, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
+        return [cells.sum(axis=1) for cells in (valid & ~failed, valid, failed)]
+
     def counts(self, level: float) -> Counts:
         """How many of the passages cover each item, and how many grades of it are valid or failed."""
         if level not in self._counts:
-            valid, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
-            counted = self.grades >= level, valid & ~failed, valid, failed
-            self._counts[level] = Counts(*(cells.sum(axis=1) for cells in counted))
+            self._counts[level] = Counts((self.grades >= level).sum(axis=1), *self.given)
         return self._counts[level]
 
     def covered(self, level: float, weights: Array | None = None) -> Array:
@@ -110,18 +114,19 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
     if view.failed is None:
         return Covered(low, low, low, np.zeros(low.shape))
     times, sure, valid, lost = view.counts(level)
-    once, misses = (times == 1) @ weights, (sure * (times == 0)) @ weights
+    # By ranking and item; all else is certain.
+    at, place = np.nonzero(~low & (lost > 0) & (weights > 0))
+    once, misses = ((times == 1) @ weights)[at], (sure * (times == 0) @ weights)[at]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = once / (once + misses)
         for some in (weights, others):
-            if some is not None:
-                share = np.where(np.isnan(share), (times @ some) / (valid @ some), share)
-        mean = weights.sum() / max(np.count_nonzero(weights), 1)
-        smoothed = (once + mean / 2) / (once + misses + mean)
-        miss, smooth = ((1 - p)[:, None] ** lost for p in (share, smoothed))
-    is_open = ~low & (lost > 0) & (weights > 0)
-    deviation = np.sqrt(smooth * (1 - smooth), where=is_open, out=np.zeros(low.shape))
-    return Covered(low, low | (lost > 0), np.where(is_open, 1 - miss, low), deviation)
+            if some is not None and np.isnan(share).any():
+                share = np.where(np.isnan(share), ((times @ some) / (valid @ some))[at], share)
+    mean = weights.sum() / max(np.count_nonzero(weights), 1)
+    miss, smooth = ((1 - p) ** lost[at, place] for p in (share, (once + mean / 2) / (once + misses + mean)))
+    expected, deviation = low + 0.0, np.zeros(low.shape)
+    expected[at, place], deviation[at, place] = 1 - miss, np.sqrt(smooth * (1 - smooth))
+    return Covered(low, low | (lost > 0), expected, deviation)
 
 
 class Scores(NamedTuple):
@@ -165,11 +170,8 @@ ITEM_MEASURES = {
 }
 
 
-def weights_of(kind: str, view: View) -> Array:
-    """What each item weighs; see `ItemRow`."""
-    if kind == "own":
-        return view.weights
-    return {"each": np.ones(len(view.vital)), "vital": view.vital + 0.0, "half": (view.vital + 1) / 2}[kind]
+# What an item weighs that is not vital, where one that is weighs 1.
+_NOT_VITAL = {"each": 1.0, "vital": 0.0, "half": 0.5}
 
 
 def _sums(view: View, levels: Mapping[int, float], weights: Array) -> Array:
@@ -177,11 +179,15 @@ def _sums(view: View, levels: Mapping[int, float], weights: Array) -> Array:
     sums = np.zeros((5, len(view.grades)))
     for level, share in levels.items():
         for side in (np.maximum(weights, 0), np.minimum(weights, 0)):
-            if side.any():
-                found = covered(view, level, abs(side), abs(weights))
-                ends = (found.low, found.high) if side.max() > 0 else (found.high, found.low)
-                sums[:4] += [share * (one @ side) for one in (found.expected, found.low, *ends)]
-                sums[4] += share * (found.spread @ abs(side))
+            if not side.any():
+                continue
+            low, high, expected, spread = covered(view, level, abs(side), abs(weights))
+            if view.failed is None:
+                sums[:4] += share * (low @ side)
+                continue
+            ends = (low, high) if side.max() > 0 else (high, low)
+            sums[:4] += [share * (one @ side) for one in (expected, low, *ends)]
+            sums[4] += share * (spread @ abs(side))
     return sums
 
 
@@ -200,21 +206,22 @@ def items(
     Returns:
         values in (-inf, 1], of measures without penalties in [0, 1]; 0 where the denominator is 0.
     """
-    weights = weights_of(row.weight, view)
-    value, certain, low, high, spread = _sums(view, levels, weights)
+    weights = view.weights if row.weight == "own" else np.where(view.vital, 1.0, _NOT_VITAL[row.weight])
+    sums = _sums(view, levels, weights)
     if row.over == "reach":
+        value, certain, low, high, spread = sums
         reach, known, least, most, wide = _sums(everything(), levels, weights)[:, 0]
         # What is open is expected from each ranking alone, so it may promise more than all passages do.
-        value, certain = np.minimum(_over(value, reach), 1), _over(certain, known)
+        value = np.minimum(_over(value, reach), 1)
         spread = np.hypot(_over(spread, reach), value * _over(wide, reach))
-        low, high = _over(low, most), np.minimum(high / max(least, 1), 1)
+        high = np.minimum(high / max(least, 1), 1)
+        sums = np.stack([value, _over(certain, known), _over(low, most), high, spread])
     else:
         size = np.maximum(weights, 0).sum()
-        found = (value, certain, low, high, spread)
-        value, certain, low, high, spread = (one / size if size else np.zeros(len(one)) for one in found)
+        sums = sums / size if size else np.zeros(sums.shape)
     if clip:
-        value, certain, low, high = (np.maximum(one, 0) for one in (value, certain, low, high))
-    return Scores(value, certain, low, high, spread)
+        sums[:4] = np.maximum(sums[:4], 0)
+    return Scores(*sums)
 
 
 def _over(sums: Array, size: Any) -> Array:
@@ -302,20 +309,21 @@ def greedy(pool: Array, cutoff: int | None, alpha: float) -> tuple[Array, list[i
     Each rank takes the passage with the greatest gain, of equal ones the first. Passages that cover the same items are
     alike, so kinds of passages are compared.
     """
-    kinds, kind_of = np.unique(pool, axis=0, return_inverse=True)
-    order = np.argsort(kind_of.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(kind_of.ravel()))
-    places = np.concatenate([[0], ends[:-1]])
-    keep, gains, rows = np.ones(pool.shape[1]), list[float](), list[int]()
+    alike: dict[bytes, list[int]] = {}
+    for place, passage in enumerate(pool):
+        alike.setdefault(passage.tobytes(), []).append(place)
+    left = [places[::-1] for places in alike.values()]
+    kinds = pool[[places[-1] for places in left]] + 0.0
+    keep, is_left, gains, rows = np.ones(pool.shape[1]), np.ones(len(left), bool), list[float](), list[int]()
     while len(gains) < min(len(pool), len(pool) if cutoff is None else cutoff):
+        values = kinds @ keep
         # Rounded, as sums in two orders may differ in the last digit.
-        values = np.where(places < ends, np.round(kinds @ keep, 12), -1)
-        alike = np.flatnonzero(values == values.max())
-        kind = min(alike, key=lambda one: order[places[one]])
-        gains.append(kinds[kind] @ keep)
-        rows.append(int(order[places[kind]]))
-        places[kind] += 1
-        keep = np.where(kinds[kind], keep * (1 - alpha), keep)
+        rounded = np.where(is_left, np.round(values, 12), -1)
+        kind = min(np.flatnonzero(rounded == rounded.max()).tolist(), key=lambda one: left[one][-1])
+        gains.append(values[kind])
+        rows.append(left[kind].pop())
+        is_left[kind] = bool(left[kind])
+        keep[kinds[kind] > 0] *= 1 - alpha
     return np.array(gains), rows
 
 
@@ -338,7 +346,7 @@ def labels(
       2^label - 1 (`exponential`).
     - ERR: Σ R / rank × Π (1 - R) above, R = (2^label - 1) / 2^highest.
     - RBP: (1 - p) Σ gain p^(rank - 1), the gain being label / highest, or 1 from the level on.
-    - AP, RR, P, R, Success: labels of `level` or more are relevant.
+    - AP, RR, P, R, Success: labels of `level` or more are relevant; AP and R are divided by how many there are.
 
     Args:
         name: one of `LABEL_MEASURES`.
@@ -355,37 +363,33 @@ def labels(
     """
     inside = (view.ranks > 0) & (view.ranks <= (cutoff or np.inf))
     ranks, given = np.maximum(view.ranks, 1), np.where(inside, view.grades[:, :, 0], NONE)
-    value: Array
+    gains, best = np.maximum(given, 0), np.sort(pool[pool > 0])[::-1][:cutoff]
+    if exponential or name == "ERR":
+        gains, best = 2.0**gains - 1, 2.0**best - 1
+    least = np.inf if level is None else level
+    relevant = given >= least
+    # What the value is divided by; where that is 0, any value is the best.
+    value: Array = relevant.sum(axis=1)
+    of: float = 1
     if name == "nDCG":
-        best = np.sort(pool[pool > 0])[::-1][:cutoff]
-        ideal = (_gains(best, exponential) / np.log2(np.arange(2, len(best) + 2))).sum()
-        return _at_most_all((_gains(given, exponential) / np.log2(ranks + 1)).sum(axis=1), ideal)
-    if name == "ERR":
-        stops = _gains(given, True) / 2.0**highest
+        value = (gains / np.log2(ranks + 1)).sum(axis=1)
+        of = (best / np.log2(np.arange(2, len(best) + 2))).sum()
+    elif name == "ERR":
+        stops = gains / 2.0**highest
         goes_on = np.concatenate([np.ones((len(stops), 1)), np.cumprod(1 - stops, axis=1)[:, :-1]], axis=1)
         value = (goes_on * stops / ranks).sum(axis=1)
-        return value
-    relevant = given >= (np.inf if level is None else level)
-    if name == "RBP":
-        gains = np.maximum(given, 0) / highest if level is None else relevant
-        value = (1 - persistence) * (gains * persistence ** (ranks - 1.0)).sum(axis=1)
-        return value
-    number, found = np.count_nonzero(pool >= level), relevant.sum(axis=1)
-    if name == "AP":
-        return _at_most_all((relevant * relevant.cumsum(axis=1) / ranks).sum(axis=1), number)
-    if name == "RR":
+    elif name == "RBP":
+        worth = gains / highest if level is None else relevant
+        value = (1 - persistence) * (worth * persistence ** (ranks - 1.0)).sum(axis=1)
+    elif name == "RR":
         value = (relevant / ranks).max(axis=1, initial=0)
-    elif name == "R":
-        value = _at_most_all(found, number)
+    elif name == "P":
+        of = cutoff or 1
+    elif name == "Success":
+        value = value > 0
     else:
-        value = found / cutoff if name == "P" else (found > 0) + 0.0
-    return value
-
-
-def _gains(given: Array, exponential: bool) -> Array:
-    return np.where(given > 0, 2.0 ** np.maximum(given, 0) - 1 if exponential else given, 0)
-
-
-def _at_most_all(value: Array, best: Any) -> Array:
-    """A value over the best one; where that is 0, any value is the best."""
-    return value / best if best else (value > 0) + 0.0
+        of = int(np.count_nonzero(pool >= least))
+        if name == "AP":
+            value = (relevant * relevant.cumsum(axis=1) / ranks).sum(axis=1)
+    found: Array = value / of if of else (value > 0) + 0.0
+    return found

@@ -16,7 +16,6 @@ from ir_measures.util import Metric
 
 from rubric_measures.base.errors import MeasureError, origin_of
 from rubric_measures.measures.measure import CUTOFF, INTENT_AWARE, RubricMeasure, min_grade, register
-from rubric_measures.types.scales import Scale
 
 _GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
 _PACKAGE = __name__.partition(".")[0]
@@ -209,44 +208,29 @@ class _RubricQrels(RubricMeasure):
         "cutoff": CUTOFF,
     }
 
-    def levels(self, scale: Scale | None) -> dict[str, int]:
-        """As of every measure; measures that read graded labels need no level."""
-        if self.value("label") != "count" and not _needs_level(self.inner()):
-            return {}
-        return super().levels(scale)
+    # The standard measure with this measure's cutoff and relevance level put in.
+    inner: Measure
 
-    def said_levels(self) -> list[int]:
-        """As of every measure; where the label is a grade, also the level inside the standard measure."""
-        inner = self.inner().params.get("rel")
-        return super().said_levels() + ([inner] if self.value("label") != "count" and isinstance(inner, int) else [])
-
-    def check(self) -> None:
-        """The standard measure is one, and no parameter is given twice."""
-        self.inner()
-
-    def inner(self) -> Measure:
-        """The standard measure with this measure's cutoff and relevance level put in.
+    def validate_params(self) -> None:
+        """As of every measure; the standard measure is one, and no parameter is given twice.
 
         Raises:
-            MeasureError: the measure is unknown, is one over items, or a parameter is given twice.
+            MeasureError: also where the measure is unknown, or is one over items.
         """
-        return _standard(self.params["measure"], self.value("cutoff"), self.value("label"), self.params.get("rel"))
+        if self.validated:
+            return
+        super().validate_params()
+        label, rel = self.params.get("label", "max"), self.params.get("rel")
+        self.inner = _standard(self.params["measure"], self.params.get("cutoff"), label, rel)
+        # Whether it reads labels as relevant or not, and nobody said from which label on.
+        info = self.inner.SUPPORTED_PARAMS.get("rel")
+        is_open = info is not None and info.default is not _NOT_PROVIDED and "rel" not in self.inner.params
+        self.needs_levels = label == "count" or is_open
 
     def aggregator(self) -> Agg:
         """As the standard measure is aggregated: counts (NumRet, NumRel, NumQ) are summed, all others averaged."""
-        aggregator = self.inner().aggregator()
+        aggregator = self.inner.aggregator()
         return super().aggregator() if isinstance(aggregator, MeanAgg) else aggregator
-
-    @property
-    def reads_items(self) -> bool:  # type: ignore[override]
-        """Whether items have labels of their own."""
-        return bool(self.value("label") == "item")
-
-
-def _needs_level(measure: Measure) -> bool:
-    """Whether a standard measure reads labels as relevant or not, and nobody said from which label on."""
-    info = measure.SUPPORTED_PARAMS.get("rel")
-    return info is not None and info.default is not _NOT_PROVIDED and "rel" not in measure.params
 
 
 @functools.lru_cache(maxsize=4096)

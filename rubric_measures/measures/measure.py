@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 import ir_measures
@@ -49,12 +49,7 @@ class ExactMean(MeanAgg):  # type: ignore[misc]
 
     def result(self) -> float:
         """The mean; NaN of no value."""
-        return self.of(self._values) if self._values else float(self.default)
-
-    @staticmethod
-    def of(values: Collection[float]) -> float:
-        """The mean of some values; of one or more."""
-        return math.fsum(values) / len(values)
+        return math.fsum(self._values) / len(self._values) if self._values else float(self.default)
 
 
 class RubricMeasure(Measure):  # type: ignore[misc]
@@ -72,8 +67,8 @@ class RubricMeasure(Measure):  # type: ignore[misc]
         if "NAME" not in cls.__dict__:
             cls.NAME = cls.__qualname__.rpartition(".")[2].lstrip("_")
 
-    # Whether it reads grades of items, and not one label a passage.
-    reads_items: ClassVar[bool] = True
+    # Whether the scale says the levels that are left out.
+    needs_levels = True
     NAME: str
     params: dict[str, Any]
     validated: bool
@@ -81,7 +76,7 @@ class RubricMeasure(Measure):  # type: ignore[misc]
     def __init__(self, **params: Any) -> None:
         super().__init__(**{name: value for name, value in params.items() if value is not None})
         # Without parameters a measure that needs one is what the others are made of.
-        if self.params or not self._needed():
+        if self.params or not any(info.required for info in self.SUPPORTED_PARAMS.values()):
             self.validate_params()
 
     def __call__(self, **params: Any) -> RubricMeasure:
@@ -98,9 +93,6 @@ class RubricMeasure(Measure):  # type: ignore[misc]
     def aggregator(self) -> Agg:
         """How ir_measures, `evaluate` and boards put the values of queries together: by their exact mean."""
         return ExactMean()
-
-    def _needed(self) -> list[str]:
-        return [name for name, info in self.SUPPORTED_PARAMS.items() if info.required and name not in self.params]
 
     def validate_params(self) -> None:
         """Checks names, types and values of the parameters.
@@ -124,58 +116,41 @@ class RubricMeasure(Measure):  # type: ignore[misc]
                 raise MeasureError(f"{self.NAME}: {name}={value!r}; expected {expected}")
         if self.params.get("cutoff", 1) < 1:
             raise MeasureError(f"{self.NAME}: cutoff={self.params['cutoff']}; expected 1 or more")
-        for name in self._needed():
-            raise MeasureError(f"{self.NAME} needs the parameter {name}: {self.SUPPORTED_PARAMS[name].desc}")
-        self.check()
+        for name, info in self.SUPPORTED_PARAMS.items():
+            if info.required and name not in self.params:
+                raise MeasureError(f"{self.NAME} needs the parameter {name}: {info.desc}")
+        rel, partial = self.params.get("rel"), self.params.get("partial_rel")
+        if isinstance(rel, int) and isinstance(partial, int) and partial > rel:
+            raise MeasureError(
+                f"{self.NAME}: partial_rel={partial} is above rel={rel}; partial support cannot ask for more than "
+                "support"
+            )
         self.validated = True
 
-    def check(self) -> None:
-        """What a measure demands beyond the types of its parameters."""
-
-    def levels(self, scale: Scale | None) -> dict[str, int]:
-        """The levels that are left out, by the names of their parameters, as the scale of the grades says them.
+    def on(self, scale: Scale | None) -> RubricMeasure:
+        """The measure with all levels said: those that are left out are the scale's.
 
         Args:
             scale: the scale; None where it is not known.
 
         Raises:
-            MeasureError: the scale is not known, and one is needed.
-        """
-        levels: dict[str, int] = {}
-        if "rel" in self.SUPPORTED_PARAMS and "rel" not in self.params:
-            levels["rel"] = self._known(scale, "rel").covers
-        # Strict scores read no partial level. Where no grade is partial, `partial_rel` is `rel`.
-        if "partial_rel" in self.SUPPORTED_PARAMS and not ("partial_rel" in self.params or self.value("strict")):
-            rel, partial = levels.get("rel", self.params.get("rel", 0)), self._known(scale, "partial_rel").partial
-            levels["partial_rel"] = rel if partial is None else min(partial, rel)
-        return levels
-
-    def _known(self, scale: Scale | None, name: str) -> Scale:
-        """The scale, for a level that is left out.
-
-        Raises:
-            MeasureError: it is not known.
-        """
-        if scale is None:
-            raise MeasureError(
-                f"{self}: the scale of the grades is not known; say which grade counts, as in {self.NAME}({name}=…), "
-                "or their scale",
-                settings=("scale",),
-            )
-        return scale
-
-    def said_levels(self) -> list[int]:
-        """The levels that somebody wrote down, which grades are compared with."""
-        return [level for name in ("rel", "partial_rel") if isinstance(level := self.params.get(name), int)]
-
-    def on(self, scale: Scale | None) -> RubricMeasure:
-        """The measure with all levels said: those that are left out are the scale's.
-
-        Raises:
             MeasureError: the scale is not known, and a level is needed.
         """
-        levels = self.levels(scale)
-        return self(**levels) if levels else self
+        # Strict scores read no partial level.
+        names = ("rel",) if self.params.get("strict") else ("rel", "partial_rel")
+        asked = [name for name in names if name in self.SUPPORTED_PARAMS and name not in self.params]
+        if not asked or not self.needs_levels:
+            return self
+        if scale is None:
+            raise MeasureError(
+                f"{self}: the scale of the grades is not known; say which grade counts, as in {self.NAME}({asked[0]}=…)"
+                ", or their scale",
+                settings=("scale",),
+            )
+        rel = self.params.get("rel", scale.covers)
+        # Where no grade is partial, `partial_rel` is `rel`.
+        levels = {"rel": rel, "partial_rel": rel if scale.partial is None else min(scale.partial, rel)}
+        return self(**{name: levels[name] for name in asked})
 
     def value(self, name: str) -> Any:
         """The parameter's value, its default, or None."""
@@ -229,21 +204,6 @@ def register(kind: type[M]) -> M:
 
 class ItemMeasure(RubricMeasure):
     """A measure of the items that the top k passages cover; `core.ITEM_MEASURES` has the formulas by name."""
-
-    def check(self) -> None:
-        """Partial support asks for no more than support."""
-        rel, partial = self.params.get("rel"), self.params.get("partial_rel")
-        if rel is not None and partial is not None and partial > rel:
-            raise MeasureError(
-                f"{self.NAME}: partial_rel={partial} is above rel={rel}; partial support cannot ask for more than "
-                "support"
-            )
-
-    def shares(self) -> dict[int, float]:
-        """The levels that earn credit -> the share that each earns."""
-        rel = self.value("rel")
-        partial = rel if self.value("strict") or self.value("partial_rel") is None else self.value("partial_rel")
-        return {rel: 1.0} if partial == rel else {rel: 0.5, partial: 0.5}
 
 
 _COVER = {"rel": min_grade("covering an item"), "cutoff": CUTOFF, "judged_only": JUDGED_ONLY}

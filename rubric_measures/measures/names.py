@@ -195,7 +195,7 @@ def _standard_measure(measure: Measure) -> Measure:
     """The measure of ir_measures that a `RubricQrels` is over labels which stand for themselves; else the measure."""
     if not isinstance(measure, type(RubricQrels)) or measure.value("label") != "max":
         return measure
-    inner = measure.inner()
+    inner: Measure = measure.inner
     return inner if measure.value("rel") is None or "rel" in inner.params else measure
 
 

@@ -205,9 +205,9 @@ def evaluate_run(
     """
     from rubric_measures.formats.trec import as_known, written_id
     from rubric_measures.measures.grades import resolved
-    from rubric_measures.measures.scoring import Plan, SameScale
+    from rubric_measures.measures.scoring import Plan
 
-    plan, scales = Plan(measures, resolved(on_failed)), SameScale()
+    plan = Plan(measures, resolved(on_failed), one_scale=True)
     found: dict[str, QueryScores] = {}
     ranked = graded = failed = 0
     without_items: set[str] = set()
@@ -219,7 +219,6 @@ def evaluate_run(
         doc_ids = as_known(ranking.doc_ids, query.docs) if ranking else ()
         if ranking and plan.reads_ids:
             doc_ids = ranking.with_scores(doc_ids)
-        plan = plan.said(scales, query)
         scorer = plan.for_query(query)
         scores = found[query.query_id] = scorer.score([scorer.ranked(doc_ids)])
         ranked += len(doc_ids)
@@ -230,6 +229,7 @@ def evaluate_run(
             failed += int(sum(lost[query.docs[doc_id]] for doc_id in doc_ids if doc_id in query.docs))
         if query.answers:
             failed += max(int(one[0, 2]) for one in scores.needed.values())
+    plan = plan.said
     share = _check_scores(plan.measures, list(found.values()), on_failed)
     ranked_first = [query_id for query_id in as_known(list(run.rankings), found) if query_id in found]
     order = dict.fromkeys([*ranked_first, *sorted(found)])

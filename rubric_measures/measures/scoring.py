@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -91,25 +91,30 @@ def ranking_digest(doc_ids: Sequence[str]) -> str:
     return texts_digest(doc_ids)
 
 
-class _Placed(NamedTuple):
-    """The graded passages of R rankings, best first, and where they stand.
+class Shown:
+    """The graded passages of R rankings of a query, best first, where they stand, and one reading of failed grades.
 
     Attributes:
-        rows: R × m: their rows; -1 where a ranking has no more.
-        ranks: R × m: their ranks from 1; 0 where a ranking has no more.
+        grades: the reading.
+        rows: R × m: rows of the grades; -1 where a ranking has no more.
+        ranks: R × m: ranks from 1; 0 where a ranking has no more.
         lengths: R: documents ranked.
+        ids: of each ranking the documents, where `Plan.reads_ids`.
     """
 
-    rows: Array
-    ranks: Array
-    lengths: Array
+    def __init__(
+        self, grades: QueryGrades, rows: Array, ranks: Array, lengths: Array, ids: Sequence[Sequence[str]] = ()
+    ) -> None:
+        self.grades, self.rows, self.ranks, self.lengths, self.ids = grades, rows, ranks, lengths, ids
+        self._tops: dict[tuple[int | None, bool], tuple[Array, Array, Array]] = {}
+        self._views: dict[tuple[int | None, bool], core.View] = {}
 
     @classmethod
-    def of(cls, rankings: Sequence[Rows], lengths: Sequence[int]) -> _Placed:
-        """The graded ones of the rows of rankings."""
+    def of(cls, grades: QueryGrades, rankings: Sequence[RankedRows]) -> Shown:
+        """The graded passages of rankings."""
         size = len(rankings)
-        looked = np.array([len(rows) for rows in rankings], int)
-        flat = np.concatenate([*rankings, np.zeros(0, int)]).astype(int)
+        looked = np.array([len(one.rows) for one in rankings], int)
+        flat = np.concatenate([*(one.rows for one in rankings), np.zeros(0, int)]).astype(int)
         graded = np.flatnonzero(flat >= 0)
         numbers = np.repeat(np.arange(size), looked)[graded]
         counts = np.bincount(numbers, minlength=size)
@@ -117,23 +122,14 @@ class _Placed(NamedTuple):
         rows, ranks = np.full((size, counts.max(initial=0)), -1), np.zeros((size, counts.max(initial=0)), int)
         rows[numbers, columns] = flat[graded]
         ranks[numbers, columns] = graded - (np.cumsum(looked) - looked)[numbers] + 1
-        return cls(rows, ranks, np.array(lengths, int))
+        lengths = np.array([one.length for one in rankings], int)
+        return cls(grades, rows, ranks, lengths, [one.doc_ids for one in rankings])
 
-    def cut(self, cutoff: int | None, judged_only: bool = False) -> _Placed:
-        """Those up to a rank, or the first so many; then these are all that rankings hold."""
-        if judged_only:
-            kept = self._replace(rows=self.rows[:, :cutoff], ranks=self.ranks[:, :cutoff])
-            places = np.arange(1, kept.rows.shape[1] + 1)
-            counts = np.count_nonzero(kept.rows >= 0, axis=1)
-            return kept._replace(ranks=np.where(kept.rows >= 0, places, 0), lengths=counts)
-        if cutoff is None:
-            return self
-        inside = (self.ranks > 0) & (self.ranks <= cutoff)
-        width = int(inside.sum(axis=1).max(initial=0))
-        rows, ranks = (np.where(inside, of, empty)[:, :width] for of, empty in ((self.rows, -1), (self.ranks, 0)))
-        return _Placed(rows, ranks, np.minimum(self.lengths, cutoff))
+    def read(self, grades: QueryGrades) -> Shown:
+        """The same passages, by another reading of their grades."""
+        return Shown(grades, self.rows, self.ranks, self.lengths, self.ids)
 
-    def without(self, gone: Array) -> _Placed:
+    def without(self, gone: Array) -> Shown:
         """The rankings without some passages; those below move up.
 
         Args:
@@ -144,100 +140,72 @@ class _Placed(NamedTuple):
         ranks = np.where(out, 0, self.ranks - np.where(self.ranks > 0, out.cumsum(axis=1), 0))
         rows = np.where(out, -1, self.rows)
         rows, ranks = (np.take_along_axis(of, order, axis=1) for of in (rows, ranks))
-        return _Placed(rows, ranks, self.lengths - out.sum(axis=1))
+        left_out = {doc_id for doc_id, row in self.grades.docs.items() if gone[row]} if any(self.ids) else set()
+        ids = [_kept(of, left_out) for of in self.ids]
+        return Shown(self.grades, rows, ranks, self.lengths - out.sum(axis=1), ids)
 
+    @cached_property
+    def zeros(self) -> Shown:
+        """As if failed grades were not there."""
+        return self if self.grades.failed is None else self.read(replace(self.grades, failed=None))
 
-class _Seen:
-    """Rankings of a query, by one reading of its failed grades."""
+    @cached_property
+    def condensed(self) -> Shown:
+        """Without the passages of which all that is known is that grades failed."""
+        return self.without(self.grades.void) if self.grades.void.any() else self
 
-    def __init__(self, grades: QueryGrades, placed: _Placed, ids: Sequence[Sequence[str]] = ()) -> None:
-        self.grades, self.placed, self.ids = grades, placed, ids
-        self._views: dict[tuple[int | None, bool], core.View] = {}
+    @cached_property
+    def ends(self) -> tuple[Shown, Shown]:
+        """With all failed grades as the lowest, and as the highest of the scale."""
+        scale = self.grades.scale
+        # Where the scale is not known, any grade that covers will do: measures that need to know it have no bounds.
+        lowest, highest = (self.read(self.grades.filled(end)) for end in ((0, 1 << 30) if scale is None else scale[:2]))
+        return lowest, highest
 
-    def view(self, cutoff: int | None = None, judged_only: bool = False) -> core.View:
-        """The grades of the top k."""
+    def top(self, cutoff: int | None, judged_only: bool = False) -> tuple[Array, Array, Array]:
+        """Rows, ranks and lengths up to a rank; or of the first so many graded ones, which are then all there is."""
+        key = cutoff, judged_only
+        if key not in self._tops:
+            rows, ranks, lengths = self.rows, self.ranks, self.lengths
+            if judged_only:
+                rows = rows[:, :cutoff]
+                ranks = np.where(rows >= 0, np.arange(1, rows.shape[1] + 1), 0)
+                lengths = np.count_nonzero(rows >= 0, axis=1)
+            elif cutoff is not None:
+                inside = (ranks > 0) & (ranks <= cutoff)
+                width = int(inside.sum(axis=1).max(initial=0))
+                rows, ranks = (np.where(inside, of, out)[:, :width] for of, out in ((rows, -1), (ranks, 0)))
+                lengths = np.minimum(lengths, cutoff)
+            self._tops[key] = rows, ranks, lengths
+        return self._tops[key]
+
+    def view(self, cutoff: int | None = None, judged_only: bool = False, column: Array | None = None) -> core.View:
+        """The grades of the top k; or of a column of labels, as grades of one item."""
+        rows, ranks, lengths = self.top(cutoff, judged_only)
+        if column is not None:
+            return core.View(np.append(column, NONE)[rows][:, :, None], None, ranks, lengths, *(_NO_ITEM,) * 2)
         key = cutoff, judged_only
         if key not in self._views:
-            of, cut = self.grades, self.placed.cut(cutoff, judged_only)
+            of = self.grades
             # The last row stands for passages that nobody graded.
-            grades = _with_row(of.grades, NONE)[cut.rows]
-            failed = None if of.failed is None else _with_row(of.failed, False)[cut.rows]
+            grades, failed = (
+                None if cells is None else np.concatenate([cells, np.full((1, len(of.items)), no, cells.dtype)])[rows]
+                for cells, no in ((of.grades, NONE), (of.failed, False))
+            )
+            assert grades is not None
             # All measures of the query share it.
             grades.flags.writeable = False
-            self._views[key] = core.View(
-                grades, failed, cut.ranks, cut.lengths, of.weights, of.vital, _item_ids(of), of.query_id
-            )
+            item_ids = tuple(item.item_id for item in of.items)
+            self._views[key] = core.View(grades, failed, ranks, lengths, of.weights, of.vital, item_ids, of.query_id)
         return self._views[key]
-
-    def of_labels(self, column: Array, cutoff: int | None = None) -> core.View:
-        """The labels of the passages, as grades of one item."""
-        cut = self.placed.cut(cutoff)
-        return core.View(np.append(column, NONE)[cut.rows][:, :, None], None, cut.ranks, cut.lengths, *(_NO_ITEM,) * 2)
 
 
 _NO_ITEM = np.zeros(1)
 
 
-def _with_row(matrix: Array, value: float) -> Array:
-    return np.concatenate([matrix, np.full((1, matrix.shape[1]), value, matrix.dtype)])
-
-
-def _item_ids(grades: QueryGrades) -> tuple[str, ...]:
-    return tuple(item.item_id for item in grades.items)
-
-
-class _Query:
-    """The grades of one query and some rankings of it, as computations look at them."""
-
-    def __init__(self, given: QueryGrades, on_failed: OnFailed, rankings: Sequence[RankedRows]) -> None:
-        self.on_failed = on_failed
-        self.is_expecting = on_failed == "expected"
-        counted = given.counting_failed(on_failed)
-        placed = _Placed.of([one.rows for one in rankings], [one.length for one in rankings])
-        self._ids = [one.doc_ids for one in rankings]
-        self.given = given
-        self.plain = _Seen(counted, placed, self._ids)
-        self.query_id, self.failed, self.void = given.query_id, counted.failed, counted.void
-
-    @cached_property
-    def zeros(self) -> _Seen:
-        """As if failed grades were not there."""
-        grades = self.plain.grades
-        return self.plain if self.failed is None else self._as(replace(grades, failed=None))
-
-    @cached_property
-    def condensed(self) -> _Seen:
-        """Without the passages of which all that is known is that grades failed, where these are expected something."""
-        if not (self.is_expecting and self.void.any()):
-            return self.plain
-        void = {doc_id for doc_id, row in self.plain.grades.docs.items() if self.void[row]}
-        return _Seen(self.plain.grades, self.plain.placed.without(self.void), [_kept(ids, void) for ids in self._ids])
-
-    @cached_property
-    def ends(self) -> tuple[_Seen, _Seen]:
-        """With all failed grades as the lowest, and as the highest of the scale."""
-        grades = self.plain.grades
-        # Where the scale is not known, any grade that covers will do: measures that need to know it have no bounds.
-        ends = (0, 1 << 30) if grades.scale is None else grades.scale[:2]
-        lowest, highest = (self._as(grades.filled(end)) for end in ends)
-        return lowest, highest
-
-    @cached_property
-    def everything(self) -> _Seen:
-        """All graded passages, as one ranking."""
-        return self.ranked(np.arange(len(self.plain.grades.docs)))
-
-    def ranked(self, rows: Rows) -> _Seen:
-        """Some passages, as one ranking."""
-        return _Seen(self.plain.grades, _Placed.of([rows], [len(rows)]))
-
-    def _as(self, grades: QueryGrades) -> _Seen:
-        return _Seen(grades, self.plain.placed, self._ids)
-
-
-def _kept(ids: Sequence[str], void: set[str]) -> Sequence[str]:
-    kept = [doc_id for doc_id in ids if doc_id not in void]
-    return ScoredIds(kept, [pair for pair in ids.given if pair[0] not in void]) if isinstance(ids, ScoredIds) else kept
+def _kept(ids: Sequence[str], out: set[str]) -> Sequence[str]:
+    kept = [doc_id for doc_id in ids if doc_id not in out]
+    return ScoredIds(kept, [pair for pair in ids.given if pair[0] not in out]) if isinstance(ids, ScoredIds) else kept
 
 
 class Computation(ABC):
@@ -248,31 +216,38 @@ class Computation(ABC):
         cutoff: how many passages of a ranking it looks at; None for all.
         judged_only: whether these are graded ones, so that it looks deeper.
         needed: the grades that it needs.
+        levels: the levels that somebody wrote down, which grades are compared with.
+        over_items: whether items are covered from a level on.
         reads_items: whether it reads grades of items, and not one label a passage.
         reads_ids: whether it has to know the ids of the documents that are ranked.
         condenses: whether passages whose grades all failed leave the rankings that it sees.
+        asks: what it has to know of every item; empty where nothing.
     """
 
     condenses = True
+    over_items = False
+    reads_items = True
     reads_ids = False
+    asks = ""
 
-    def __init__(self, measure: Measure, reads_items: bool = True) -> None:
+    def __init__(self, measure: Measure) -> None:
         self.measure = measure
-        self.reads_items = reads_items
         cutoff = measure.params.get("cutoff")
         self.cutoff = cutoff if isinstance(cutoff, int) else None
         self.judged_only = bool(measure.params.get("judged_only"))
         self.needed = Needed(self.cutoff)
+        levels = [measure.params.get(name) for name in ("rel", "partial_rel")]
+        self.levels = [level for level in levels if isinstance(level, int)]
 
     @abstractmethod
-    def scores(self, query: _Query) -> core.Scores:
-        """The values of the rankings; NaN is not known."""
+    def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
+        """The values of rankings of the query; NaN is not known."""
 
     @abstractmethod
-    def best(self, query: _Query) -> float:
+    def best(self, query: QueryScorer) -> float:
         """The best value that any ranking of the graded passages could reach; NaN where it is not known."""
 
-    def lost_penalties(self, query: _Query) -> Array | None:
+    def lost_penalties(self, shown: Shown) -> Array | None:
         """Rankings × items: what costs nothing, as its grade failed for a ranked passage; None where nothing can."""
         return None
 
@@ -281,61 +256,55 @@ class _OfItems(Computation):
     """A measure of `core.ITEM_MEASURES`."""
 
     condenses = False
+    over_items = True
 
     def __init__(self, measure: ItemMeasure) -> None:
         super().__init__(measure)
         self._row = core.ITEM_MEASURES[measure.NAME]
-        self._levels = measure.shares() if "rel" in measure.params else {}
+        rel, partial = measure.params.get("rel"), measure.params.get("partial_rel")
+        if measure.params.get("strict") or partial is None:
+            partial = rel
+        # Level -> the share of the credit that it earns.
+        self._shares = {} if rel is None else {rel: 1.0} if partial == rel else {rel: 0.5, partial: 0.5}
         which: Mapping[str, Literal["vital", "weighing"]] = {"vital": "vital", "own": "weighing"}
         self.needed = Needed(self.cutoff, which.get(self._row.weight, "items"))
+        self.asks = {"own": "weight", "each": ""}.get(self._row.weight, "importance")
 
-    def check(self, items: Sequence[RubricItem]) -> None:
-        """Refuses items that do not say what they weigh."""
-        what = {"own": "weight", "each": ""}.get(self._row.weight, "importance")
-        lacking = next((item for item in items if what and getattr(item, what) is None), None)
-        if lacking is not None:
-            raise MeasureError(
-                f"{self.measure} needs the {what + ' (vital or okay)' * (what != 'weight')} of every item, and item "
-                f"{lacking.item_id!r} of query {lacking.query_id!r} has none; score with a test bank that gives it, or "
-                "assignments by the rules of nuggetizer's program",
-                settings=("bank", "compat"),
-            )
-
-    def _scores(self, query: _Query, view: core.View) -> core.Scores:
-        self.check(query.given.items)
+    def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
+        """The values, and all that failed grades leave open of them. All graded passages count together whatever the
+        cutoff: finding the best k of them is NP-hard.
+        """
+        is_all = shown is query.everything
+        view = shown.view() if is_all else shown.view(self.cutoff, self.judged_only)
         clip = bool(self.measure.params.get("clip"))
-        found = core.items(view, query.everything.view, self._row, self._levels, clip)
-        if query.is_expecting:
+        found = core.items(view, query.everything.view, self._row, self._shares, clip)
+        if query.is_expecting or view.failed is None:
             return found
-        if query.on_failed == "error" and view.failed is not None:
-            lost = np.argwhere(view.failed.any(axis=1) & ~(view.best >= min(self._levels)))
+        if query.on_failed == "error":
+            lost = np.argwhere(view.failed.any(axis=1) & ~(view.best >= min(self._shares)))
             for _, place in lost[:1]:
                 raise MeasureError(
-                    f"query {query.query_id!r}: item {view.item_ids[place]!r} has a failed grade for a ranked passage; "
+                    f"query {view.query_id!r}: item {view.item_ids[place]!r} has a failed grade for a ranked passage; "
                     "grade again, or choose how failures count (expected or zero)",
                     settings=("on_failed",),
                 )
         return found._replace(value=found.certain, spread=np.full(len(found.value), np.nan))
 
-    def scores(self, query: _Query) -> core.Scores:
-        """The values, and all that failed grades leave open of them."""
-        return self._scores(query, query.plain.view(self.cutoff, self.judged_only))
-
-    def best(self, query: _Query) -> float:
-        """The value of all graded passages together, whatever the cutoff (the workbench's `_overall_`; finding the best
-        k of them is NP-hard). Not known where there are penalties: a ranking may avoid them.
+    def best(self, query: QueryScorer) -> float:
+        """The value of all graded passages together (the workbench's `_overall_`). Not known where there are penalties:
+        a ranking may avoid them.
         """
-        has_penalties = self._row.weight == "own" and (query.given.weights < 0).any()
-        return math.nan if has_penalties else float(self._scores(query, query.everything.view()).value[0])
+        if self._row.weight == "own" and (query.grades.weights < 0).any():
+            return math.nan
+        return float(self.scores(query, query.everything).value[0])
 
-    def lost_penalties(self, query: _Query) -> Array | None:
+    def lost_penalties(self, shown: Shown) -> Array | None:
         """Penalties that failed grades may have hidden, where these count as nothing: the score may be too high."""
-        if self._row.weight != "own" or query.is_expecting:
+        if self._row.weight != "own":
             return None
-        view = query.plain.view(self.cutoff, self.judged_only)
-        if view.failed is None:
-            return None
-        lost: Array = view.failed.any(axis=1) & (view.weights < 0) & ~(view.best >= min(self._levels))
+        view = shown.view(self.cutoff, self.judged_only)
+        assert view.failed is not None
+        lost: Array = view.failed.any(axis=1) & (view.weights < 0) & ~(view.best >= min(self._shares))
         return lost
 
 
@@ -344,17 +313,17 @@ class _OfFunction(Computation):
 
     condenses = False
 
-    def scores(self, query: _Query) -> core.Scores:
+    def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
         """What the function gives; it says itself what failed grades mean, if it asks `View.covered`."""
-        certain = self._call(query.zeros)
+        certain = self._call(shown.zeros)
         if query.on_failed == "error":
-            _refuse_failed(query, query.plain, self.cutoff)
-        value = self._call(query.plain) if query.is_expecting and query.failed is not None else certain
+            _refuse_failed(shown, self.cutoff)
+        value = self._call(shown) if query.is_expecting and shown.grades.failed is not None else certain
         unknown = np.full(len(value), np.nan)
         return core.Scores(value, certain, unknown, unknown, unknown)
 
-    def _call(self, seen: _Seen) -> Array:
-        view = seen.view(self.cutoff, self.judged_only)
+    def _call(self, shown: Shown) -> Array:
+        view = shown.view(self.cutoff, self.judged_only)
         given = self.measure.SUPPORTED_PARAMS.keys() - {"cutoff", "judged_only"}
         function = self.measure.function
         try:
@@ -372,25 +341,25 @@ class _OfFunction(Computation):
             raise MeasureError(
                 f"{self.measure}: gives {value.shape} values for {len(view.grades)} rankings; give one number a ranking"
             )
-        if np.isinf(value).any() or (np.isnan(value).any() and seen.grades.failed is None):
+        if np.isinf(value).any() or (np.isnan(value).any() and shown.grades.failed is None):
             raise MeasureError(f"{self.measure}: query {view.query_id!r}: a value is no finite number")
         return value
 
-    def best(self, query: _Query) -> float:
+    def best(self, query: QueryScorer) -> float:
         """Nobody knows."""
         return math.nan
 
 
-def _refuse_failed(query: _Query, seen: _Seen, cutoff: int | None) -> None:
+def _refuse_failed(shown: Shown, cutoff: int | None) -> None:
     """Refuses ranked passages of which a grade failed, where that is an error."""
-    grades, rows = query.plain.grades, seen.placed.cut(cutoff).rows
+    grades, rows = shown.grades, shown.top(cutoff)[0]
     if grades.failed is None:
         return
     lost = np.append(grades.failed.any(axis=1), False)[rows]
     for number, place in np.argwhere(lost)[:1]:
         doc_id = list(grades.docs)[rows[number, place]]
         raise MeasureError(
-            f"query {query.query_id!r}: a grade of the ranked passage {doc_id!r} failed; grade again, or choose how "
+            f"query {grades.query_id!r}: a grade of the ranked passage {doc_id!r} failed; grade again, or choose how "
             "failures count (expected or zero)",
             settings=("on_failed",),
         )
@@ -400,156 +369,164 @@ class _OfRankings(Computation):
     """A measure that takes failed grades for none; a subclass has `value`, and says what it is normalised by."""
 
     @abstractmethod
-    def value(self, seen: _Seen, ideal: QueryGrades) -> Array:
+    def value(self, query: QueryScorer, shown: Shown, ideal: QueryGrades) -> Array:
         """The values of rankings, normalised by the best ranking of `ideal`."""
 
     def has_bounds(self, grades: QueryGrades) -> bool:
         """Whether the value lies between those with failed grades as the lowest and as the highest."""
         return True
 
-    def scores(self, query: _Query) -> core.Scores:
+    def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
         """The values; those of which all that is known is that grades failed are none."""
-        seen, grades = query.condensed if query.is_expecting else query.zeros, query.plain.grades
-        value = self.value(seen, grades)
+        grades = shown.grades
+        if grades.failed is None:
+            value = self.value(query, shown, grades)
+            return core.Scores(value, value, value, value, np.full(len(value), np.nan))
+        seen, is_void = shown.condensed if query.is_expecting else shown.zeros, grades.void.any()
+        value = self.value(query, seen, grades)
         nothing = np.full(len(value), np.nan)
-        if query.failed is None:
-            return core.Scores(value, value, value, value, nothing)
         cutoff = None if query.is_expecting and self.judged_only else self.cutoff
         if query.on_failed == "error":
-            _refuse_failed(query, query.plain, cutoff)
-        certain = self.value(query.zeros, grades) if query.void.any() else value
-        if query.is_expecting and query.void.any():
-            is_void, has_grade = np.append(query.void, False), np.append(grades.best > NONE, False)
-            lost = is_void[query.plain.placed.cut(cutoff).rows].any(axis=1)
-            value = np.where(lost & ~has_grade[seen.placed.cut(cutoff).rows].any(axis=1), np.nan, value)
+            _refuse_failed(shown, cutoff)
+        certain = self.value(query, shown.zeros, grades) if is_void else value
+        if query.is_expecting and is_void:
+            void, has_grade = np.append(grades.void, False), np.append(grades.best > NONE, False)
+            lost = void[shown.top(cutoff)[0]].any(axis=1)
+            value = np.where(lost & ~has_grade[seen.top(cutoff)[0]].any(axis=1), np.nan, value)
         if not self.has_bounds(grades):
             return core.Scores(value, certain, nothing, nothing, nothing)
-        lowest, highest = query.ends
-        return core.Scores(value, certain, *self.bounds(lowest, highest), nothing)
+        return core.Scores(value, certain, *self.bounds(query, *shown.ends), nothing)
 
-    def bounds(self, lowest: _Seen, highest: _Seen) -> tuple[Array, Array]:
+    def bounds(self, query: QueryScorer, lowest: Shown, highest: Shown) -> tuple[Array, Array]:
         """The values of the lowest grades, normalised by the highest, and the other way round."""
-        return self.value(lowest, highest.grades), np.minimum(self.value(highest, lowest.grades), 1)
+        most = self.value(query, highest, lowest.grades)
+        return self.value(query, lowest, highest.grades), np.minimum(most, 1)
 
-    def best(self, query: _Query) -> float:
+    def best(self, query: QueryScorer) -> float:
         """The value of the best ranking."""
-        grades = query.plain.grades
+        grades = query.counted
         if query.on_failed == "error":
-            _refuse_failed(query, query.everything, None)
-        if query.is_expecting and query.void.any() and not grades.valid.any():
+            _refuse_failed(query.everything, None)
+        if query.is_expecting and grades.failed is not None and grades.void.any() and not grades.valid.any():
             return math.nan
-        rows = self.best_rows(grades)
-        return math.nan if rows is None else float(self.value(query.ranked(rows), grades)[0])
+        found = self.best_rows(query)
+        if found is None:
+            return math.nan
+        rows = np.array([found], int)
+        ranked = Shown(grades, rows, np.arange(1, rows.shape[1] + 1)[None], np.array([rows.shape[1]]))
+        return float(self.value(query, ranked, grades)[0])
 
     @abstractmethod
-    def best_rows(self, grades: QueryGrades) -> list[int] | None:
-        """The best ranking; None where it is not known."""
+    def best_rows(self, query: QueryScorer) -> Sequence[int] | Array | None:
+        """The best ranking, or the part of it that counts; None where it is not known."""
 
 
 class _OfSubtopics(_OfRankings):
     """One of ir_measures' measures over subtopics, with rubric items as subtopics."""
 
-    def value(self, seen: _Seen, ideal: QueryGrades) -> Array:
+    over_items = True
+
+    def value(self, query: QueryScorer, shown: Shown, ideal: QueryGrades) -> Array:
         """By `core.novelty`."""
         of = self.measure
         alpha, beta = (of[name] if name in of.SUPPORTED_PARAMS else 0.5 for name in ("alpha", "beta"))
-        view = seen.view(self.cutoff, self.judged_only)
-        return core.novelty(of.NAME, view, _pool(ideal)[0], of["rel"], self.cutoff, alpha, beta)
+        view, pool = shown.view(self.cutoff, self.judged_only), ideal.grades[query.by_id]
+        return core.novelty(of.NAME, view, pool, of["rel"], self.cutoff, alpha, beta)
 
-    def bounds(self, lowest: _Seen, highest: _Seen) -> tuple[Array, Array]:
+    def bounds(self, query: QueryScorer, lowest: Shown, highest: Shown) -> tuple[Array, Array]:
         """Without a known subtopic, whatever is covered may be all there is.
 
         A greedy ideal may be a little less where more is covered, so where that normalises bounds are off by as much.
         """
-        least, most = super().bounds(lowest, highest)
+        least, most = super().bounds(query, lowest, highest)
         rel = self.measure["rel"]
         if not (lowest.grades.grades >= rel).any():
             most = (highest.view(self.cutoff, self.judged_only).grades >= rel).any(axis=(1, 2)) + 0.0
         return least, most
 
-    def best_rows(self, grades: QueryGrades) -> list[int]:
+    def best_rows(self, query: QueryScorer) -> Array:
         """The greedy ideal ranking."""
-        pool, rows = _pool(grades)
-        covering = pool >= self.measure["rel"]
+        covering = query.counted.grades[query.by_id] >= self.measure["rel"]
         useful = np.flatnonzero(covering.any(axis=1))
-        return [rows[useful[place]] for place in core.greedy(covering[useful], None, 0.5)[1]] if len(useful) else []
-
-
-def _pool(grades: QueryGrades) -> tuple[Array, list[int]]:
-    """The passages × items, larger ids first, and their rows."""
-    rows = [grades.docs[doc_id] for doc_id in sorted(grades.docs, reverse=True)]
-    return grades.grades[rows], rows
+        chosen: Array = query.by_id[useful[core.greedy(covering[useful], self.cutoff, 0.5)[1]]]
+        return chosen
 
 
 class _OfLabels(_OfRankings):
     """A standard measure over one label a passage: by a formula of `core`, else by a program behind ir_measures."""
 
     def __init__(self, measure: Measure) -> None:
+        super().__init__(measure)
         is_ours = isinstance(measure, type(RubricQrels))
-        super().__init__(measure, is_ours and measure.reads_items)
-        self._inner = measure.inner() if is_ours else checked_measure(measure)
-        self._label: Any = measure.value("label") if is_ours else "max"
-        self._rel: int | None = measure.value("rel") if is_ours else None
-        cutoff = self._inner.params.get("cutoff")
+        self._inner = measure.inner if is_ours else checked_measure(measure)
+        self._label: Any = measure.params.get("label", "max") if is_ours else "max"
+        self._rel: int | None = measure.params.get("rel") if is_ours else None
+        cutoff, level = self._inner.params.get("cutoff"), self._inner.params.get("rel")
         self._cut = self.cutoff = cutoff if isinstance(cutoff, int) else None
         self.judged_only = bool(self._inner.params.get("judged_only"))
         self.needed = Needed(self.cutoff)
+        self.reads_items = self._label == "item"
         # Programs sort in several ways, so they see the scores of labels that stand for themselves.
         self.reads_ids = self._is_program = not is_ours
+        if not is_ours:
+            self.levels = []
+        elif self._label != "count" and isinstance(level, int):
+            self.levels.append(level)
         if self._label == "item":
             # Failed grades of an item may be anywhere.
             self.cutoff = None
 
-    def _column(self, grades: QueryGrades) -> Array:
-        return grades.label_column(self._label, self._rel)
-
-    def _formula(self, grades: QueryGrades) -> Callable[[core.View, Array], Array] | None:
-        """The value of labels and of all labels of the query; None where a program has to compute it."""
-        of, scale = self._inner, grades.scale
+    def _formula(self, scale: Scale | None) -> Mapping[str, Any] | None:
+        """What `core.labels` is told of the measure; None where a program has to compute it."""
+        of = self._inner
         highest = scale.highest if scale is not None and self._label != "count" else None
         given = {name for name, value in of.params.items() if value != of.SUPPORTED_PARAMS[name].default}
         graded = {"nDCG": {"cutoff", "dcg"}, "ERR": {"cutoff"}, "RBP": {"cutoff", "p", "rel"}}
-        allowed = graded.get(of.NAME, {"cutoff", "rel"})
         is_known = highest is not None or of.NAME not in ("ERR", "RBP") or "rel" in given
         lacks_cutoff = of.NAME in ("P", "R", "Success") and self._cut is None
-        if of.NAME not in core.LABEL_MEASURES or not given <= allowed or not is_known or lacks_cutoff:
+        is_ours = of.NAME in core.LABEL_MEASURES and given <= graded.get(of.NAME, {"cutoff", "rel"})
+        if not (is_ours and is_known) or lacks_cutoff:
             return None
-        level = of["rel"] if of.NAME not in graded or "rel" in given else None
-        more = {"highest": highest or 1, "exponential": of.params.get("dcg") == "exp-log2"}
-        if of.NAME == "RBP":
-            more["persistence"] = of["p"]
-        return lambda view, pool: core.labels(of.NAME, view, pool, self._cut, level, **more)
+        return {
+            "name": of.NAME,
+            "cutoff": self._cut,
+            "level": of["rel"] if of.NAME not in graded or "rel" in given else None,
+            "highest": highest or 1,
+            "persistence": of["p"] if of.NAME == "RBP" else 0.8,
+            "exponential": of.params.get("dcg") == "exp-log2",
+        }
 
-    def value(self, seen: _Seen, ideal: QueryGrades) -> Array:
+    def value(self, query: QueryScorer, shown: Shown, ideal: QueryGrades) -> Array:
         """By `core.labels`, where it has the measure.
 
         Raises:
             MeasureError: there are grades of items, which a program would silently collapse.
         """
-        if self._is_program and not seen.grades.is_of_labels:
-            inner = self._inner
+        grades, inner = shown.grades, self._inner
+        if self._is_program and not grades.is_of_labels:
             raise MeasureError(f"{inner} is no measure over rubric items; write RubricQrels(measure={str(inner)!r})")
         if self._label == "item":
-            return self._over_items(seen)
-        column = self._column(seen.grades)
+            return self._over_items(shown)
+        column = grades.label_column(self._label, self._rel)
         formula = None
         if not self._is_program or (column[column > NONE] % 1).any():
-            formula = self._formula(seen.grades)
+            formula = self._formula(grades.scale)
         if formula is not None:
-            return formula(seen.of_labels(column, self._cut), self._column(ideal))
-        if self._inner.NAME == "NumRel" and not self._is_program:
+            pool = column if ideal is grades else ideal.label_column(self._label, self._rel)
+            return core.labels(view=shown.view(self._cut, column=column), pool=pool, **formula)
+        if inner.NAME == "NumRel" and not self._is_program:
             # The program behind ir_measures' own counts from label 1 only. As there, 0 for what a run does not rank.
-            return np.where(seen.placed.lengths > 0, np.count_nonzero(column >= self._inner["rel"]), 0.0)
-        return self._by_program(seen)
+            return np.where(shown.lengths > 0, np.count_nonzero(column >= inner["rel"]), 0.0)
+        return self._by_program(shown)
 
-    def _over_items(self, seen: _Seen) -> Array:
+    def _over_items(self, shown: Shown) -> Array:
         """The mean over the items of the values by the grades of one item.
 
         For an item the passages leave the ranking whose grade of it failed, where failures count as expected.
         """
-        grades, values = seen.grades, []
+        grades, values = shown.grades, []
         level = self._inner.params.get("rel")
-        formula = self._formula(grades)
+        formula = self._formula(grades.scale)
         best = grades.grades.max(axis=0, initial=NONE)
         for place in np.flatnonzero(best > 0 if level is None else best >= level):
             if formula is None:
@@ -557,54 +534,51 @@ class _OfLabels(_OfRankings):
                     f"{self.measure}: nDCG, AP, RR, P, R and Success are averaged over items, and where the scale is "
                     "known ERR and RBP; name one of these"
                 )
-            column, one = grades.grades[:, place], seen
+            column, one = grades.grades[:, place], shown
             if grades.failed is not None and grades.failed[:, place].any():
-                one = _Seen(grades, seen.placed.without(grades.failed[:, place]))
-            values.append(formula(one.of_labels(column, self._cut), column))
-        return np.mean(values, axis=0) if values else np.zeros(len(seen.placed.rows))
+                one = shown.without(grades.failed[:, place])
+            values.append(core.labels(view=one.view(self._cut, column=column), pool=column, **formula))
+        return np.mean(values, axis=0) if values else np.zeros(len(shown.rows))
 
-    def _by_program(self, seen: _Seen) -> Array:
+    def _by_program(self, shown: Shown) -> Array:
         """The values by the program that ir_measures has for the measure.
 
         Raises:
             MeasureError: it cannot compute them.
         """
-        inner, shown = self._inner, self.measure
-        query_id = seen.grades.query_id
-        labels = seen.grades.labels(self._label, self._rel)
+        inner, name = self._inner, self.measure
+        query_id = shown.grades.query_id
+        labels = shown.grades.labels(self._label, self._rel)
         qrels = [ir_measures.Qrel(query_id, doc_id, label) for doc_id, label in labels.items()]
         if not qrels:
-            return np.full(len(seen.placed.rows), float(inner.DEFAULT))
-        refuse_real(qrels, shown)
-        with delegated([inner], shown):
+            return np.full(len(shown.rows), float(inner.DEFAULT))
+        refuse_real(qrels, name)
+        with delegated([inner], name):
             evaluator = other_providers().evaluator([inner], qrels)
         values = []
-        for scored in self._scored(seen):
+        for scored in self._scored(shown):
             value = float(inner.DEFAULT)
             if scored:
                 run = [ScoredDoc(query_id, doc_id, score) for doc_id, score in scored]
-                with delegated([inner], shown):
+                with delegated([inner], name):
                     value = float(evaluator.calc_aggregate(run)[inner])
             if math.isnan(value):
-                raise MeasureError(f"{shown} has no value for query {query_id!r}; leave the measure or the query out")
+                raise MeasureError(f"{name} has no value for query {query_id!r}; leave the measure or the query out")
             values.append(value)
         return np.array(values)
 
-    def _scored(self, seen: _Seen) -> Sequence[Sequence[tuple[str, float]]]:
+    def _scored(self, shown: Shown) -> Sequence[Sequence[tuple[str, float]]]:
         """The documents of each ranking with scores; those that say the rank, where none are known."""
-        if any(isinstance(ids, ScoredIds) for ids in seen.ids):
-            return [ids.given if isinstance(ids, ScoredIds) else () for ids in seen.ids]
-        if any(seen.ids):
-            return [[(doc_id, float(len(ids) - place)) for place, doc_id in enumerate(ids)] for ids in seen.ids]
-        doc_ids = list(seen.grades.docs)
+        if any(isinstance(ids, ScoredIds) for ids in shown.ids):
+            return [ids.given if isinstance(ids, ScoredIds) else () for ids in shown.ids]
+        if any(shown.ids):
+            return [[(doc_id, float(len(ids) - place)) for place, doc_id in enumerate(ids)] for ids in shown.ids]
+        doc_ids = list(shown.grades.docs)
         start = "unjudged-"
         while any(doc_id.startswith(start) for doc_id in doc_ids):
             start = f"not-{start}"
         found = []
-        placed = seen.placed
-        for rows, ranks, length in zip(
-            placed.rows.tolist(), placed.ranks.tolist(), placed.lengths.tolist(), strict=True
-        ):
+        for rows, ranks, length in zip(*(of.tolist() for of in (shown.rows, shown.ranks, shown.lengths)), strict=True):
             ids = [f"{start}{rank}" for rank in range(1, length + 1)]
             for row, rank in zip(rows, ranks, strict=True):
                 if rank:
@@ -618,24 +592,25 @@ class _OfLabels(_OfRankings):
         what they are normalised by stands against it.
         """
         known = self._label == "count" or (self._label == "max" and grades.scale is not None)
-        return known and self._formula(grades) is not None
+        return known and self._formula(grades.scale) is not None
 
-    def bounds(self, lowest: _Seen, highest: _Seen) -> tuple[Array, Array]:
+    def bounds(self, query: QueryScorer, lowest: Shown, highest: Shown) -> tuple[Array, Array]:
         """By the formula, also where a program computes the value."""
-        low, high = self._column(lowest.grades), self._column(highest.grades)
-        formula = self._formula(lowest.grades)
-        assert formula is not None
-        least, most = formula(lowest.of_labels(low, self._cut), high), formula(highest.of_labels(high, self._cut), low)
+        low, high = (one.grades.label_column(self._label, self._rel) for one in (lowest, highest))
+        formula = self._formula(lowest.grades.scale) or {}
+        least = core.labels(view=lowest.view(self._cut, column=low), pool=high, **formula)
+        most = core.labels(view=highest.view(self._cut, column=high), pool=low, **formula)
         return least, np.minimum(most, 1)
 
-    def best_rows(self, grades: QueryGrades) -> list[int] | None:
+    def best_rows(self, query: QueryScorer) -> Sequence[int] | Array | None:
         """The passages by descending label; over items the best ranking is not known."""
         if self._label == "item":
             return None
-        labels = grades.labels(self._label, self._rel)
+        grades = query.counted
+        column = grades.label_column(self._label, self._rel)
         # A stable sort.
-        order = sorted(sorted(labels), key=labels.__getitem__, reverse=True)
-        return [grades.docs[doc_id] for doc_id in order]
+        order: Array = query.by_id[::-1][np.argsort(-column[query.by_id[::-1]], kind="stable")]
+        return order[column[order] > NONE]
 
 
 class _OfCited(Computation):
@@ -648,67 +623,36 @@ class _OfCited(Computation):
         super().__init__(measure)
         self.needed = Needed(None, measure.citations)
 
-    def scores(self, query: _Query) -> core.Scores:
+    def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
         """The values of the answers that are ranked."""
 
-        def values(seen: _Seen, on_failed: OnFailed) -> Array:
-            of = self.measure.of_query(seen.grades, on_failed)
-            found = [of.value(ids) if ids else 0.0 for ids in seen.ids]
+        def values(shown: Shown, on_failed: OnFailed) -> Array:
+            of = self.measure.of_query(shown.grades, on_failed)
+            found = [of.value(ids) if ids else 0.0 for ids in shown.ids]
             return np.array([math.nan if value is None else value for value in found])
 
-        value = values(query.plain, query.on_failed)
+        value = values(shown, query.on_failed)
         nothing = np.full(len(value), np.nan)
-        if query.failed is None:
+        if shown.grades.failed is None:
             return core.Scores(value, value, value, value, nothing)
-        certain = values(query.plain, "zero")
-        ends = np.stack([values(seen, query.on_failed) for seen in query.ends])
+        certain = values(shown, "zero")
+        ends = np.stack([values(end, query.on_failed) for end in shown.ends])
         return core.Scores(value, certain, ends.min(axis=0), ends.max(axis=0), nothing)
 
-    def best(self, query: _Query) -> float:
+    def best(self, query: QueryScorer) -> float:
         """The value of the best answer of any run."""
-        of = self.measure.of_query(query.plain.grades, query.on_failed)
-        values = [of.value([doc_id]) for doc_id in sorted(query.given.answers)]
+        of = self.measure.of_query(query.counted, query.on_failed)
+        values = [of.value([doc_id]) for doc_id in sorted(query.grades.answers)]
         known = [value for value in values if value is not None]
         return self.measure.best_of(known, default=0.0) if len(known) == len(values) else math.nan
 
 
-def _computation_of(measure: Measure) -> Computation:
-    if not is_supported(measure):
-        return _OfLabels(measure)
-    measure.validate_params()
-    for kind, computation in (
-        (ItemMeasure, _OfItems),
-        (FunctionMeasure, _OfFunction),
-        (SupportMeasure, _OfCited),
-        (RubricMeasure, _OfLabels),
-    ):
-        if isinstance(measure, kind):
-            return computation(measure)
-    return _OfSubtopics(measure)
-
-
-class SameScale:
-    """The one scale of all grades of a call."""
-
-    def __init__(self) -> None:
-        # The scale, which may be unknown; None before the first query that has grades.
-        self._found: tuple[Scale | None] | None = None
-
-    def add(self, grades: QueryGrades) -> Scale | None:
-        """Takes a query with grades, and gives its scale.
-
-        Raises:
-            InputError: others are on another scale.
-        """
-        if self._found is None:
-            self._found = (grades.scale,)
-        elif grades.scale != self._found[0]:
-            raise InputError(
-                f"query {grades.query_id!r}: its grades are on the scale {grades.scale or 'unknown'}, those of others "
-                f"on {self._found[0] or 'unknown'}; score them apart",
-                settings=("scale",),
-            )
-        return grades.scale
+_KINDS: Sequence[tuple[type[Measure], type[Computation]]] = (
+    (ItemMeasure, _OfItems),
+    (FunctionMeasure, _OfFunction),
+    (SupportMeasure, _OfCited),
+    (RubricMeasure, _OfLabels),
+)
 
 
 class Plan:
@@ -717,26 +661,41 @@ class Plan:
     Args:
         measures: measures of this package, or of ir_measures; order is kept.
         on_failed: how failed grades count, see `Grades`.
+        one_scale: whether all queries have to be on one scale.
 
     Attributes:
         measures: as given.
         on_failed: as given.
-        computations: how each of them is computed.
+        said: the plan with the levels of the scale that all queries so far are on, where that has to be one.
+        computations: how each measure is computed.
         depth: how many documents of a ranking they look at together; None when all.
         reads_ids: whether one has to know the ids of the documents that are ranked.
+        condenses: whether passages whose grades all failed leave some of the rankings.
 
     Raises:
         MeasureError: a measure is not supported here.
     """
 
-    def __init__(self, measures: Sequence[Measure], on_failed: OnFailed = "expected") -> None:
-        self.measures, self.on_failed = list(measures), on_failed
-        self.computations = list(map(_computation_of, self.measures))
+    def __init__(
+        self, measures: Sequence[Measure], on_failed: OnFailed = "expected", *, one_scale: bool = False
+    ) -> None:
+        self.measures, self.on_failed, self.said = list(measures), on_failed, self
+        self.computations: list[Computation] = []
+        for measure in self.measures:
+            other: type[Computation] = _OfLabels
+            if is_supported(measure):
+                measure.validate_params()
+                other = _OfSubtopics
+            kind = next((computation for kind, computation in _KINDS if isinstance(measure, kind)), other)
+            self.computations.append(kind(measure))
         # Measures over judged passages alone look for them as deep as it takes.
         depths = [one.cutoff for one in self.computations if one.cutoff is not None and not one.judged_only]
         self.depth = max(depths, default=0) if len(depths) == len(self.computations) else None
         self.reads_ids = any(one.reads_ids for one in self.computations)
-        self._condenses = on_failed == "expected" and any(one.condenses for one in self.computations)
+        self.condenses = on_failed == "expected" and any(one.condenses for one in self.computations)
+        self._one_scale = one_scale
+        # The scale, which may be unknown; None before the first query that has grades.
+        self._scale: tuple[Scale | None] | None = None
         self._on: dict[Scale | None, Plan] = {}
 
     def on(self, scale: Scale | None) -> Plan:
@@ -744,14 +703,31 @@ class Plan:
 
         Raises:
             MeasureError: the scale is not known, and a level is needed; or one that somebody wrote down is above it, or
-                is reached by every grade.
+                is reached by every grade, so that every item would be covered.
         """
-        if scale not in self._on:
-            if scale is not None:
-                self.refuse_above(scale)
-            self._refuse_lowest(scale)
-            said = [_said(one, scale) for one in self.measures]
-            self._on[scale] = self if said == self.measures else Plan(said, self.on_failed)
+        if scale in self._on:
+            return self._on[scale]
+        if scale is not None:
+            self.refuse_above(scale)
+        lowest, said = 0 if scale is None else scale.lowest, list[Measure]()
+        for one in self.computations:
+            measure, level = one.measure, min(one.levels, default=lowest + 1)
+            if one.over_items and level <= lowest:
+                of = "" if scale is None else f" of the scale {lowest} to {scale.highest}"
+                raise MeasureError(
+                    f"{measure}: every grade{of} is {level} or more, so all that is graded would be covered; give a "
+                    f"level above {lowest}",
+                    settings=("measures", "rel"),
+                )
+        for one in self.computations:
+            measure = one.measure
+            if isinstance(measure, RubricMeasure):
+                measure = measure.on(scale)
+            elif one.over_items and not one.levels and scale is not None and scale != ANY_LEVEL:
+                # Of plain judgments over subtopics nobody says the scale, and the level is ir_measures' own, 1.
+                measure = measure if scale.covers == measure["rel"] else measure(rel=scale.covers)
+            said.append(measure)
+        self._on[scale] = self if said == self.measures else Plan(said, self.on_failed)
         return self._on[scale]
 
     def refuse_above(self, scale: Scale) -> None:
@@ -760,48 +736,9 @@ class Plan:
         Raises:
             MeasureError: naming measure, level and scale.
         """
-        for measure in self.measures:
-            for level in _said_levels(measure):
-                refuse_unreachable(scale, level, str(measure))
-
-    def _refuse_lowest(self, scale: Scale | None) -> None:
-        """Refuses measures of items with a level that every grade reaches: every item would be covered."""
-        lowest = 0 if scale is None else scale.lowest
-        for measure, computation in zip(self.measures, self.computations, strict=True):
-            level = min(_said_levels(measure), default=lowest + 1)
-            if level <= lowest and isinstance(computation, _OfItems | _OfSubtopics):
-                of = "" if scale is None else f" of the scale {lowest} to {scale.highest}"
-                raise MeasureError(
-                    f"{measure}: every grade{of} is {level} or more, so all that is graded would be covered; give a "
-                    f"level above {lowest}",
-                    settings=("measures", "rel"),
-                )
-
-    def said(self, scales: SameScale, grades: QueryGrades) -> Plan:
-        """The plan with the levels of the scale that all grades of the call are on.
-
-        Args:
-            scales: what the queries before this one are on.
-            grades: the next query.
-
-        Raises:
-            InputError: the query is on another scale.
-            MeasureError: the scale is not known, and a level is needed.
-        """
-        self._refuse_labels(grades)
-        return self.on(scales.add(grades)) if grades.docs else self
-
-    def _refuse_labels(self, grades: QueryGrades) -> None:
-        """Refuses measures over items where there is one label a passage."""
-        if not grades.is_of_labels:
-            return
-        for measure, computation in zip(self.measures, self.computations, strict=True):
-            if computation.reads_items:
-                raise MeasureError(
-                    f"{measure}: there are no item grades here, query {grades.query_id!r} has one label a passage; "
-                    "name a standard measure, such as nDCG@10",
-                    settings=("measures",),
-                )
+        for one in self.computations:
+            for level in one.levels:
+                refuse_unreachable(scale, level, str(one.measure))
 
     def refuse_lacking(self, bank: Mapping[str, tuple[RubricItem, ...]], scale: Scale | None = None) -> None:
         """Refuses what the items cannot serve, before there is any grade.
@@ -822,42 +759,63 @@ class Plan:
         """Prepares the scoring of any number of rankings of one query.
 
         Raises:
+            InputError: the query is on another scale than those before it, and all have to be on one.
             MeasureError: the grades lack what a measure needs.
         """
-        self._refuse_labels(grades)
+        for one in self.computations if grades.is_of_labels else ():
+            if one.reads_items:
+                raise MeasureError(
+                    f"{one.measure}: there are no item grades here, query {grades.query_id!r} has one label a passage; "
+                    "name a standard measure, such as nDCG@10",
+                    settings=("measures",),
+                )
         plan = self.on(grades.scale if grades.docs or grades.scale else ANY_LEVEL)
-        return QueryScorer(plan, grades, plan._condenses)
-
-
-def _said(measure: Measure, scale: Scale | None) -> Measure:
-    if isinstance(measure, RubricMeasure):
-        return measure.on(scale)
-    # Of plain judgments over subtopics nobody says the scale, and the level is ir_measures' own, 1.
-    if is_supported(measure) and "rel" not in measure.params and scale not in (None, ANY_LEVEL):
-        level = scale.covers if scale is not None else 1
-        return measure if level == measure["rel"] else measure(rel=level)
-    return measure
-
-
-def _said_levels(measure: Measure) -> list[int]:
-    """The levels that a measure says, which grades are compared with."""
-    if isinstance(measure, RubricMeasure):
-        return measure.said_levels()
-    return [measure.params["rel"]] if is_supported(measure) and "rel" in measure.params else []
+        scorer = QueryScorer(plan, grades)
+        if self._one_scale and grades.docs:
+            if self._scale is not None and grades.scale != self._scale[0]:
+                raise InputError(
+                    f"query {grades.query_id!r}: its grades are on the scale {grades.scale or 'unknown'}, those of "
+                    f"others on {self._scale[0] or 'unknown'}; score them apart",
+                    settings=("scale",),
+                )
+            self._scale, self.said = (grades.scale,), plan
+        return scorer
 
 
 class QueryScorer:
-    """Scores rankings of one query for all measures of a plan; made by `Plan.for_query`."""
+    """Scores rankings of one query for all measures of a plan; made by `Plan.for_query`.
 
-    def __init__(self, plan: Plan, grades: QueryGrades, condenses: bool) -> None:
-        self._plan, self.grades = plan, grades
+    Attributes:
+        measures: the measures, with all levels said.
+        grades: the grades.
+        counted: the grades as failed ones count.
+        on_failed: how these count.
+        is_expecting: whether they count as they are expected.
+        depth: how many documents of a ranking have to be known; None for all.
+    """
+
+    def __init__(self, plan: Plan, grades: QueryGrades) -> None:
+        self._plan, self.measures, self.grades, self.on_failed = plan, plan.measures, grades, plan.on_failed
+        self.is_expecting = plan.on_failed == "expected"
         for one in plan.computations:
-            if isinstance(one, _OfItems):
-                one.check(grades.items)
-        counted = grades.counting_failed(plan.on_failed)
+            if one.asks:
+                _refuse_lacking(one, grades.items)
+        self.counted = grades.counting_failed(plan.on_failed) if isinstance(plan.on_failed, int) else grades
         # Passages of which all that is known is that grades failed leave some rankings, which are looked at deeper.
-        self._void = counted.void if condenses and counted.void.any() else None
+        is_open = plan.condenses and self.counted.failed is not None and bool(self.counted.void.any())
+        self._void = self.counted.void if is_open else None
         self.depth = plan.depth if self._void is None else None
+
+    @cached_property
+    def everything(self) -> Shown:
+        """All graded passages, as one ranking."""
+        size = len(self.grades.docs)
+        return Shown(self.counted, np.arange(size)[None], np.arange(1, size + 1)[None], np.array([size]))
+
+    @cached_property
+    def by_id(self) -> Array:
+        """The rows of all graded passages, those with larger ids first."""
+        return np.array([self.grades.docs[doc_id] for doc_id in sorted(self.grades.docs, reverse=True)], int)
 
     def looked_at(self, rows: Rows) -> int:
         """How many documents of a ranking the measures look at."""
@@ -885,61 +843,70 @@ class QueryScorer:
         """
         width = max((len(one.rows) for one in rankings), default=0)
         step = max(1, _TOGETHER // max(width * len(self.grades.items), 1))
-        if len(rankings) <= step:
-            return self._score(rankings)
-        parts = [self._score(rankings[start : start + step]) for start in range(0, len(rankings), step)]
-        opened = [part.left_open or () for part in parts]
-        return QueryScores(
-            np.concatenate([part.values for part in parts], axis=1),
-            [core.Scores(*map(np.concatenate, zip(*one, strict=True))) for one in zip(*opened, strict=True)] or None,
-            {which: np.concatenate([part.needed[which] for part in parts]) for which in parts[0].needed},
-            np.concatenate([part.lost_penalties for part in parts]),
-            np.concatenate([part.dropped for part in parts]),
-        )
-
-    def _score(self, rankings: Sequence[RankedRows]) -> QueryScores:
-        query, computations = _Query(self.grades, self._plan.on_failed, rankings), self._plan.computations
+        if len(rankings) > step:
+            parts = [self.score(rankings[start : start + step]) for start in range(0, len(rankings), step)]
+            opened = [part.left_open or () for part in parts]
+            return QueryScores(
+                np.concatenate([part.values for part in parts], axis=1),
+                [core.Scores(*map(np.concatenate, zip(*one, strict=True))) for one in zip(*opened, strict=True)]
+                or None,
+                {which: np.concatenate([part.needed[which] for part in parts]) for which in parts[0].needed},
+                np.concatenate([part.lost_penalties for part in parts]),
+                np.concatenate([part.dropped for part in parts]),
+            )
+        shown, computations = Shown.of(self.counted, rankings), self._plan.computations
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = [one.scores(query) for one in computations]
-        size = len(rankings)
-        values = np.stack([one.value for one in found]) if found else np.zeros((0, size))
-        needed = {which: self._coverage(query, rankings, which) for which in {one.needed: 0 for one in computations}}
-        lost = [one for one in (computation.lost_penalties(query) for computation in computations) if one is not None]
-        dropped = np.zeros(size, int)
+            found = [one.scores(self, shown) for one in computations]
+        lost, dropped = np.zeros(len(rankings), int), np.zeros(len(rankings), int)
+        if self.counted.failed is not None and not self.is_expecting:
+            of_items = [one.lost_penalties(shown) for one in computations if one.over_items]
+            hidden = [one for one in of_items if one is not None]
+            lost = np.any(hidden, axis=0).sum(axis=1) if hidden else lost
         if self._void is not None:
             gone = np.append(self._void, False)
             tops = [np.array(one.rows[: self.looked_at(one.rows)], int) for one in rankings]
             dropped = np.array([gone[top].sum() for top in tops], int)
         return QueryScores(
-            values,
-            found if query.failed is not None else None,
-            needed,
-            np.any(lost, axis=0).sum(axis=1) if lost else np.zeros(size, int),
+            np.stack([one.value for one in found]) if found else np.zeros((0, len(rankings))),
+            found if self.counted.failed is not None else None,
+            {which: self._coverage(shown, rankings, which) for which in {one.needed: 0 for one in computations}},
+            lost,
             dropped,
         )
 
-    def _coverage(self, query: _Query, rankings: Sequence[RankedRows], which: Needed) -> Coverage:
+    def _coverage(self, shown: Shown, rankings: Sequence[RankedRows], which: Needed) -> Coverage:
         grades = self.grades
         if which.which in ("first", "citations"):
             return np.array([cited_coverage(grades, one.doc_ids, which.which == "first") for one in rankings]).reshape(
                 -1, 3
             )
+        # Of how many items a passage has a valid grade, and a failed one; the last row is of passages without grades.
+        counts = np.zeros((len(grades.docs) + 1, 2), int)
         asked = {"vital": grades.vital, "weighing": (grades.weights != 0) & ~np.isnan(grades.weights)}.get(which.which)
         columns = np.ones(len(grades.items), bool) if asked is None else asked
-        size = int(columns.sum())
-        counts = np.zeros((len(grades.docs) + 1, 2), int)
         counts[:-1, 0] = grades.valid[:, columns].sum(axis=1)
         if grades.failed is not None:
             counts[:-1, 1] = grades.failed[:, columns].sum(axis=1)
-        placed = query.plain.placed.cut(which.cutoff)
-        return np.concatenate([placed.lengths[:, None] * size, counts[placed.rows].sum(axis=1)], axis=1)
+        rows, _, lengths = shown.top(which.cutoff)
+        return np.concatenate([lengths[:, None] * columns.sum(), counts[rows].sum(axis=1)], axis=1)
 
     def best_possible(self) -> list[float | None]:
         """The best value that any ranking of the graded passages could reach; None where it is not known."""
-        query = _Query(self.grades, self._plan.on_failed, ())
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = [one.best(query) for one in self._plan.computations]
+            found = [one.best(self) for one in self._plan.computations]
         return [None if math.isnan(value) else value for value in found]
+
+
+def _refuse_lacking(of: Computation, items: Sequence[RubricItem]) -> None:
+    """Refuses items that do not say what a measure asks for."""
+    lacking = next((item for item in items if getattr(item, of.asks) is None), None)
+    if lacking is not None:
+        raise MeasureError(
+            f"{of.measure} needs the {of.asks + ' (vital or okay)' * (of.asks != 'weight')} of every item, and item "
+            f"{lacking.item_id!r} of query {lacking.query_id!r} has none; score with a test bank that gives it, or "
+            "assignments by the rules of nuggetizer's program",
+            settings=("bank", "compat"),
+        )
 
 
 def cited_coverage(grades: QueryGrades, doc_ids: Sequence[str], first: bool) -> tuple[int, int, int]:
