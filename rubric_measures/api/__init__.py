@@ -18,8 +18,6 @@ if TYPE_CHECKING:
         compare_bundles,
         read_board,
         read_gates,
-        refuse_sums,
-        report,
     )
     from rubric_measures.api.comparing import Comparisons, Correlations, Designs, compare, correlate, power
     from rubric_measures.api.evaluating import argue, check_run, convert, evaluate, write_qrels, write_report
@@ -27,56 +25,25 @@ if TYPE_CHECKING:
     from rubric_measures.api.graders import Calibration, Combined, agreement, agreement_tables, calibrate, combine
     from rubric_measures.api.grading import grade, pool, run_canaries
     from rubric_measures.api.loading import load, load_bank
+    from rubric_measures.api.reports import refuse_sums, report
     from rubric_measures.api.scoring import Board, default_measures, score
     from rubric_measures.api.tournaments import tournament
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "rubric_measures.api.graders": [
-                "Calibration",
-                "Combined",
-                "agreement",
-                "agreement_tables",
-                "calibrate",
-                "combine",
-            ],
-            "rubric_measures.api.answers": ["EvaluatedAnswers", "evaluate_answers"],
-            "rubric_measures.api.evaluating": [
-                "argue",
-                "check_run",
-                "convert",
-                "evaluate",
-                "write_qrels",
-                "write_report",
-            ],
-            "rubric_measures.api.boards": [
-                "Gates",
-                "KeptBoard",
-                "bundle",
-                "check",
-                "check_bundle",
-                "compare_bundles",
-                "read_board",
-                "read_gates",
-                "refuse_sums",
-                "report",
-            ],
-            "rubric_measures.api.grading": ["grade", "pool", "run_canaries"],
-            "rubric_measures.api.comparing": [
-                "Comparisons",
-                "Correlations",
-                "Designs",
-                "compare",
-                "correlate",
-                "power",
-            ],
-            "rubric_measures.api.generating": ["generate"],
-            "rubric_measures.api.loading": ["load", "load_bank"],
-            "rubric_measures.api.scoring": ["Board", "default_measures", "score"],
-            "rubric_measures.api.tournaments": ["tournament"],
-        },
-    )
+    _NAMES = {
+        "answers": "EvaluatedAnswers evaluate_answers",
+        "boards": "Gates KeptBoard bundle check check_bundle compare_bundles read_board read_gates",
+        "comparing": "Comparisons Correlations Designs compare correlate power",
+        "evaluating": "argue check_run convert evaluate write_qrels write_report",
+        "generating": "generate",
+        "graders": "Calibration Combined agreement agreement_tables calibrate combine",
+        "grading": "grade pool run_canaries",
+        "loading": "load load_bank",
+        "reports": "refuse_sums report",
+        "scoring": "Board default_measures score",
+        "tournaments": "tournament",
+    }
+    _HOMES = {f"{__name__}.{module}": names.split() for module, names in _NAMES.items()}
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 __all__ = [
     "Board",

@@ -1,4 +1,4 @@
-"""Boards kept in files: checked, bundled, held to gates, reported on.
+"""Boards kept in files: checked, bundled, held to gates.
 
 Checking a leaderboard file: was it made from these grades, this bank, these runs, with these settings?
 
@@ -6,7 +6,7 @@ Gates on a board: limits, and a kept board that it may not be worse than.
 
 An evaluation as a folder that a stranger can check: board, grades, bank, runs and what else belongs to it.
 
-What stands beside the means of a board: intervals, comparisons, checks, prediction-powered means.
+What may be wrong beneath a board: unjudged passages, missing queries, ties.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from typing import TYPE_CHECKING, Any
 import ir_measures
 
 from rubric_measures.api.loading import (
-    File,
     Gradable,
     RecordGrades,
     Runs,
     content_of,
-    file_path,
     load,
     load_bank,
     loaded,
@@ -43,18 +41,16 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.boards.board import BELOW, Best, Cell, Leaderboard
-from rubric_measures.boards.scoring import is_summed
-from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
+from rubric_measures.formats.base import OVERALL
+from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
 from rubric_measures.measures.measure import is_supported
-from rubric_measures.measures.names import Measures, column_named, parse_measures, rubric_measures_of
+from rubric_measures.measures.names import column_named, parse_measures
 from rubric_measures.types.entities import Run, TestBank, canonical_json
 
 if TYPE_CHECKING:
-    from rubric_measures.analysis.board_reports import LeaderboardChecks, LeaderboardReport
-    from rubric_measures.analysis.comparison import Test
-    from rubric_measures.analysis.resampling import Correction
-    from rubric_measures.formats.leaderboards import Form, LeaderboardTable
+    from rubric_measures.analysis.board_reports import LeaderboardChecks
+    from rubric_measures.formats.leaderboards import LeaderboardTable
 
 
 _INPUTS = ("scored", "runs", "qrels")
@@ -719,98 +715,6 @@ def _moved(old: KeptBoard, new: KeptBoard) -> list[str]:
 def _mean(board: KeptBoard, run: str, measure: str) -> float:
     mean = board.scores[run][measure][""]
     return float("-inf") if mean is None else round(mean, 12)
-
-
-def report(
-    board: Board,
-    *,
-    intervals: bool = False,
-    level: float = 0.95,
-    baseline: str | None = None,
-    groups: bool = False,
-    checks: LeaderboardChecks | None = None,
-    assessor_scores: File | None = None,
-    assessor_form: Form | None = None,
-    correction: Correction = "holm",
-    test: Test = "t",
-    alpha: float = 0.05,
-    rounds: int = 10_000,
-    seed: int = 42,
-    smallest: float | None = None,
-) -> LeaderboardReport:
-    """A board with what one needs to trust it: intervals, tests and checks.
-
-    Args:
-        board: the board.
-        intervals: bootstrap intervals (BCa) of the means over queries.
-        level: nominal coverage of intervals, in (0, 1).
-        baseline: test every run against this one.
-        groups: mark runs that cannot be told apart.
-        checks: see `check`.
-        assessor_scores: a file of per-query scores by assessors' grades on some queries, for prediction-powered means.
-        assessor_form: its form, where the content does not show it.
-        correction: see `Board.compare`.
-        test: see `Board.compare`.
-        alpha: see `Board.compare`.
-        rounds: bootstrap samples and permutations, 1 or more.
-        seed: of both.
-        smallest: the smallest difference that matters, for verdicts on all pairs, or on those with the baseline.
-
-    Raises:
-        InputError: arguments exclude each other, or the file holds no scores by query.
-        UnknownNameError: there is no such baseline.
-    """
-    from rubric_measures.analysis.board_reports import LeaderboardReport, mean_intervals, powered_means
-    from rubric_measures.analysis.resampling import Draws
-    from rubric_measures.boards.programs import LENGTH
-
-    if rounds < 1:
-        raise InputError("the number of rounds is 1 or more", settings=("rounds",))
-    if assessor_form and assessor_scores is None:
-        raise InputError("a form is given and no file of scores; name its file, too", settings=("assessor_scores",))
-    if baseline and groups:
-        raise InputError(
-            "comparing is with one run, or of all pairs for groups; choose one", settings=("baseline", "groups")
-        )
-    refuse_sums(name for name in board.measures if name != LENGTH)
-    compared = (
-        board.compare(
-            baseline, correction=correction, test=test, alpha=alpha, rounds=rounds, seed=seed, smallest=smallest
-        )
-        if baseline or groups or smallest is not None
-        else {}
-    )
-    return LeaderboardReport(
-        board,
-        mean_intervals(board, Draws(rounds, seed, level)) if intervals else {},
-        dict(compared),
-        checks,
-        {}
-        if assessor_scores is None
-        else powered_means(board, _assessor_table(board, assessor_scores, assessor_form), level=level),
-        {"rounds": rounds, "seed": seed, "level": level},
-    )
-
-
-def refuse_sums(measures: Measures) -> None:
-    """Refuses measures that are sums over queries, because these reports are about means.
-
-    Raises:
-        InputError: one is.
-    """
-    for measure in rubric_measures_of(parse_measures(measures)):
-        if is_summed(measure):
-            raise InputError(f"{measure} is a sum over queries, and this is about means; leave it out")
-
-
-def _assessor_table(board: Board, assessor_scores: File, form: Form | None) -> LeaderboardTable:
-    """Assessors' scores; the names of the leaderboard tell the columns of a file that does not."""
-    queries = {query_id for row in board.values.values() for column in row.values() for query_id in column}
-    with file_path(assessor_scores) as path:
-        table = read_leaderboard(path, form=form, queries=queries, runs=board.values, measures=board.measures)
-        if not table.query_ids:
-            raise InputError(f"{path}: holds no per-query scores; assessors and model are compared query by query")
-    return table
 
 
 def check(

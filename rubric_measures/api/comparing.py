@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
     from rubric_measures.analysis.resampling import Correction
     from rubric_measures.base.tables import Report
-    from rubric_measures.formats.leaderboards import Form, LeaderboardTable
+    from rubric_measures.formats.base import Form
+    from rubric_measures.formats.leaderboards import LeaderboardTable
 
 
 _LOG = logging.getLogger("rubric_measures")

@@ -1,19 +1,12 @@
-"""Many runs to a board, and its pictures.
-
-Scoring runs: grades and runs of any form in, a board out that can be shown, compared, drawn and made a frame.
-
-Drawing a board: what its pictures need, put together from its scores, and from the grades behind them.
-"""
+"""Scoring runs: grades and runs of any form in, a board out that can be shown, compared, drawn and made a frame."""
 
 from __future__ import annotations
 
 import logging
-import math
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ir_measures.measures.base import Measure
 
@@ -25,7 +18,6 @@ from rubric_measures.api.loading import (
     are_labels,
     loaded,
     rankings_for,
-    read_runs,
     run_list,
 )
 from rubric_measures.base.errors import InputError, MeasureError, counted
@@ -41,25 +33,20 @@ from rubric_measures.boards.board import (
     worst_failed,
 )
 from rubric_measures.boards.scoring import score_records, score_run_files, score_runs
-from rubric_measures.formats.leaderboards import OVERALL
-from rubric_measures.measures.grades import NONE, Grades, faceted, note_queries, note_without_items
+from rubric_measures.formats.base import OVERALL
+from rubric_measures.measures.grades import Grades, faceted, note_queries, note_without_items
 from rubric_measures.measures.measure import is_supported
 from rubric_measures.measures.names import Measures, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import bank_hash
-from rubric_measures.types.scales import as_number
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.figure import Figure
 
-    from rubric_measures.analysis.comparison import Comparison, Test
-    from rubric_measures.analysis.resampling import Correction, Draws, Interval
+    from rubric_measures.analysis.comparison import Test
+    from rubric_measures.analysis.resampling import Correction
     from rubric_measures.api.comparing import Comparisons
-    from rubric_measures.measures.grades import QueryGrades
+    from rubric_measures.api.reports import BoardPlot
     from rubric_measures.measures.loading import RecordQuery
-    from rubric_measures.pages.plots import DotPanel
-    from rubric_measures.types.entities import RubricItem
-    from rubric_measures.types.scales import Scale
 
 
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
@@ -85,11 +72,6 @@ Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
 OutputForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown", "trec_eval"]
 
 
-def _unwatched(things: Iterable[Any], total: int | None, what: str) -> Iterable[Any]:
-    return things
-
-
-@dataclass(frozen=True)
 class Board(Leaderboard):
     """Scores of runs by measures; `print` shows them, best run first, with standard errors and coverage.
 
@@ -278,6 +260,7 @@ class Board(Leaderboard):
             MissingExtraError: matplotlib is not installed.
         """
         from rubric_measures.analysis.resampling import Draws
+        from rubric_measures.api.reports import PlotSettings, plot_board
 
         settings = PlotSettings(Draws(rounds, seed, level), correction, test, alpha, baseline)
         plot_board(self, path, kind, settings, grades, runs)
@@ -296,7 +279,7 @@ def score(
     present: bool = False,
     summary: bool = False,
     compat: Compat | None = None,
-    watch: Watch = _unwatched,
+    watch: Watch | None = None,
     notes: bool = True,
 ) -> Board:
     """Scores runs by measures.
@@ -490,7 +473,7 @@ def _of_runs(
     overall: bool,
     facets: bool,
     per_facet: bool,
-    watch: Watch,
+    watch: Watch | None,
 ) -> Leaderboard:
     listed = run_list(runs)
     paths = [run for run in listed if isinstance(run, str)]
@@ -499,10 +482,10 @@ def _of_runs(
         rankings = ((run.run_id, rankings_for(run, scored)) for run in listed if not isinstance(run, str))
         return score_runs(scored, rankings, measures, overall=overall)
 
-    def bar(files: Iterable[str]) -> Iterable[str]:
-        return watch(files, len(paths), "runs")
-
-    return score_run_files(in_units(grades, facets, per_facet), paths, measures, overall=overall, watch=bar)
+    given: dict[str, Any] = {"overall": overall}
+    if watch is not None:
+        given["watch"] = lambda files: watch(files, len(paths), "runs")
+    return score_run_files(in_units(grades, facets, per_facet), paths, measures, **given)
 
 
 def _of_rankings_inside(
@@ -512,13 +495,14 @@ def _of_rankings_inside(
     facets: bool,
     per_facet: bool,
     compat: Compat | None,
-    watch: Watch,
+    watch: Watch | None,
 ) -> Leaderboard:
     if isinstance(grades, RecordGrades):
         if compat is not None:
             return _as_workbench(grades, measures, overall, facets)
+        queries = grades.records.queries()
         board = score_records(
-            units(iter(watch(grades.records.queries(), None, "queries")), facets, per_facet),
+            units(queries if watch is None else iter(watch(queries, None, "queries")), facets, per_facet),
             measures,
             on_failed=grades.on_failed_given,
             overall=overall,
@@ -607,239 +591,3 @@ def _lengths(grades: Grades) -> Any:
     if isinstance(grades, RecordGrades):
         return lengths_of_records(grades.records.groups, grades.records.name)
     raise InputError("lengths are measured in files of graded records or assignments", settings=("length",))
-
-
-BoardPlot = Literal["dots", "differences", "heat"]
-_KINDS = get_args(BoardPlot)
-# Measures on one page.
-_PANELS = 4
-
-
-@dataclass(frozen=True)
-class PlotSettings:
-    """How the numbers of a picture are made: see `Board.compare`."""
-
-    draws: Draws
-    correction: Correction
-    test: Test
-    alpha: float
-    baseline: str | None = None
-
-
-def plot_board(
-    board: Leaderboard,
-    path: str | os.PathLike[str],
-    kind: BoardPlot,
-    settings: PlotSettings,
-    grades: Gradable | None = None,
-    runs: Runs | None = None,
-) -> None:
-    """Writes a picture of a board, see `Board.plot`."""
-    from rubric_measures.pages.style import check_figure_path, save_figures
-
-    check_figure_path(path)
-    if kind not in _KINDS:
-        raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
-    if kind == "differences" and settings.baseline is None:
-        raise InputError("differences are to a baseline; name it", settings=("baseline",))
-    pages: Iterable[Figure]
-    if kind == "heat":
-        pages = _heat(board, grades, runs)
-    elif kind == "differences":
-        pages = _differences(board, settings)
-    else:
-        pages = _dots(board, settings)
-    save_figures(pages, path)
-
-
-def _runs_of(board: Leaderboard) -> list[str]:
-    return [run for run in board.ranking() if run not in BELOW]
-
-
-def _dots(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
-    """A panel a measure; a page holds as many as can be read."""
-    from rubric_measures.analysis.board_reports import mean_intervals
-    from rubric_measures.pages.plots import plot_dots
-
-    runs = _runs_of(board)
-    intervals = mean_intervals(board, settings.draws)
-    for start in range(0, len(board.measures), _PANELS):
-        names = board.measures[start : start + _PANELS]
-        panels = [_panel(board, name, runs, settings, intervals) for name in names]
-        yield plot_dots(runs, panels, _dots_title(board, runs, panels, settings))
-
-
-def _dots_title(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], settings: PlotSettings) -> str:
-    counts = sorted({board.cells[run][name].queries for run in runs for name in board.measures})
-    over = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
-    said = [f"{len(runs)} runs over {over} queries: mean"]
-    if any(panel.intervals for panel in panels):
-        said.append(f"with {100 * settings.draws.level:.4g} % interval")
-    if any(panel.groups for panel in panels):
-        test = f"{settings.test} test, {settings.correction}, α = {settings.alpha:g}"
-        said.append(f"and groups that cannot be told apart ({test})")
-    return " ".join(said)
-
-
-def _is_sum(board: Leaderboard, name: str) -> bool:
-    """Whether a measure is a count that is summed over queries: such cells have no standard error."""
-    return all(row[name].standard_error is None and row[name].queries > 1 for row in board.cells.values())
-
-
-def _scored(board: Leaderboard, run: str, name: str) -> dict[str, float]:
-    """Query -> value, of the queries that could be scored."""
-    return {query_id: value for query_id, value in board.values[run][name].items() if value is not None}
-
-
-def _panel(
-    board: Leaderboard,
-    name: str,
-    runs: Sequence[str],
-    settings: PlotSettings,
-    intervals: Mapping[str, Mapping[str, Interval]],
-) -> DotPanel:
-    from rubric_measures.pages.plots import DotPanel
-
-    means = {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None}
-    best = board.best[name].mean if name in board.best else None
-    if _is_sum(board, name):
-        has_queries = any(board.values[run].get(name) for run in runs)
-        return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, best=best)
-    queries = {run: _scored(board, run, name) for run in runs}
-    shown = {run: list(values.values()) for run, values in queries.items()}
-    common = set.intersection(*map(set, queries.values()))
-    groups = _compared(board, name, settings).groups if len(runs) > 1 and len(common) > 1 else ()
-    ends = {run: (intervals[run][name].low, intervals[run][name].high) for run in runs}
-    known = {run: (low, high) for run, (low, high) in ends.items() if low is not None and high is not None}
-    return DotPanel(name, means, known, shown, groups, best)
-
-
-def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: str | None = None) -> Comparison:
-    from rubric_measures.analysis.comparison import compare_runs
-
-    return compare_runs(
-        {run: _scored(board, run, name) for run in _runs_of(board)},
-        name,
-        baseline=baseline,
-        procedure=settings.correction,
-        test=settings.test,
-        alpha=settings.alpha,
-        rounds=settings.draws.rounds,
-        seed=settings.draws.seed,
-    )
-
-
-def _differences(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
-    """A page a measure, of those that have values by query."""
-    from rubric_measures.pages.plots import plot_differences
-
-    runs = _runs_of(board)
-    for name in [name for name in board.measures if any(board.values[run].get(name) for run in runs)]:
-        comparison = _compared(board, name, settings, settings.baseline)
-        yield plot_differences(comparison, _each_query(board, name, str(settings.baseline)))
-
-
-def _each_query(board: Leaderboard, name: str, baseline: str) -> dict[str, list[float]]:
-    base = _scored(board, baseline, name)
-    return {
-        run: [value - base[query] for query, value in _scored(board, run, name).items() if query in base]
-        for run in _runs_of(board)
-        if run != baseline
-    }
-
-
-def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Iterator[Figure]:
-    """Queries by runs by the first measure, then items by runs, a page a query."""
-    from rubric_measures.pages.plots import plot_items, plot_queries
-
-    order, name = _runs_of(board), board.measures[0]
-    queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))
-    table = [[_value(board.values[run][name].get(query)) for run in order] for query in queries]
-    title = f"{name}, query by query: {len(order)} runs over {len(queries)} queries, the easiest on top"
-    yield plot_queries(queries, order, table, name, title)
-    if grades is None:
-        return
-    found = re.search(r"@(\d+)", " ".join(board.measures))
-    cutoff = None if found is None else int(found[1])
-    top = "ranking" if cutoff is None else f"top {cutoff}"
-    for query in _item_grades(grades, runs, cutoff):
-        bold = "" if query.covers is None else f"; bold: covered (at least {query.covers})"
-        best = {run: query.best.get(run, (None,) * len(query.items)) for run in order}
-        yield plot_items(
-            [item.text or item.item_id for item in query.items],
-            best,
-            f"{query.query_id}: best grade of each item in each run's {top}{bold}",
-            None if query.scale is None else (query.scale.lowest, query.scale.highest),
-            query.covers,
-        )
-
-
-def _value(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> list[_ItemGrades]:
-    known = loaded(grades)
-    if isinstance(known, RecordGrades) and known.records.name == "-":
-        text = "items are drawn from the grades, which are read twice: give a file, not standard input"
-        raise InputError(text, settings=("plot_kind",))
-    if are_labels(known):
-        return []
-    held: Mapping[str, Mapping[str, Sequence[str]]]
-    if runs is None:
-        if isinstance(known, RecordGrades):
-            return [
-                _best_grades(query.query_id, query.grades, query.rankings, cutoff) for query in known.records.queries()
-            ]
-        if not isinstance(known, AnswerGrades):
-            raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
-        held = known.answers.rankings
-    else:
-        held = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
-    return [
-        _best_grades(name, query, {run: found.get(name, ()) for run, found in held.items()}, cutoff)
-        for name, query in known.queries.items()
-    ]
-
-
-@dataclass(frozen=True)
-class _ItemGrades:
-    """The best grades of one query.
-
-    Attributes:
-        query_id: the query, or `query/facet`.
-        items: its items.
-        best: run -> the best grade of each item; None where no passage has a grade of it.
-        scale: of the grades; None where it is not known.
-        covers: the least grade that covers an item; None where the scale is not known.
-    """
-
-    query_id: str
-    items: tuple[RubricItem, ...]
-    best: Mapping[str, tuple[float | None, ...]]
-    scale: Scale | None
-    covers: int | None
-
-
-def _best_grades(
-    name: str,
-    grades: QueryGrades,
-    rankings: Mapping[str, Sequence[str]],
-    cutoff: int | None = None,
-) -> _ItemGrades:
-    """The best grade of each item among the passages of each run.
-
-    Args:
-        name: what the query is called.
-        grades: its grades.
-        rankings: run -> doc_ids, best first.
-        cutoff: how many passages of a ranking count; None for all.
-    """
-    best = {run: _best_of(grades, ranking if cutoff is None else ranking[:cutoff]) for run, ranking in rankings.items()}
-    covers = None if grades.scale is None else grades.scale.covers
-    return _ItemGrades(name, grades.items, best, grades.scale, covers)
-
-
-def _best_of(grades: QueryGrades, doc_ids: Sequence[str]) -> tuple[float | None, ...]:
-    best = grades.grades[[grades.docs[doc_id] for doc_id in doc_ids if doc_id in grades.docs]].max(axis=0, initial=NONE)
-    return tuple(None if grade == NONE else as_number(grade) for grade in best.tolist())

@@ -19,8 +19,8 @@ from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.sorting import Placed, RankNotes
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, worst_failed
+from rubric_measures.formats.base import OVERALL
 from rubric_measures.formats.columns import DocRows, Ranked
-from rubric_measures.formats.leaderboards import OVERALL
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
 from rubric_measures.measures.core import Array, Scores
 from rubric_measures.measures.grades import (

@@ -46,7 +46,7 @@ from rubric_measures.cli.inputs import (
     write_output,
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-from rubric_measures.formats.leaderboards import FORMS as BOARD_FORMS
+from rubric_measures.formats.base import FORMS as BOARD_FORMS
 
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import TABLE_FORMS, Report, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
-from rubric_measures.formats.leaderboards import FORMS
+from rubric_measures.formats.base import FORMS
 from rubric_measures.measures.grades import Grades, OnFailed, check_on_failed
 from rubric_measures.types.scales import parse_scale
 
@@ -203,9 +203,11 @@ def keep_inputs_of(options: argparse.Namespace, *inputs: str | None) -> None:
     Raises:
         InputError: an input would be replaced, or one output by the other.
     """
-    keep_inputs(options.output, *inputs)
-    keep_inputs(options.plot, *inputs)
-    keep_apart(output=options.output, plot=options.plot)
+    for output in (options.output, options.plot):
+        if output not in (None, "-"):
+            keep_inputs(output, *inputs)
+    if options.plot is not None:
+        keep_apart(output=options.output, plot=options.plot)
 
 
 def passed(options: argparse.Namespace, function: Callable[..., object]) -> dict[str, Any]:
@@ -230,10 +232,7 @@ def wanted_of(options: argparse.Namespace) -> GradeFilter:
 
 
 def progress(things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
-    """Passes things on with a progress bar on standard error; none where nobody looks."""
-    if not is_watched():
-        yield from things
-        return
+    """Passes things on with a progress bar on standard error; for where `is_watched`."""
     from tqdm import tqdm
 
     yield from tqdm(things, total=total, desc=what, file=sys.stderr, leave=False)

@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import sys
@@ -47,6 +48,7 @@ from rubric_measures.cli.inputs import (
     gated,
     gates_of,
     is_asked_for,
+    is_watched,
     keep_inputs_of,
     loaded_grades,
     passed,
@@ -365,45 +367,42 @@ def run_leaderboard(options: argparse.Namespace) -> int:
         return _argue(options)
     if options.weights or options.scores:
         raise InputError("--weights and --scores are of judged reports; add --argue, or leave them out")
-    gates = gates_of(options)
+    # A board that is written later may take the place of the kept one.
+    has_gates = options.fail_under or options.fail_if_worse_than or options.by is not None
+    gates = gates_of(options) if has_gates else None
     review = None if options.report is None else _check_report(options)
     keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
     grades = loaded_grades(options.graded, options)
-    measures = options.measures or [
-        *api.default_measures(grades, options.compat),
-        *(["nDCG@10"] if options.qrels else []),
-    ]
-    if is_asked_for(options):
+    has_more = is_asked_for(options)
+    if has_more:
         if options.present or options.per_facet:
             raise InputError("--present and --per-facet stand beside plain scores; leave the options of the report out")
-        api.refuse_sums(measures)
+        if options.measures:
+            api.refuse_sums(options.measures)
     runs = options.runs or None
     if options.checks or options.report or (options.plot and options.plot_kind == "heat"):
         # The scores come first, and these look at the rankings again.
         for path in runs or ():
             check_readable_twice(path)
-    with naming(*([] if runs else [options.graded])):
-        board = api.score(
-            grades,
-            runs,
-            measures,
-            overall=not options.no_overall,
-            watch=progress,
-            notes=False,
-            **passed(options, api.score),
-        )
+    given: dict[str, Any] = {**passed(options, api.score), "overall": not options.no_overall, "notes": False}
+    if is_watched():
+        given["watch"] = progress
+    with contextlib.nullcontext() if runs else naming(options.graded):
+        board = api.score(grades, runs, options.measures, **given)
     if options.report is not None:
         notes = [] if review is None else [review.note]
         address = None if review is None else review.address
         about = passed(options, api.write_report)
         api.write_report(options.report, board, grades, runs, **about, notes=notes, review=address)
-    _plot(options, board, grades=grades, runs=runs)
-    report = _report(board, options) if not is_asked_for(options) else _full_report(board, grades, options)
-    write_output(options, report)
+    if options.plot is not None:
+        _plot(options, board, grades=grades, runs=runs)
+    write_output(options, _full_report(board, grades, options) if has_more else _report(board, options))
     board.log_notes()
-    note_labels(one for one in parse_measures(measures) if str(one) not in board.measures)
+    if options.measures:
+        note_labels(one for one in parse_measures(options.measures) if str(one) not in board.measures)
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
-    return gated(gates, board, 0 if board.is_complete else 1)
+    status = 0 if board.is_complete else 1
+    return status if gates is None else gated(gates, board, status)
 
 
 def _full_report(board: Board, grades: Grades, options: argparse.Namespace) -> Report:
@@ -430,9 +429,8 @@ def _check_report(options: argparse.Namespace) -> ReviewAddress | None:
 
 
 def _plot(options: argparse.Namespace, board: api.Board, **of: Any) -> None:
-    """Draws the board, where that is asked for."""
-    if options.plot is not None:
-        board.plot(options.plot, options.plot_kind, **{**passed(options, board.plot), **of})
+    """Draws the board."""
+    board.plot(options.plot, options.plot_kind, **{**passed(options, board.plot), **of})
 
 
 # What scores of grades can be told, and scores of judged reports cannot.
@@ -451,7 +449,8 @@ def _argue(options: argparse.Namespace) -> int:
         raise InputError(f"{named} would have no effect on judged reports (--argue); leave that out")
     keep_inputs_of(options, options.graded, options.bank)
     board = api.argue(options.graded, options.bank, weights=options.weights or None, scores=options.scores)
-    _plot(options, board, runs=None)
+    if options.plot is not None:
+        _plot(options, board, runs=None)
     write_output(options, _report(board, options))
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     return 0 if board.is_complete else 1

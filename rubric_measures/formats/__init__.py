@@ -8,8 +8,7 @@ from typing import Any
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.plugins import PlugIn, Registry, usable
-from rubric_measures.formats.base import KINDS, Format, Head, PathName, head_of
-from rubric_measures.formats.leaderboards import FORMS
+from rubric_measures.formats.base import FORMS, KINDS, Format, Head, PathName, head_of
 
 __all__ = ["FORMATS", "Format", "Head", "added_format", "detect_format", "head_of"]
 

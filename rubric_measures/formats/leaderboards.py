@@ -18,25 +18,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
 from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json
 from rubric_measures.base.tables import active, inert
-from rubric_measures.formats.base import Format, Head
+from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head
 from rubric_measures.formats.trec import IdCleaner, columns_of, is_number, run_name_of
 from rubric_measures.types.scales import LARGEST_SCORE
 
 # What a line that holds the aggregate over the queries has in the place of a query.
 ALL = "all"
-# The name that the Rubric workbench gives the row of the best possible score. It is no run.
-OVERALL = "_overall_"
 OWN_FORMAT = "rubric_measures leaderboard 1"
-Form = Literal[
-    "ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "jsonl", "wide", "workbench", "dict", "json"
-]
-FORMS: tuple[Form, ...] = get_args(Form)
 
 # The columns of the long forms; the value comes last, but in `ranking`.
 COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(

@@ -19,7 +19,8 @@ from rubric_measures.analysis.leaderboards import (
 )
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.leaderboards import OVERALL, read_leaderboard
+from rubric_measures.formats.base import OVERALL
+from rubric_measures.formats.leaderboards import read_leaderboard
 
 GOLDEN = (
     Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"

@@ -1,0 +1,383 @@
+"""What stands beside the means of a board (intervals, comparisons, prediction-powered means), and its pictures.
+
+Drawing a board: what its pictures need, put together from its scores, and from the grades behind them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from rubric_measures.api.comparing import compare
+from rubric_measures.api.loading import (
+    AnswerGrades,
+    File,
+    Gradable,
+    RecordGrades,
+    Runs,
+    are_labels,
+    file_path,
+    loaded,
+    rankings_for,
+    read_runs,
+)
+from rubric_measures.base.errors import InputError
+from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.scoring import is_summed
+from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.measures.grades import NONE
+from rubric_measures.measures.names import Measures, parse_measures, rubric_measures_of
+from rubric_measures.types.scales import as_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rubric_measures.analysis.board_reports import LeaderboardChecks, LeaderboardReport
+    from rubric_measures.analysis.comparison import Comparison, Test
+    from rubric_measures.analysis.resampling import Correction, Draws, Interval
+    from rubric_measures.formats.base import Form
+    from rubric_measures.formats.leaderboards import LeaderboardTable
+    from rubric_measures.measures.grades import QueryGrades
+    from rubric_measures.pages.plots import DotPanel
+    from rubric_measures.types.entities import RubricItem
+    from rubric_measures.types.scales import Scale
+
+
+def report(
+    board: Leaderboard,
+    *,
+    intervals: bool = False,
+    level: float = 0.95,
+    baseline: str | None = None,
+    groups: bool = False,
+    checks: LeaderboardChecks | None = None,
+    assessor_scores: File | None = None,
+    assessor_form: Form | None = None,
+    correction: Correction = "holm",
+    test: Test = "t",
+    alpha: float = 0.05,
+    rounds: int = 10_000,
+    seed: int = 42,
+    smallest: float | None = None,
+) -> LeaderboardReport:
+    """A board with what one needs to trust it: intervals, tests and checks.
+
+    Args:
+        board: the board.
+        intervals: bootstrap intervals (BCa) of the means over queries.
+        level: nominal coverage of intervals, in (0, 1).
+        baseline: test every run against this one.
+        groups: mark runs that cannot be told apart.
+        checks: see `check`.
+        assessor_scores: a file of per-query scores by assessors' grades on some queries, for prediction-powered means.
+        assessor_form: its form, where the content does not show it.
+        correction: see `Board.compare`.
+        test: see `Board.compare`.
+        alpha: see `Board.compare`.
+        rounds: bootstrap samples and permutations, 1 or more.
+        seed: of both.
+        smallest: the smallest difference that matters, for verdicts on all pairs, or on those with the baseline.
+
+    Raises:
+        InputError: arguments exclude each other, or the file holds no scores by query.
+        UnknownNameError: there is no such baseline.
+    """
+    from rubric_measures.analysis.board_reports import LeaderboardReport, mean_intervals, powered_means
+    from rubric_measures.analysis.resampling import Draws
+    from rubric_measures.boards.programs import LENGTH
+
+    if rounds < 1:
+        raise InputError("the number of rounds is 1 or more", settings=("rounds",))
+    if assessor_form and assessor_scores is None:
+        raise InputError("a form is given and no file of scores; name its file, too", settings=("assessor_scores",))
+    if baseline and groups:
+        raise InputError(
+            "comparing is with one run, or of all pairs for groups; choose one", settings=("baseline", "groups")
+        )
+    refuse_sums(name for name in board.measures if name != LENGTH)
+    compared = (
+        compare(
+            board,
+            measures=board.measures,
+            baseline=baseline,
+            correction=correction,
+            test=test,
+            alpha=alpha,
+            rounds=rounds,
+            seed=seed,
+            smallest=smallest,
+        )
+        if baseline or groups or smallest is not None
+        else {}
+    )
+    return LeaderboardReport(
+        board,
+        mean_intervals(board, Draws(rounds, seed, level)) if intervals else {},
+        dict(compared),
+        checks,
+        {}
+        if assessor_scores is None
+        else powered_means(board, _assessor_table(board, assessor_scores, assessor_form), level=level),
+        {"rounds": rounds, "seed": seed, "level": level},
+    )
+
+
+def refuse_sums(measures: Measures) -> None:
+    """Refuses measures that are sums over queries, because these reports are about means.
+
+    Raises:
+        InputError: one is.
+    """
+    for measure in rubric_measures_of(parse_measures(measures)):
+        if is_summed(measure):
+            raise InputError(f"{measure} is a sum over queries, and this is about means; leave it out")
+
+
+def _assessor_table(board: Leaderboard, assessor_scores: File, form: Form | None) -> LeaderboardTable:
+    """Assessors' scores; the names of the leaderboard tell the columns of a file that does not."""
+    queries = {query_id for row in board.values.values() for column in row.values() for query_id in column}
+    with file_path(assessor_scores) as path:
+        table = read_leaderboard(path, form=form, queries=queries, runs=board.values, measures=board.measures)
+        if not table.query_ids:
+            raise InputError(f"{path}: holds no per-query scores; assessors and model are compared query by query")
+    return table
+
+
+BoardPlot = Literal["dots", "differences", "heat"]
+_KINDS = get_args(BoardPlot)
+# Measures on one page.
+_PANELS = 4
+
+
+@dataclass(frozen=True)
+class PlotSettings:
+    """How the numbers of a picture are made: see `Board.compare`."""
+
+    draws: Draws
+    correction: Correction
+    test: Test
+    alpha: float
+    baseline: str | None = None
+
+
+def plot_board(
+    board: Leaderboard,
+    path: str | os.PathLike[str],
+    kind: BoardPlot,
+    settings: PlotSettings,
+    grades: Gradable | None = None,
+    runs: Runs | None = None,
+) -> None:
+    """Writes a picture of a board, see `Board.plot`."""
+    from rubric_measures.pages.style import check_figure_path, save_figures
+
+    check_figure_path(path)
+    if kind not in _KINDS:
+        raise InputError(f"unknown kind of picture {kind!r}; give {', '.join(_KINDS)}", settings=("plot_kind",))
+    if kind == "differences" and settings.baseline is None:
+        raise InputError("differences are to a baseline; name it", settings=("baseline",))
+    pages: Iterable[Figure]
+    if kind == "heat":
+        pages = _heat(board, grades, runs)
+    elif kind == "differences":
+        pages = _differences(board, settings)
+    else:
+        pages = _dots(board, settings)
+    save_figures(pages, path)
+
+
+def _runs_of(board: Leaderboard) -> list[str]:
+    return [run for run in board.ranking() if run not in BELOW]
+
+
+def _dots(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
+    """A panel a measure; a page holds as many as can be read."""
+    from rubric_measures.analysis.board_reports import mean_intervals
+    from rubric_measures.pages.plots import plot_dots
+
+    runs = _runs_of(board)
+    intervals = mean_intervals(board, settings.draws)
+    for start in range(0, len(board.measures), _PANELS):
+        names = board.measures[start : start + _PANELS]
+        panels = [_panel(board, name, runs, settings, intervals) for name in names]
+        yield plot_dots(runs, panels, _dots_title(board, runs, panels, settings))
+
+
+def _dots_title(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], settings: PlotSettings) -> str:
+    counts = sorted({board.cells[run][name].queries for run in runs for name in board.measures})
+    over = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+    said = [f"{len(runs)} runs over {over} queries: mean"]
+    if any(panel.intervals for panel in panels):
+        said.append(f"with {100 * settings.draws.level:.4g} % interval")
+    if any(panel.groups for panel in panels):
+        test = f"{settings.test} test, {settings.correction}, α = {settings.alpha:g}"
+        said.append(f"and groups that cannot be told apart ({test})")
+    return " ".join(said)
+
+
+def _is_sum(board: Leaderboard, name: str) -> bool:
+    """Whether a measure is a count that is summed over queries: such cells have no standard error."""
+    return all(row[name].standard_error is None and row[name].queries > 1 for row in board.cells.values())
+
+
+def _scored(board: Leaderboard, run: str, name: str) -> dict[str, float]:
+    """Query -> value, of the queries that could be scored."""
+    return {query_id: value for query_id, value in board.values[run][name].items() if value is not None}
+
+
+def _panel(
+    board: Leaderboard,
+    name: str,
+    runs: Sequence[str],
+    settings: PlotSettings,
+    intervals: Mapping[str, Mapping[str, Interval]],
+) -> DotPanel:
+    from rubric_measures.pages.plots import DotPanel
+
+    means = {run: mean for run in runs if (mean := board.cells[run][name].mean) is not None}
+    best = board.best[name].mean if name in board.best else None
+    if _is_sum(board, name):
+        has_queries = any(board.values[run].get(name) for run in runs)
+        return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, best=best)
+    queries = {run: _scored(board, run, name) for run in runs}
+    shown = {run: list(values.values()) for run, values in queries.items()}
+    common = set.intersection(*map(set, queries.values()))
+    groups = _compared(board, name, settings).groups if len(runs) > 1 and len(common) > 1 else ()
+    ends = {run: (intervals[run][name].low, intervals[run][name].high) for run in runs}
+    known = {run: (low, high) for run, (low, high) in ends.items() if low is not None and high is not None}
+    return DotPanel(name, means, known, shown, groups, best)
+
+
+def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: str | None = None) -> Comparison:
+    from rubric_measures.analysis.comparison import compare_runs
+
+    return compare_runs(
+        {run: _scored(board, run, name) for run in _runs_of(board)},
+        name,
+        baseline=baseline,
+        procedure=settings.correction,
+        test=settings.test,
+        alpha=settings.alpha,
+        rounds=settings.draws.rounds,
+        seed=settings.draws.seed,
+    )
+
+
+def _differences(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
+    """A page a measure, of those that have values by query."""
+    from rubric_measures.pages.plots import plot_differences
+
+    runs = _runs_of(board)
+    for name in [name for name in board.measures if any(board.values[run].get(name) for run in runs)]:
+        comparison = _compared(board, name, settings, settings.baseline)
+        yield plot_differences(comparison, _each_query(board, name, str(settings.baseline)))
+
+
+def _each_query(board: Leaderboard, name: str, baseline: str) -> dict[str, list[float]]:
+    base = _scored(board, baseline, name)
+    return {
+        run: [value - base[query] for query, value in _scored(board, run, name).items() if query in base]
+        for run in _runs_of(board)
+        if run != baseline
+    }
+
+
+def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Iterator[Figure]:
+    """Queries by runs by the first measure, then items by runs, a page a query."""
+    from rubric_measures.pages.plots import plot_items, plot_queries
+
+    order, name = _runs_of(board), board.measures[0]
+    queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))
+    table = [[_value(board.values[run][name].get(query)) for run in order] for query in queries]
+    title = f"{name}, query by query: {len(order)} runs over {len(queries)} queries, the easiest on top"
+    yield plot_queries(queries, order, table, name, title)
+    if grades is None:
+        return
+    found = re.search(r"@(\d+)", " ".join(board.measures))
+    cutoff = None if found is None else int(found[1])
+    top = "ranking" if cutoff is None else f"top {cutoff}"
+    for query in _item_grades(grades, runs, cutoff):
+        bold = "" if query.covers is None else f"; bold: covered (at least {query.covers})"
+        best = {run: query.best.get(run, (None,) * len(query.items)) for run in order}
+        yield plot_items(
+            [item.text or item.item_id for item in query.items],
+            best,
+            f"{query.query_id}: best grade of each item in each run's {top}{bold}",
+            None if query.scale is None else (query.scale.lowest, query.scale.highest),
+            query.covers,
+        )
+
+
+def _value(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> list[_ItemGrades]:
+    known = loaded(grades)
+    if isinstance(known, RecordGrades) and known.records.name == "-":
+        text = "items are drawn from the grades, which are read twice: give a file, not standard input"
+        raise InputError(text, settings=("plot_kind",))
+    if are_labels(known):
+        return []
+    held: Mapping[str, Mapping[str, Sequence[str]]]
+    if runs is None:
+        if isinstance(known, RecordGrades):
+            return [
+                _best_grades(query.query_id, query.grades, query.rankings, cutoff) for query in known.records.queries()
+            ]
+        if not isinstance(known, AnswerGrades):
+            raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
+        held = known.answers.rankings
+    else:
+        held = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
+    return [
+        _best_grades(name, query, {run: found.get(name, ()) for run, found in held.items()}, cutoff)
+        for name, query in known.queries.items()
+    ]
+
+
+@dataclass(frozen=True)
+class _ItemGrades:
+    """The best grades of one query.
+
+    Attributes:
+        query_id: the query, or `query/facet`.
+        items: its items.
+        best: run -> the best grade of each item; None where no passage has a grade of it.
+        scale: of the grades; None where it is not known.
+        covers: the least grade that covers an item; None where the scale is not known.
+    """
+
+    query_id: str
+    items: tuple[RubricItem, ...]
+    best: Mapping[str, tuple[float | None, ...]]
+    scale: Scale | None
+    covers: int | None
+
+
+def _best_grades(
+    name: str,
+    grades: QueryGrades,
+    rankings: Mapping[str, Sequence[str]],
+    cutoff: int | None = None,
+) -> _ItemGrades:
+    """The best grade of each item among the passages of each run.
+
+    Args:
+        name: what the query is called.
+        grades: its grades.
+        rankings: run -> doc_ids, best first.
+        cutoff: how many passages of a ranking count; None for all.
+    """
+    best = {run: _best_of(grades, ranking if cutoff is None else ranking[:cutoff]) for run, ranking in rankings.items()}
+    covers = None if grades.scale is None else grades.scale.covers
+    return _ItemGrades(name, grades.items, best, grades.scale, covers)
+
+
+def _best_of(grades: QueryGrades, doc_ids: Sequence[str]) -> tuple[float | None, ...]:
+    best = grades.grades[[grades.docs[doc_id] for doc_id in doc_ids if doc_id in grades.docs]].max(axis=0, initial=NONE)
+    return tuple(None if grade == NONE else as_number(grade) for grade in best.tolist())
