@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, overload
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
 from rubric_measures.formats.trec import as_known, distinct_run_names, map_qrels, read_qrels, read_run, written_id
-from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, checked_choice
+from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
 from rubric_measures.measures.qrels import build_grades, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
 from rubric_measures.types.scales import Scale, parse_scale
@@ -325,19 +325,14 @@ class Records:
         source: the file, or the records themselves.
         bank: the test bank.
         wanted: which grades count.
-        called: what records that are no file are called in messages.
+        name: what they are called in messages.
     """
 
     source: str | Sequence[QueryPassages]
     bank: TestBank | None
     wanted: GradeFilter
-    called: str = "the records"
+    name: str = "the records"
     _found: Sequence[RecordQuery] | None = field(default=None, init=False, repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        """What the records are called in messages."""
-        return self.source if isinstance(self.source, str) else self.called
 
     @cached_property
     def groups(self) -> Sequence[QueryPassages]:
@@ -346,35 +341,32 @@ class Records:
 
         return load_graded(self.source) if isinstance(self.source, str) else self.source
 
-    @cached_property
-    def _first(self) -> Sequence[QueryPassages]:
-        """The first query, or of a file the first piece of it."""
-        if "groups" in vars(self) or not isinstance(self.source, str) or self.source == "-":
-            return self.groups[:1]
-        from rubric_measures.records.files import iter_graded
-
-        return [next(iter_graded(self.source))]
-
     @property
-    def are_of_citations(self) -> bool:
-        """Whether the first query has answers whose sentences are items, so that grades are of what they cite."""
+    def _is_read_anew(self) -> bool:
+        """Whether they are in a file that can be read again, and nobody keeps them."""
+        return isinstance(self.source, str) and self.source != "-" and "groups" not in vars(self)
+
+    @cached_property
+    def are_of(self) -> Literal["citations", "answers", "passages"]:
+        """What the first query of the records is about, or of a file the first piece of it.
+
+        `citations`: answers whose sentences are items, so that grades are of what they cite. `answers`: all that it
+        ranks are generated answers, or the parts of them, called RUN/QUERY/PART.
+        """
+        from rubric_measures.records.files import iter_graded
         from rubric_measures.records.models import cited_answer
 
-        return any(cited_answer(group.query_id, one) for group in self._first for one in group.passages)
-
-    @property
-    def are_of_answers(self) -> bool:
-        """Whether all that the first query ranks are generated answers, or the parts of them, called RUN/QUERY/PART."""
+        first = [next(iter_graded(str(self.source)))] if self._is_read_anew else self.groups[:1]
+        passages = [(group.query_id, one) for group in first for one in group.passages]
+        if any(one.paragraph and cited_answer(query_id, one) for query_id, one in passages):
+            return "citations"
         # One passage stands for the same text of several runs.
-        ranked = [
-            (one.doc_id, group.query_id, [place.method for place in one.rankings])
-            for group in self._first
-            for one in group.passages
-            if one.rankings
-        ]
-        return bool(ranked) and all(
-            any(doc_id.startswith(f"{run}/{query_id}/") for run in runs) for doc_id, query_id, runs in ranked
+        ranked = [(query_id, one.doc_id, rankings) for query_id, one in passages if (rankings := one.rankings)]
+        is_part = (
+            any(doc_id.startswith(f"{place.method}/{query_id}/") for place in rankings)
+            for query_id, doc_id, rankings in ranked
         )
+        return "answers" if ranked and all(is_part) else "passages"
 
     @property
     def is_of_labels(self) -> bool:
@@ -389,52 +381,58 @@ class Records:
     def queries(self, *, keep_ranks: bool = False, wanted: GradeFilter | None = None) -> Iterator[RecordQuery]:
         """The queries with the grades that count; see `measures.loading.select_queries`."""
         from rubric_measures.measures.loading import select_queries
-
-        if keep_ranks or wanted is not None:
-            return select_queries(self._pieces, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)
-        if self._found is None:
-            object.__setattr__(self, "_found", list(select_queries(self._pieces, self.name, self.bank, self.wanted)))
-        return iter(self._found or ())
-
-    @property
-    def _pieces(self) -> Iterable[QueryPassages]:
-        """The records by query; a file is read, and not kept, unless it was before or can be read only once."""
-        if "groups" in vars(self) or not isinstance(self.source, str) or self.source == "-":
-            return self.groups
         from rubric_measures.records.files import iter_graded
 
-        return iter_graded(self.source)
+        if self._found is None or keep_ranks or wanted is not None:
+            # A file is read, and not kept.
+            groups = iter_graded(str(self.source)) if self._is_read_anew else self.groups
+            found = select_queries(groups, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)
+            if keep_ranks or wanted is not None:
+                return found
+            object.__setattr__(self, "_found", list(found))
+        return iter(self._found or ())
 
 
 class _GradesOnDemand(Grades):
     """Grades that are compiled when they are looked at."""
 
-    @cached_property
+    def __init__(self, on_failed: OnFailed | None) -> None:
+        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
+
     def _compiled(self) -> Grades:
         raise NotImplementedError
 
     @cached_property
     def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
         """query_id -> its grades."""
-        return self._compiled.queries
+        found = self._compiled()
+        self.__dict__["source"] = found.source
+        return found.queries
 
     @cached_property
     def source(self) -> dict[str, object]:  # type: ignore[override]
         """What the grades are, for the signature."""
-        return self._compiled.source
+        assert self.queries is not None
+        return cast(dict[str, object], vars(self)["source"])
 
 
 class RecordGrades(_GradesOnDemand):
     """The grades of graded records: compiled when they are looked at."""
 
-    def __init__(self, records: Records, on_failed: OnFailed | None) -> None:
-        self.records = records
-        self.on_failed_given = checked_choice(on_failed)
+    def __init__(
+        self,
+        source: str | Sequence[QueryPassages],
+        bank: TestBank | None,
+        wanted: GradeFilter,
+        on_failed: OnFailed | None,
+        name: str = "the records",
+    ) -> None:
+        self.records = Records(source, bank, wanted, name)
+        super().__init__(on_failed)
 
     def __repr__(self) -> str:
         return f"<Grades of {self.records.name}>"
 
-    @cached_property
     def _compiled(self) -> Grades:
         from rubric_measures.measures.loading import collect_grades
 
@@ -457,7 +455,7 @@ class AnswerGrades(_GradesOnDemand):
         self.of_criteria = of_criteria
         self.unknown_labels = unknown_labels
         self.bank = bank
-        self.on_failed_given = checked_choice(on_failed)
+        super().__init__(on_failed)
 
     def __repr__(self) -> str:
         return f"<Grades of {self.path}>"
@@ -465,39 +463,23 @@ class AnswerGrades(_GradesOnDemand):
     @cached_property
     def answers(self) -> AssignedAnswers:
         """Grades, rankings and lengths."""
-        from rubric_measures.corpora.assigned import load_assignments
+        from rubric_measures.corpora.assigned import load_assignments, load_graded_answers
 
+        source = {**describe((), self.bank), "grades": ["graded answers" if self.of_criteria else "assignments"]}
+        more: Any = {"on_failed": self.on_failed_given, "source": source}
         if self.of_criteria:
-            from rubric_measures.corpora.assigned import load_graded_answers
+            return load_graded_answers(self.path, self.bank, **more)
+        return load_assignments(self.path, self.bank, unknown_labels=self.unknown_labels, **more)
 
-            source = {**describe((), self.bank), "grades": ["graded answers"]}
-            return load_graded_answers(self.path, self.bank, on_failed=self.on_failed_given, source=source)
-        source = {**describe((), self.bank), "grades": ["assignments"]}
-        return load_assignments(
-            self.path, self.bank, on_failed=self.on_failed_given, source=source, unknown_labels=self.unknown_labels
-        )
-
-    @cached_property
     def _compiled(self) -> Grades:
         return self.answers.grades
 
 
-def grade_filter(
-    llm: str | None = None,
-    prompt_class: str | None = None,
-    prompt_type: PromptType | None = None,
-    question_set: QuestionSet | None = None,
-    grade_set: str | None = None,
-    assessors: Literal["override"] | None = None,
-    scale: str | Scale | None = None,
-    grade: GradeChoice | None = None,
-) -> GradeFilter:
+def grade_filter(scale: str | Scale | None = None, **chosen: Any) -> GradeFilter:
     """The filter over grade sets; see `load` for the arguments."""
     from rubric_measures.measures.grade_sets import GradeFilter
 
-    return GradeFilter(
-        llm, prompt_class, prompt_type, question_set, grade_set, assessors=assessors, scale=scale_of(scale), grade=grade
-    )
+    return GradeFilter(**chosen, scale=parse_scale(scale) if isinstance(scale, str) else scale)
 
 
 def scale_of(scale: str | Scale | None) -> Scale | None:
@@ -561,23 +543,20 @@ def load(
         **{"llm": llm, "prompt_class": prompt_class, "prompt_type": prompt_type, "question_set": question_set},
         **{"grade_set": grade_set, "assessors": assessors, "grade": grade},
     }
-    known_bank = bank_of(bank)
-    counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale_of(scale)}
-
-    def of_records(records: str | Sequence[QueryPassages], called: str = "the records") -> Grades:
-        wanted = grade_filter(**chosen, scale=scale)
-        return RecordGrades(Records(records, known_bank, wanted, called), on_failed)
-
+    known_bank = None if bank is None else load_bank(bank)
+    scale = parse_scale(scale) if isinstance(scale, str) else scale
+    counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale}
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
     if not is_file(source):
-        _refuse_unknown_labels("what is in memory", unknown_labels)
+        if unknown_labels is not None:
+            raise _no_labels("what is in memory")
         if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
             raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
         is_whole = isinstance(source, Grades | ItemRows | dict) or hasattr(source, "columns")
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
-            return of_records(rows)
+            return RecordGrades(rows, known_bank, grade_filter(**chosen, scale=scale), on_failed)
         refuse_filters("the rows", chosen)
         return build_grades(rows, known_bank, **counted)
     if not isinstance(source, str | os.PathLike):
@@ -586,8 +565,9 @@ def load(
             if content_of(copy) == "records":
                 from rubric_measures.records.files import load_graded
 
-                _refuse_unknown_labels("the open file", unknown_labels)
-                return of_records(load_graded(copy))
+                if unknown_labels is not None:
+                    raise _no_labels("the open file")
+                return RecordGrades(load_graded(copy), known_bank, grade_filter(**chosen, scale=scale), on_failed)
             further: Any = {**chosen, "scale": scale, "unknown_labels": unknown_labels}
             read = load(copy, known_bank, on_failed=on_failed, **further)
             return Grades(read.queries, on_failed, read.source)
@@ -595,16 +575,16 @@ def load(
     content = content_of(path)
     # A name that is nothing is said first.
     judgments = judgments_of(path) if content == "dataset" else []
-    if content != "assignments":
-        _refuse_unknown_labels(path, unknown_labels)
+    if content != "assignments" and unknown_labels is not None:
+        raise _no_labels(path)
     if content == "records":
-        return of_records(path)
+        return RecordGrades(path, known_bank, grade_filter(**chosen, scale=scale), on_failed, path)
     if content == "support":
         from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
 
         with naming(path):
             labelled = records_of_support_labels(read_support_labels(path))
-        return of_records(labelled, path)
+        return RecordGrades(labelled, known_bank, grade_filter(**chosen, scale=scale), on_failed, path)
     if content == "added":
         added = _of_added_format(path)
         return load(added, known_bank, on_failed=on_failed, scale=scale, **chosen)
@@ -641,12 +621,9 @@ def refuse_filters(name: str, chosen: Mapping[str, object], holds: str = "judgme
         raise InputError(f"{name}: holds {holds}, no grade sets to choose from; leave the choice out", settings=given)
 
 
-def _refuse_unknown_labels(name: str, unknown_labels: object) -> None:
-    """Refuses the treatment of labels where there are none: it would do nothing."""
-    if unknown_labels is not None:
-        raise InputError(
-            f"{name}: holds no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",)
-        )
+def _no_labels(name: str) -> InputError:
+    """The error of a treatment of labels where there are none: it would do nothing."""
+    return InputError(f"{name}: holds no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
 
 
 def judgments_of(path: str) -> list[Any]:
@@ -716,7 +693,19 @@ def run_list(runs: Runs) -> list[str] | list[Run]:
         FormatError: a file is no run.
         InputError: there is no run, a run is none, or two have one name.
     """
-    named = [(name, _read_added(run)) for name, run in _runs_named(runs)]
+    given: list[tuple[str | None, Any]]
+    if isinstance(runs, Mapping):
+        is_one = all(isinstance(of_query, Mapping) and _holds_scores(of_query) for of_query in runs.values())
+        given = [(None, runs)] if is_one else list(runs.items())
+    elif is_file(runs) or isinstance(runs, Run) or hasattr(runs, "columns"):
+        given = [(None, runs)]
+    elif not isinstance(runs, Iterable):
+        raise InputError(f"{runs!r:.60} is no run, and no list of runs")
+    else:
+        several = list(runs)
+        is_one = bool(several) and hasattr(several[0], "doc_id")
+        given = [(None, several)] if is_one else [(None, run) for run in several]
+    named = [(name, _read_added(run)) for name, run in given]
     if not named:
         raise InputError("there is no run to score")
     paths = [os.fspath(run) for name, run in named if name is None and isinstance(run, str | os.PathLike)]
@@ -728,25 +717,6 @@ def run_list(runs: Runs) -> list[str] | list[Run]:
     if twice is not None:
         raise InputError(f"two runs are called {twice!r}; rename one")
     return found
-
-
-def _runs_named(runs: Runs) -> Iterator[tuple[str | None, Any]]:
-    """Each run with the name that it is given."""
-    if isinstance(runs, Mapping):
-        if all(isinstance(of_query, Mapping) and _holds_scores(of_query) for of_query in runs.values()):
-            yield None, runs
-        else:
-            yield from runs.items()
-    elif is_file(runs) or isinstance(runs, Run) or hasattr(runs, "columns"):
-        yield None, runs
-    else:
-        if not isinstance(runs, Iterable):
-            raise InputError(f"{runs!r:.60} is no run, and no list of runs")
-        several = list(runs)
-        if several and hasattr(several[0], "doc_id"):
-            yield None, several
-        else:
-            yield from ((None, run) for run in several)
 
 
 def _holds_scores(of_query: Mapping[str, object]) -> bool:

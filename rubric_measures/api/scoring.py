@@ -423,7 +423,7 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
         return OF_LABELS
     if isinstance(grades, RecordGrades):
         is_direct = grades.records.wanted.prompt_type == "direct"
-        if not is_direct and grades.records.are_of_citations:
+        if not is_direct and grades.records.are_of == "citations":
             return OF_CITATIONS
         if grades.records.is_of_labels:
             if not is_direct:
@@ -441,7 +441,7 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
     if items and all(item.weight is not None for item in items):
         return OF_CRITERIA
     is_of_answers = (
-        grades.records.are_of_answers if isinstance(grades, RecordGrades) else isinstance(grades, AnswerGrades)
+        grades.records.are_of == "answers" if isinstance(grades, RecordGrades) else isinstance(grades, AnswerGrades)
     )
     return OF_ANSWERS if is_of_answers else OF_PASSAGES
 
@@ -525,7 +525,7 @@ def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
     """Refuses the zeros of answers that have no grades, because the documents that they cite have them."""
     for measure in board.measures:
         cells = [row[measure] for row in board.cells.values()]
-        if all(cell.coverage == 0.0 and not cell.failed for cell in cells) and grades.records.are_of_citations:
+        if all(cell.coverage == 0.0 and not cell.failed for cell in cells) and grades.records.are_of == "citations":
             raise MeasureError(
                 f"{measure}: no answer has a grade, only what answers cite; name a measure of citations, such as "
                 f"{OF_CITATIONS[0]}",

@@ -49,26 +49,11 @@ def paused_collector() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if gc.get_count()[0] > _MANY:
-                _take_for_old()
+            # Python 3.12 freezes a few hundred objects by itself; who freezes a program has many thousands.
+            if gc.get_count()[0] > _MANY and gc.get_freeze_count() < _FEW:
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
-
-
-def _take_for_old() -> None:
-    """Puts the young objects into the oldest generation without a look at them; what somebody froze stays frozen."""
-    # Python 3.12 freezes a few hundred objects by itself; who freezes a program has many thousands.
-    if gc.get_freeze_count() < _FEW:
-        gc.freeze()
-        gc.unfreeze()
-
-
-def keep_for_good() -> None:
-    """Takes all objects that there are now out of the collector's sight, for programs that never let go of them.
-
-    Inside of `paused_collector` nobody has looked through them even once (2 s for records of 400,000 grades), and
-    nobody will, in the middle of an answer.
-    """
-    gc.freeze()
 
 
 @contextlib.contextmanager
@@ -126,10 +111,15 @@ def reading_at_most(size: int) -> Iterator[None]:
 
 
 class _Bounded(io.RawIOBase):
-    """A reader that refuses to go on beyond the size that may be read."""
+    """A reader, of gzip too, that refuses to go on beyond the size that may be read.
 
-    def __init__(self, stream: BinaryIO, path: str) -> None:
-        self._stream = stream
+    What is truncated or damaged is a `FormatError` that names the file.
+    """
+
+    def __init__(self, stream: io.BufferedReader, path: str) -> None:
+        self._is_packed = stream.peek(2)[:2] == _GZIP_MAGIC
+        self._raw = stream
+        self._stream = gzip.GzipFile(fileobj=stream, mode="rb") if self._is_packed else stream
         self._path = path
         self._left = _most
 
@@ -137,47 +127,25 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object) -> int:
-        count = self._some(buffer)
-        self._left -= count
-        if self._left < 0:
-            raise InputError(
-                f"{self._path}: {self._what} more than {_most:,} bytes, and reading stops there; raise the limit if "
-                "the file is what it should be",
-                settings=("max_size",),
-            )
-        return count
-
-    _what = "holds"
-
-    def _some(self, buffer: object) -> int:
-        # What is there now: a pipe may be slow.
-        return cast(io.BufferedReader, self._stream).readinto1(buffer)  # type: ignore[arg-type]
-
-    def close(self) -> None:
-        if self._path != "-":
-            self._stream.close()
-        super().close()
-
-
-class _CheckedGzip(_Bounded):
-    """A gzip reader whose truncation or damage is a `FormatError` that names the file."""
-
-    _what = "unpacks to"
-
-    def __init__(self, stream: BinaryIO, path: str) -> None:
-        super().__init__(stream, path)
-        self._gzip = gzip.GzipFile(fileobj=stream, mode="rb")
-
-    def _some(self, buffer: object) -> int:
         try:
-            return self._gzip.readinto(buffer)  # type: ignore[arg-type]
+            # What is there now: a pipe may be slow.
+            count = self._stream.readinto1(buffer)  # type: ignore[arg-type]
         except EOFError:
             raise FormatError("the gzip file is truncated; fetch or write it again", path=self._path) from None
         except (gzip.BadGzipFile, zlib.error) as error:
             raise FormatError(f"the gzip file is damaged ({error})", path=self._path) from None
+        self._left -= count
+        if self._left < 0:
+            raise InputError(
+                f"{self._path}: {'unpacks to' if self._is_packed else 'holds'} more than {_most:,} bytes, and reading "
+                "stops there; raise the limit if the file is what it should be",
+                settings=("max_size",),
+            )
+        return count
 
     def close(self) -> None:
-        self._gzip.close()
+        if self._path != "-":
+            self._raw.close()
         super().close()
 
 
@@ -200,19 +168,11 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
     try:
-        yield _uncompressed(buffered, name)
+        is_plain = buffered.peek(2)[:2] != _GZIP_MAGIC and name != "-" and Path(name).is_file()
+        yield cast(BinaryIO, buffered if is_plain else io.BufferedReader(_Bounded(buffered, name), 1 << 18))
     finally:
         if name != "-":
             buffered.close()
-
-
-def _uncompressed(buffered: io.BufferedReader, name: str) -> BinaryIO:
-    stream = cast(BinaryIO, buffered)
-    if buffered.peek(2)[:2] == _GZIP_MAGIC:
-        return cast(BinaryIO, io.BufferedReader(_CheckedGzip(stream, name), 1 << 18))
-    if name == "-" or not Path(name).is_file():
-        return cast(BinaryIO, io.BufferedReader(_Bounded(stream, name), 1 << 18))
-    return stream
 
 
 def note_unfinished(end: bytes | str, name: str) -> None:

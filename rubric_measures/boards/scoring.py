@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from ir_measures.measures.base import MeanAgg, Measure
 
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.sorting import Placed, RankNotes
+from rubric_measures.base.sorting import RankNotes
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, worst_failed
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.formats.columns import DocRows, Ranked
@@ -30,7 +31,6 @@ from rubric_measures.measures.grades import (
     note_dropped,
     note_lost_penalties,
     refuse_share,
-    resolved,
     texts_digest,
 )
 from rubric_measures.measures.measure import ExactMean, is_supported
@@ -170,7 +170,7 @@ class Scoring:
 
     def __init__(self, measures: Sequence[Measure], given: OnFailed | None, overall: bool) -> None:
         measure_names(measures)
-        self.plan = Plan(measures, resolved(given), one_scale=True)
+        self.plan = Plan(measures, given or "expected", one_scale=True)
         self.order: dict[str, list[str]] = {}
         self.unknown: dict[str, list[str]] = {}
         self._given = given
@@ -337,11 +337,11 @@ def score_records(
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
         name = query.part or query.query_id
-        for run_id, ranking in query.rankings.items():
+        for run_id in query.rankings:
             scoring.order.setdefault(run_id, []).append(name)
-            # The facets of a query have the same rankings.
-            if query.query_id not in seen:
-                notes = notes.adding(Placed(ranking, query.disagreements.get(run_id, 0)))
+        # The facets of a query have the same rankings.
+        if query.query_id not in seen:
+            notes = RankNotes(*map(operator.add, notes, query.notes))
         seen.add(query.query_id)
         scorer = scoring.prepare(name, query.grades)
         if scorer is not None:

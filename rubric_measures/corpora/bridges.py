@@ -66,7 +66,6 @@ from rubric_measures.records.models import (
     RankingEntry,
     cited_answers,
     items_of_set,
-    made_by_set,
     reasons_of,
 )
 from rubric_measures.types.entities import Grade, ItemKind, Qrel, RubricItem, Run, TestBank, make_run, sentence_items
@@ -516,7 +515,7 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
             raise InputError("the records hold no labels of whole passages for this filter")
         _LOG.warning("the records hold no labels of whole passages: these are what item grades imply, without reasons")
         return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
-    made = {wanted.key_of(entry): made_by_set(entry) for _, _, entry in reversed(found)}
+    made = {wanted.key_of(entry): entry for _, _, entry in reversed(found)}
     if len(made) > 1:
         raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}", settings=CHOOSING)
     return [

@@ -35,7 +35,7 @@ from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.nuggetizer import NuggetLine, bank_of_nuggets
 from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.formats.trec import runs_of_records
-from rubric_measures.measures.grades import Grades, Label, OnFailed, checked_choice
+from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed
 from rubric_measures.models.settings import CallOptions, CallSettings, Model
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of
@@ -433,7 +433,8 @@ class JudgeSettings(ModelSettings):
         ):
             if value not in choices:
                 raise InputError(f"setting {name}: {value!r} is none of {', '.join(choices)}")
-        checked_choice(self.on_failed)
+        if self.on_failed is not None:
+            check_on_failed(self.on_failed)
         if self.max_words < 0:
             raise InputError("setting max_words is 0 or more")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from statistics import median_low
@@ -33,7 +33,8 @@ from rubric_measures.records.models import (
     items_of_set,
     kind_of_set,
     made_by_set,
-    prompt_in,
+    making_of,
+    object_in,
     provenance_of,
     stale_in,
 )
@@ -67,32 +68,27 @@ def _names(keys: Iterable[GradeSetKey], name: Callable[[GradeSetKey], str], mark
     return {key: name(key) + marks[key] for key in keys}
 
 
-def choices_of(keys: Iterable[GradeSetKey], made: Mapping[GradeSetKey, Mapping[str, Any]] | None = None) -> str:
-    """The grade sets of an error: the filters that choose each, and in what those that are called alike differ.
+def choices_of(
+    keys: Collection[GradeSetKey],
+    found: Mapping[GradeSetKey, ItemGradeSet | DirectGrade] | None = None,
+    *,
+    labels: bool = False,
+) -> str:
+    """The grade sets of an error, and in what those that are called alike differ.
 
     Args:
         keys: the grade sets.
-        made: what each says about its making, see `made_by_set`.
+        found: an entry of each, which says of its making.
+        labels: whether they are called by prompt and model, as graders of direct labels are; else by the filters that
+            choose each.
     """
-    return _listed(options_of(keys), made)
-
-
-def graders_of(made: Mapping[GradeSetKey, Mapping[str, Any]]) -> str:
-    """The graders of direct labels, for an error: prompt and model, and in what those that are called alike differ.
-
-    Args:
-        made: what each says about its making, see `made_by_set`.
-    """
-    return _listed({key: f"{cell} by {key.llm}" for key, cell in prompt_cells(made).items()}, made)
-
-
-def _listed(names: Mapping[GradeSetKey, str], made: Mapping[GradeSetKey, Mapping[str, Any]] | None) -> str:
-    """The names, and in brackets what sets those apart of which others have the first three parts."""
-    told = {key: _facts((made or {}).get(key, {})) for key in names}
+    cells = prompt_cells(keys).items()
+    names = {key: f"{cell} by {key.llm}" for key, cell in cells} if labels else options_of(keys)
+    told = {key: _facts(made_by_set(found[key])) if found and key in found else {} for key in names}
     shown = []
     for key, name in sorted(names.items()):
         others = [facts for other, facts in told.items() if other[:3] == key[:3] and other != key]
-        shown.append(f"{name} ({_difference(told[key], others)})" if others and made is not None else name)
+        shown.append(f"{name} ({_difference(told[key], others)})" if others and found else name)
     return "; ".join(shown)
 
 
@@ -350,21 +346,18 @@ class GradeFilter:
 
     def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
         """Whether a grade set with this key and these items passes; the items are asked for only where they matter."""
-        # Asked of every grade set of every passage.
-        may = self._known.get(key)
-        if may is None:
-            may = self._known[key] = self._may_pass(key)
-        if not may or self.question_set is None:
-            return may
-        if self.question_set == "nugget":
-            return key.kind == "nugget"
+        if self.question_set is None or not self.may_pass(key):
+            return self.may_pass(key)
+        if "nugget" in (self.question_set, key.kind):
+            return self.question_set == key.kind
         if key.kind != "question":
             return False
         first = next(iter(item_ids()), "")
         is_tqa = first.startswith(_TQA) or first.rpartition("/")[2].startswith(_TQA)
         return is_tqa == (self.question_set == "tqa")
 
-    def _may_pass(self, key: GradeSetKey) -> bool:
+    def may_pass(self, key: GradeSetKey) -> bool:
+        """The same, whatever the items."""
         asked = (self.llm, key.llm), (self.prompt_class, key.prompt_class), (self.prompt_type, key.kind)
         return (
             all(name in (None, said) for name, said in asked)
@@ -373,10 +366,6 @@ class GradeFilter:
             and not (key.prompt_class == BLIND_REVIEW and self.prompt_class is None and self.grade_set is None)
             and (self.grade_set is None or self._is_chosen(key))
         )
-
-    @cached_property
-    def _known(self) -> dict[GradeSetKey, bool]:
-        return {}
 
     @cached_property
     def _hashes(self) -> tuple[str, ...]:
@@ -388,7 +377,7 @@ class GradeFilter:
     def key_of(self, entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
         """What tells a grade set from others; graders that are taken for one have one key."""
         key = grade_set_key(entry)
-        if len(self._hashes) > 1 and self._is_chosen(key):
+        if self.grade_set and len(self._hashes) > 1 and self._is_chosen(key):
             return key._replace(grader=",".join(self._hashes))
         return key
 
@@ -416,9 +405,7 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
 
 @lru_cache(maxsize=1024)
 def _scale(prompt: bytes, kind: Scale | None, answered: bool) -> Scale | None:
-    info = prompt_in(prompt)
-    told = {} if info is None else info.unknown
-    prompt_class = "" if info is None else info.prompt_class
+    told = object_in(prompt)
     try:
         said, by_range = scale_from(told), scale_from(told, by_range=True)
     except TypeError:
@@ -428,7 +415,7 @@ def _scale(prompt: bytes, kind: Scale | None, answered: bool) -> Scale | None:
         return said
     from rubric_measures.prompts import scale_of_prompt
 
-    known = scale_of_prompt(prompt_class)
+    known = scale_of_prompt(told.get("prompt_class", ""))
     if by_range is not None:
         # A range alone says no level: that of the prompt class where it is on the same range, else none is known.
         return known if known is not None and known[:2] == by_range[:2] else said
@@ -469,12 +456,12 @@ class DirectLabels:
     Attributes:
         wanted: which graders fit.
         settings: the parameters that choose one where several fit, for the error.
-        found: the graders that fit so far, each with what it says about its making.
+        found: the graders that fit so far, each with its first label.
     """
 
     wanted: GradeFilter
     settings: tuple[str, ...]
-    found: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
+    found: dict[GradeSetKey, DirectGrade] = field(default_factory=dict)
 
     def of(self, query_id: str, passage: GradedPassage) -> DirectGrade | None:
         """The label of a passage; None where it has none.
@@ -487,11 +474,12 @@ class DirectLabels:
             key = self.wanted.key_of(entry)
             if self.wanted.passes(key, lambda: [DIRECT_ITEM]):
                 fitting.append(entry)
-                self.found.setdefault(key, made_by_set(entry))
+                self.found.setdefault(key, entry)
         if len(fitting) > 1 or len(self.found) > 1:
             raise InputError(
                 f"query {query_id!r}, passage {passage.doc_id!r}: labels of several graders fit, or several of one "
-                f"({graders_of(self.found)}); name the prompt, the model or the settings whose labels count",
+                f"({choices_of(self.found, self.found, labels=True)}); name the prompt, the model or the settings "
+                "whose labels count",
                 settings=self.settings,
             )
         return fitting[0] if fitting else None
@@ -515,6 +503,25 @@ _NOTES = {
 _OF_ASSESSORS = ("replaced", "split", "settled", "elsewhere", "stale")
 
 
+@dataclass(slots=True)
+class _Making:
+    """What thousands of entries say alike: their grade set, whether the filter lets it through, and what made it.
+
+    Attributes:
+        key: the grade set.
+        passes: whether it passes, but for its items.
+        signatures: of the grader.
+        scale: of ratings.
+        is_found: whether one of the entries was chosen.
+    """
+
+    key: GradeSetKey
+    passes: bool
+    signatures: set[str]
+    scale: Scale | None
+    is_found: bool = False
+
+
 @dataclass
 class GradeSetSelector:
     """Chooses the grade set of each passage, and remembers which grade sets the file has.
@@ -522,11 +529,10 @@ class GradeSetSelector:
     Attributes:
         wanted: the filter.
         source: the file, for errors.
-        found: grade set -> passages.
+        found: grade sets that were chosen, each with the first of its entries.
         left_out: item -> grades of chosen sets that were left out, because the bank does not have the item.
         outside: grade set -> item -> grades, where a passage's grade set has no item of the bank.
         made: the signatures of the graders; the hashes of their settings in grade sets of other programs.
-        told: grade set -> what it says about its making.
         strangers: rankings that name another query.
         assessors: grade sets of assessors whose grades stand in the grader's place.
         scale: the scale of the grades; None until it is known.
@@ -541,17 +547,17 @@ class GradeSetSelector:
 
     wanted: GradeFilter
     source: str
-    found: dict[GradeSetKey, int] = field(default_factory=dict)
+    found: dict[GradeSetKey, ItemGradeSet | DirectGrade] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     outside: dict[GradeSetKey, Counter[str]] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
-    told: dict[GradeSetKey, Mapping[str, Any]] = field(default_factory=dict)
     strangers: int = 0
     assessors: set[GradeSetKey] = field(default_factory=set)
     scale: Scale | None = None
     others: set[GradeSetKey] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     _bank_name: str = ""
+    _makings: dict[Hashable, _Making] = field(default_factory=dict)
 
     def note_counts(self) -> None:
         """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place.
@@ -639,57 +645,66 @@ class GradeSetSelector:
             passage: the passage.
             items: item_id -> item, of the query in the bank; None without a bank.
         """
-        candidates: list[ItemGradeSet | DirectGrade] = [*self._held(passage, items)]
-        if self.wanted.prompt_type == "direct" or self.wanted.prompt_class is not None or not candidates:
-            candidates += passage.grades or ()
-        passing: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
+        wanted = self.wanted
+        candidates: Sequence[ItemGradeSet | DirectGrade] = passage.exam_grades or ()
+        if items is not None and wanted.assessors is None:
+            candidates = self._held(candidates, items)  # type: ignore[arg-type]
+        if passage.grades and (wanted.prompt_type == "direct" or wanted.prompt_class is not None or not candidates):
+            candidates = [*candidates, *passage.grades]
+        chosen: ItemGradeSet | DirectGrade | None = None
+        chosen_key: GradeSetKey | None = None
         outside: list[tuple[GradeSetKey, list[str]]] = []
         for entry in candidates:
-            key = self.wanted.key_of(entry)
-            if not self.wanted.passes(key, partial(_item_ids, entry)):
+            made = self._makings.get(making_of(entry)) or self._first_made(entry)
+            key = made.key
+            if not made.passes or (
+                wanted.question_set is not None and not wanted.passes(key, partial(_item_ids, entry))
+            ):
                 self.others.add(key)
                 continue
+            rates = isinstance(entry, ItemGradeSet) and bool(entry.self_ratings)
             # Extraction keeps texts for assessors and grades nothing: no candidate, with a bank or without.
-            if not _grades_any(entry, items):
+            if not (rates and items is None) and not _grades_any(entry, items):
                 outside.append((key, _item_ids(entry)))
                 continue
-            if self.wanted.first and passing:
+            if wanted.first and chosen is not None:
                 continue
-            if key not in self.found:
-                self.told[key] = made_by_set(entry)
-            self.found[key] = self.found.get(key, 0) + 1
-            self._note_scale(entry, passage.doc_id)
-            made = provenance_of(entry).get("signature") or key.grader
-            if signature := " ".join(filter(None, (str(made), self.wanted.grade))):
-                self.made.add(signature)
-            if key not in passing:
-                passing[key] = entry
-            else:
-                passing[key] = self._joined(passing[key], entry, passage.doc_id, items is not None)
-        if len(self.found) > 1 and not self.wanted.first:
-            listing, settings = choices_of(self.found, self.told), CHOOSING
+            if not made.is_found:
+                made.is_found = True
+                self.found.setdefault(key, entry)
+                self.made |= made.signatures
+            scale = wanted.scale or (made.scale if rates else scale_of_set(entry))
+            if self.scale is None or wanted.first:
+                self.scale = scale or self.scale
+            elif scale is not self.scale:
+                self._check_scale(scale, entry, passage.doc_id)
+            if chosen is None:
+                chosen, chosen_key = entry, key
+            elif key == chosen_key:
+                chosen = self._joined(chosen, entry, passage.doc_id, items is not None)
+        if len(self.found) > 1 and not wanted.first:
+            listing, settings = choices_of(self.found, self.found), CHOOSING
             if any(key.llm.startswith(HUMAN) for key in self.found):
                 listing += "; or let grades by assessors override the grader's"
                 settings = (*CHOOSING, "assessors")
             raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}", settings=settings)
         for key, ids in outside:
             # Of two sets with one key the other is of another bank.
-            if key not in passing:
+            if key != chosen_key:
                 self.outside.setdefault(key, Counter()).update(ids)
-        if self.wanted.assessors is None:
-            return next(iter(passing.values()), None)
-        return self._overridden(passing, passage, items)
+        return chosen if wanted.assessors is None else self._overridden(chosen_key, chosen, passage, items)
 
-    def _note_scale(self, entry: ItemGradeSet | DirectGrade, doc_id: str) -> None:
-        """Keeps the scale of the chosen grades.
+    def _first_made(self, entry: ItemGradeSet | DirectGrade) -> _Making:
+        key = self.wanted.key_of(entry)
+        signature = provenance_of(entry).get("signature") or key.grader
+        signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
+        scale = _scale(bytes(entry.prompt_text), None, False)
+        made = self._makings[making_of(entry)] = _Making(key, self.wanted.may_pass(key), signatures, scale)
+        return made
 
-        Raises:
-            InputError: they are of one grade set, and on two.
-        """
-        scale = self.wanted.scale or scale_of_set(entry)
-        if self.scale is None or self.wanted.first:
-            self.scale = scale or self.scale
-        elif scale is not None and scale[:4] != self.scale[:4] and len(self.found) == 1:
+    def _check_scale(self, scale: Scale | None, entry: ItemGradeSet | DirectGrade, doc_id: str) -> None:
+        """Refuses grades of one grade set that are on two scales."""
+        if scale and self.scale and scale[:4] != self.scale[:4] and len(self.found) == 1:
             raise InputError(
                 f"{self.source}: passage {doc_id!r}: grades by {entry.llm} are on the scale {scale}, and before on "
                 f"{self.scale}; they are no grades of one grader. If they are on one scale, say which",
@@ -716,13 +731,11 @@ class GradeSetSelector:
             is_old |= dict.fromkeys(grades_by_assessors(passage, None, items).grades, False)
         self.counts["old"] += sum(is_old.values())
 
-    def _held(self, passage: GradedPassage, items: Mapping[str, RubricItem] | None) -> Sequence[ItemGradeSet]:
+    def _held(self, sets: Sequence[ItemGradeSet], items: Mapping[str, RubricItem]) -> Sequence[ItemGradeSet]:
         """The grade sets over items; of an assessor who is a grader like any other, without stale grades."""
-        sets = passage.exam_grades or ()
         llm = self.wanted.llm
-        if items is None or self.wanted.assessors is not None or (llm is not None and not llm.startswith(HUMAN)):
-            return sets
-        if not any(entry.llm.startswith(HUMAN) for entry in sets):
+        is_theirs = llm is None or llm.startswith(HUMAN)
+        if not (is_theirs and any(entry.llm.startswith(HUMAN) for entry in sets)):
             return sets
         held, left = held_sets(sets, items)
         asked = {
@@ -735,12 +748,12 @@ class GradeSetSelector:
 
     def _overridden(
         self,
-        passing: Mapping[GradeSetKey, ItemGradeSet | DirectGrade],
+        key: GradeSetKey | None,
+        entry: ItemGradeSet | DirectGrade | None,
         passage: GradedPassage,
         items: Mapping[str, RubricItem] | None,
     ) -> ItemGradeSet | DirectGrade | None:
         """The chosen grade set with assessors' grades in it; none where the grader did not grade the passage."""
-        key, entry = next(iter(passing.items()), (None, None))
         if isinstance(entry, DirectGrade):
             return entry
         assessors = grades_by_assessors(passage, key.kind if key is not None else None, items)

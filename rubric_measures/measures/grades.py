@@ -126,12 +126,6 @@ def note_without_items(queries: Collection[str]) -> None:
         )
 
 
-def note_whole(queries: Collection[str]) -> None:
-    """Says once how many queries have no facets where facets are scored or written."""
-    if queries:
-        _LOG.warning("%d queries have no facets and stay whole (such as %s)", len(queries), min(queries))
-
-
 def note_left_out(left_out: Counter[str]) -> None:
     """Says once how many grades were left out because the bank does not have their items."""
     if left_out:
@@ -160,16 +154,6 @@ def check_on_failed(value: object) -> OnFailed:
     if value in _NAMES or (type(value) is int and value >= 1):
         return cast(OnFailed, value)
     raise InputError(f"on_failed is {value!r}; give expected, zero, error, or a grade of 1 or more")
-
-
-def checked_choice(value: object) -> OnFailed | None:
-    """The choice of how failed grades count, or None where nobody chose; see `check_on_failed`."""
-    return None if value is None else check_on_failed(value)
-
-
-def resolved(on_failed: OnFailed | None) -> OnFailed:
-    """How failed grades count; as they are expected, where nobody chose."""
-    return "expected" if on_failed is None else on_failed
 
 
 T = TypeVar("T")
@@ -487,7 +471,7 @@ class Grades:
         source: Mapping[str, object] | None = None,
     ) -> None:
         self.queries = dict(queries)
-        self.on_failed_given = checked_choice(on_failed)
+        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
         self.source = dict(source or {})
 
     def __repr__(self) -> str:
@@ -499,7 +483,7 @@ class Grades:
     @property
     def on_failed(self) -> OnFailed:
         """How a failed grade counts; `expected` where nobody chose."""
-        return resolved(self.on_failed_given)
+        return self.on_failed_given or "expected"
 
     @property
     def qrels(self) -> list[Qrel]:
@@ -598,14 +582,14 @@ def faceted(queries: Iterable[T], grades_of: Callable[[T], QueryGrades]) -> Iter
         elif grades.items:
             whole.append(grades.query_id)
         yield query
-    if found:
-        note_whole(whole)
-    else:
+    if not found:
         raise InputError(
             "no item names a facet, by facet_id in the test bank or by an id query_id/facet_id/…: give the bank that "
             "has the facets, or score whole queries",
             settings=("bank",),
         )
+    if whole:
+        _LOG.warning("%d queries have no facets and stay whole (such as %s)", len(whole), min(whole))
 
 
 def build_query(

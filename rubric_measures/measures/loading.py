@@ -7,18 +7,26 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name, paused_collector
-from rubric_measures.base.sorting import Placed, by_rank
+from rubric_measures.base.sorting import RankNotes, by_rank
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades, note_left_out, refuse_off_scale
 from rubric_measures.records.files import iter_graded
-from rubric_measures.records.models import GradedPassage, GradeSetKey, QueryPassages, cited_answer
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    GradeSetKey,
+    ItemGradeSet,
+    QueryPassages,
+    RankingEntry,
+    cited_answer,
+)
 from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, describe, made_by, sentence_items
 
 
@@ -28,6 +36,9 @@ class RankedPassage(NamedTuple):
     rank: int
     score: float
     doc_id: str
+
+
+_NO_NOTES = RankNotes()
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,7 @@ class RecordQuery:
         grade_sets: the grade sets that its grades are of; one, unless the first of several was asked for.
         made: the signatures of the graders that made them, where the records have any.
         part: the name of the part of the query (`query_id/facet_id`) whose items these are; None for all of them.
-        disagreements: run -> places where its scores say another order than its ranks.
+        notes: what is to be said of the rankings.
     """
 
     grades: QueryGrades
@@ -54,7 +65,7 @@ class RecordQuery:
     grade_sets: frozenset[GradeSetKey] = frozenset()
     made: frozenset[str] = frozenset()
     part: str | None = None
-    disagreements: Mapping[str, int] = field(default_factory=dict)
+    notes: RankNotes = _NO_NOTES
 
     @property
     def query_id(self) -> str:
@@ -66,23 +77,26 @@ class _Open:
     """A query of the records while its passages are looked at; of these only grades and places are kept.
 
     Args:
-        query_id: the query.
+        group: the query, or the first piece of it.
         selector: chooses the grade set of each passage.
         bank: the test bank.
-        where: where the query stands first, for errors.
     """
 
-    def __init__(self, query_id: str, selector: GradeSetSelector, bank: TestBank | None, where: str) -> None:
-        self.query_id, self._selector, self._bank = query_id, selector, bank
-        items = None if bank is None else bank.for_query(query_id, where)
-        self._items = None if items is None else {item.item_id: item for item in items}
+    def __init__(self, group: QueryPassages, selector: GradeSetSelector, bank: TestBank | None) -> None:
+        self.query_id, self._selector, self._bank = group.query_id, selector, bank
+        self._items: dict[str, RubricItem] | None = None
+        if bank is not None:
+            where = f"{selector.source}:{group.line}" if group.line else selector.source
+            self._items = {item.item_id: item for item in bank.for_query(group.query_id, where)}
         self._doc_ids: list[str] = []
-        # Of the passages that were graded: their places; and of all grades passage, item and grade.
-        self._graded: list[int] = []
+        # Of the passages that were graded: their places, and how many grades they have; of these item and grade.
+        self._graded, self._sizes = array("i"), array("i")
         self._columns: dict[str, int] = {item_id: place for place, item_id in enumerate(self._items or ())}
-        self._cells = array("i"), array("i"), array("d")
+        self._cells = array("i"), array("d")
         self._lost = array("i"), array("i")
-        self._runs: dict[str, tuple[array[int], array[float], array[int]]] = {}
+        # Of the places in rankings: passage, run, rank and score.
+        self._runs: dict[str, int] = {}
+        self._places = array("i"), array("i"), array("i"), array("d")
         self._ranks: dict[str, list[RankedPassage]] = {}
         self._judgments: dict[str, float] = {}
         self._answers: dict[str, CitedAnswer] = {}
@@ -93,52 +107,67 @@ class _Open:
         Raises:
             InputError: several grade sets pass the filter.
         """
-        selector, query_id, bank = self._selector, self.query_id, self._bank
+        selector, query_id, bank, items = self._selector, self.query_id, self._bank, self._items
+        doc_ids, columns, (places, values) = self._doc_ids, self._columns, self._cells
+        known: list[str] = []
+        of_known, ranked, of_ranked = array("i"), list[RankingEntry](), self._places[0]
         for passage in passages:
-            doc_id, place = passage.doc_id, len(self._doc_ids)
+            doc_id, place = passage.doc_id, len(doc_ids)
+            doc_ids.append(doc_id)
             if passage.paragraph and (answer := cited_answer(query_id, passage)) is not None:
                 self._answers[doc_id] = answer
-            self._doc_ids.append(doc_id)
-            entry = selector.choose(passage, self._items)
+            entry = selector.choose(passage, items)
             if bank is not None and bank.edited:
                 selector.count_old(query_id, passage, bank)
             if entry is not None:
+                if (
+                    isinstance(entry, ItemGradeSet)
+                    and entry.self_ratings
+                    and not (entry.item_status or entry.llm_response_errors or selector.wanted.grade)
+                ):
+                    ids, grades = entry.rated
+                else:
+                    ids, grades = self._grades_of(entry)
+                # Most passages are graded for the same items, in one order.
+                if ids != known:
+                    if len(set(ids)) < len(ids):
+                        # The later grade counts.
+                        of_items = dict(zip(ids, grades, strict=True))
+                        ids, grades = list(of_items), list(of_items.values())
+                    known, of_known = ids, array("i", [columns.setdefault(one, len(columns)) for one in ids])
+                places.extend(of_known)
+                values.extend(grades)
                 self._graded.append(place)
-                self._add_grades(*selector.grades_of(entry))
+                self._sizes.append(len(grades))
             data = passage.paragraph_data
-            for ranking in data.rankings or () if data is not None else ():
-                if keep_ranks:
-                    ranked = RankedPassage(ranking.rank, ranking.score, doc_id)
-                    self._ranks.setdefault(ranking.method, []).append(ranked)
-                if ranking.query_id != query_id:
-                    selector.strangers += 1
-                    continue
-                of_run = self._runs.get(ranking.method)
-                if of_run is None:
-                    of_run = self._runs[ranking.method] = array("i"), array("d"), array("i")
-                of_run[0].append(ranking.rank)
-                of_run[1].append(ranking.score)
-                of_run[2].append(place)
-            label = passage.judged(query_id) if data is not None and data.judgments else None
-            if label is not None:
-                self._judgments[doc_id] = label
+            if data is None:
+                continue
+            if data.rankings:
+                own = [one for one in data.rankings if one.query_id == query_id]
+                selector.strangers += len(data.rankings) - len(own)
+                ranked += own
+                of_ranked.extend([place] * len(own))
+                for one in data.rankings if keep_ranks else ():
+                    self._ranks.setdefault(one.method, []).append(RankedPassage(one.rank, one.score, doc_id))
+            for said in data.judgments or ():
+                if said.query_id == query_id:
+                    self._judgments[doc_id] = max(said.relevance, self._judgments.get(doc_id, said.relevance))
+        _, runs, ranks, scores = self._places
+        methods = [one.method for one in ranked]
+        for method in dict.fromkeys(methods):
+            self._runs.setdefault(method, len(self._runs))
+        runs.extend(map(self._runs.__getitem__, methods))
+        ranks.extend([one.rank for one in ranked])
+        scores.extend([one.score for one in ranked])
 
-    def _add_grades(self, grades: Mapping[str, float], statuses: Mapping[str, str]) -> None:
-        row, columns = len(self._graded) - 1, self._columns
-        if self._items is None:
-            for item_id in (*grades, *statuses):
-                columns.setdefault(item_id, len(columns))
-        elif not grades.keys() <= columns.keys():
-            self._selector.left_out.update(grades.keys() - columns.keys())
-            grades = {item_id: grade for item_id, grade in grades.items() if item_id in columns}
-        rows, places, values = self._cells
-        rows.extend([row] * len(grades))
-        places.extend(map(columns.__getitem__, grades))
-        values.extend(grades.values())
+    def _grades_of(self, entry: ItemGradeSet | DirectGrade) -> tuple[list[str], list[float]]:
+        """The items that the chosen grade set of a passage grades, and their grades; notes those that failed."""
+        grades, statuses = self._selector.grades_of(entry)
         for item_id in statuses:
-            if item_id not in grades and item_id in columns:
-                self._lost[0].append(row)
-                self._lost[1].append(columns[item_id])
+            if item_id not in grades:
+                self._lost[0].append(len(self._graded))
+                self._lost[1].append(self._columns.setdefault(item_id, len(self._columns)))
+        return list(grades), list(grades.values())
 
     def done(self) -> RecordQuery:
         """The query, of which all passages were taken.
@@ -146,24 +175,44 @@ class _Open:
         Raises:
             InputError: a grade is not on the scale, or a document stands twice in a ranking.
         """
-        query_id, selector = self.query_id, self._selector
-        where = f"{selector.source}: query {query_id!r}"
-        placed = {run_id: self._ranking(run_id, where) for run_id in self._runs}
+        selector = self._selector
+        rankings, notes = self._rankings(f"{selector.source}: query {self.query_id!r}")
         return RecordQuery(
             self._grades(),
-            {run_id: one.doc_ids for run_id, one in placed.items()},
+            rankings,
             self._ranks,
             self._judgments,
             self._doc_ids,
             frozenset(selector.found) | selector.assessors,
             frozenset(selector.made),
-            disagreements={run_id: one.disagreements for run_id, one in placed.items() if one.disagreements},
+            notes=notes,
         )
 
-    def _ranking(self, run_id: str, where: str) -> Placed:
-        ranks, scores, places = self._runs[run_id]
-        doc_ids = map(self._doc_ids.__getitem__, places)
-        return by_rank(zip(ranks, scores, doc_ids, strict=True), self._doc_ids, where, run_id)
+    def _rankings(self, where: str) -> tuple[dict[str, Sequence[str]], RankNotes]:
+        """The rankings, and what is to be said of them."""
+        rankings: dict[str, Sequence[str]] = {}
+        notes = RankNotes()
+        if not self._runs:
+            return rankings, notes
+        places, runs, ranks, scores = map(np.array, self._places)
+        order = np.lexsort((ranks, runs))
+        places, runs, ranks, scores = places[order], runs[order], ranks[order], scores[order]
+        doc_ids = list(map(self._doc_ids.__getitem__, places.tolist()))
+        starts = np.flatnonzero(np.diff(runs, prepend=-1))
+        first = np.repeat(starts, np.diff(starts, append=len(runs)))
+        # Most rankings have each rank once, and scores in their order.
+        is_next = (ranks - ranks[first] == np.arange(len(runs)) - first) & (ranks[first] <= 1)
+        is_next[1:] &= (scores[1:] <= scores[:-1]) | (first[1:] != first[:-1])
+        is_plain = np.logical_and.reduceat(is_next, starts).tolist()
+        ends = [*starts[1:].tolist(), len(runs)]
+        for run_id, start, end, plain in zip(self._runs, starts.tolist(), ends, is_plain, strict=True):
+            of_run = doc_ids[start:end]
+            if not plain or len(set(of_run)) < len(of_run):
+                triples = zip(ranks[start:end].tolist(), scores[start:end].tolist(), of_run, strict=True)
+                placed = by_rank(triples, self._doc_ids, where, run_id)
+                of_run, notes = list(placed.doc_ids), notes.adding(placed)
+            rankings[run_id] = of_run
+        return rankings, notes
 
     def _grades(self) -> QueryGrades:
         if self._answers and self._items is None:
@@ -177,18 +226,19 @@ class _Open:
         docs = {self._doc_ids[place]: row for row, place in enumerate(self._graded)}
         # Where the items were not known, they have other columns now; those of no item leave.
         moved = np.array([column.get(item_id, -1) for item_id in self._columns], int)
-        rows, places, values = (np.array(cells) for cells in self._cells)
-        places, lost_rows, lost_places = moved[places], np.array(self._lost[0]), moved[np.array(self._lost[1], int)]
-        if (places < 0).any():
+        rows, values = np.repeat(np.arange(len(docs)), self._sizes), np.array(self._cells[1])
+        places, lost_rows, lost_places = moved[self._cells[0]], np.array(self._lost[0]), moved[self._lost[1]]
+        if len(moved) > len(items):
             named = list(self._columns)
-            self._selector.left_out.update(named[place] for place in np.array(self._cells[1])[places < 0])
+            self._selector.left_out.update(named[place] for place in np.array(self._cells[0])[places < 0])
             rows, values, places = rows[places >= 0], values[places >= 0], places[places >= 0]
+            lost_rows, lost_places = lost_rows[lost_places >= 0], lost_places[lost_places >= 0]
         matrix = np.full((len(docs), len(items)), NONE)
         matrix[rows, places] = values
         failed = None
-        if (lost_places >= 0).any():
+        if len(lost_rows):
             failed = np.zeros(matrix.shape, bool)
-            failed[lost_rows[lost_places >= 0], lost_places[lost_places >= 0]] = True
+            failed[lost_rows, lost_places] = True
         answers = {doc_id: answer.sentences for doc_id, answer in self._answers.items()}
         grades = QueryGrades(self.query_id, items, docs, matrix, failed, self._selector.scale, answers)
         refuse_off_scale(grades)
@@ -204,13 +254,9 @@ def select_query(
         InputError: several grade sets pass the filter.
         UnknownNameError: the bank does not have the query.
     """
-    query = _Open(group.query_id, selector, bank, _place_of(selector, group))
+    query = _Open(group, selector, bank)
     query.add(group.passages, keep_ranks)
     return query.done()
-
-
-def _place_of(selector: GradeSetSelector, group: QueryPassages) -> str:
-    return f"{selector.source}:{group.line}" if group.line else selector.source
 
 
 def read_records(
@@ -261,7 +307,7 @@ def select_queries(
         for group in groups:
             query = found.get(group.query_id)
             if query is None:
-                query = found[group.query_id] = _Open(group.query_id, selector, bank, _place_of(selector, group))
+                query = found[group.query_id] = _Open(group, selector, bank)
             query.add(group.passages, keep_ranks)
     seen = set(found)
     # A query is let go of when it was given.
@@ -282,7 +328,8 @@ def select_queries(
     left_out = sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out)
     if left_out:
         note_left_out(left_out)
-    selector.note_counts()
+    if selector.counts or selector.wanted.assessors is not None:
+        selector.note_counts()
     if selector.strangers and not keep_ranks:
         logging.getLogger("rubric_measures").warning(
             "%s: %d rankings name another query and were left out", name, selector.strangers

@@ -204,10 +204,9 @@ def evaluate_run(
         MeasureError: a measure cannot be computed from these grades.
     """
     from rubric_measures.formats.trec import as_known, written_id
-    from rubric_measures.measures.grades import resolved
     from rubric_measures.measures.scoring import Plan
 
-    plan = Plan(measures, resolved(on_failed), one_scale=True)
+    plan = Plan(measures, on_failed or "expected", one_scale=True)
     found: dict[str, QueryScores] = {}
     ranked = graded = failed = 0
     without_items: set[str] = set()

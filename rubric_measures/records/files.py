@@ -121,23 +121,6 @@ class _Reader:
         self._items: list[str] = []
         self._prompt = msgspec.Raw()
 
-    def read(self, data: bytes, line: int) -> QueryPassages:
-        """A line, without the passages that were in one before.
-
-        Raises:
-            FormatError: as `load_graded`.
-        """
-        try:
-            query_id, passages = self.parse(data)
-            new = self.first_of(query_id, passages)
-            self.check(new)
-        except FormatError as error:
-            raise self._placed(error, line) from None
-        return QueryPassages(query_id, new, line)
-
-    def _placed(self, error: FormatError, line: int) -> FormatError:
-        return FormatError(error.problem, path=self.name, line=line, field=error.field)
-
     def parse(self, data: bytes) -> tuple[str, list[GradedPassage]]:
         """A line as (query id, passages).
 
@@ -189,65 +172,63 @@ class _Reader:
         self.counts["ids"] += len(numbers)
         return json.dumps(value, ensure_ascii=False).encode("utf-8") if numbers or renamed else data
 
-    def first_of(self, query_id: str, passages: list[GradedPassage]) -> list[GradedPassage]:
-        """Those of the passages of a line that were not there before.
+    def read(self, data: bytes, line: int) -> QueryPassages:
+        """A line, without the passages that were in one before.
 
         Raises:
-            FormatError: one was, with different content, and the file cannot be read again.
+            FormatError: as `load_graded`.
+        """
+        try:
+            query_id, passages = self.parse(data)
+            return QueryPassages(query_id, self._new(query_id, passages), line)
+        except FormatError as error:
+            raise FormatError(error.problem, path=self.name, line=line, field=error.field) from None
+
+    def _new(self, query_id: str, passages: list[GradedPassage]) -> list[GradedPassage]:
+        """The passages of a line that are new, checked.
+
+        Raises:
+            FormatError: one is not new, has different content, and the file cannot be read again; a ranking or judgment
+                is of another passage, a rating names no item or two or is -1, or what a grade set says about its making
+                is none.
         """
         seen = self.seen.setdefault(query_id, {})
         new = []
         for passage in passages:
-            content = _content(passage) if self.is_read_once else 0
-            if passage.doc_id not in seen:
-                seen[passage.doc_id] = content
-                new.append(passage)
+            doc_id, content = passage.doc_id, _content(passage) if self.is_read_once else 0
+            if doc_id in seen:
+                self.counts["passages"] += 1
+                self.again.add((query_id, doc_id))
+                if seen[doc_id] != content:
+                    raise _twice(query_id, doc_id)
                 continue
-            self.counts["passages"] += 1
-            self.again.add((query_id, passage.doc_id))
-            if seen[passage.doc_id] != content:
-                raise _twice(query_id, passage.doc_id)
-        return new
-
-    def check(self, passages: list[GradedPassage]) -> None:
-        """Refuses what the types of fields do not; counts items that a grade set names twice.
-
-        Raises:
-            FormatError: a ranking or judgment is of another passage, a rating names no item or two or is -1, or what a
-                grade set says about its making is none.
-        """
-        for passage in passages:
-            doc_id, told = passage.doc_id, passage.paragraph_data
+            seen[doc_id] = content
+            new.append(passage)
+            told = passage.paragraph_data
             for kind in ("rankings", "judgments") if told is not None else ():
                 for number, place in enumerate(getattr(told, kind) or ()):
                     if place.doc_id != doc_id:
                         found = f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {place.doc_id!r}"
                         raise FormatError(found, field=f"paragraph_data.{kind}[{number}].paragraphId")
-            for name in ("exam_grades", "grades"):
-                for number, entry in enumerate(getattr(passage, name) or ()):
-                    try:
-                        self.check_set(entry)
-                    except InputError as error:
-                        field = error.field if isinstance(error, FormatError) else "details"
-                        problem = getattr(error, "problem", str(error))
-                        raise FormatError(problem, field=f"{name}[{number}].{field}") from None
-
-    def check_set(self, entry: ItemGradeSet | DirectGrade) -> None:
-        """The same for one grade set or label."""
-        # Most passages are graded by the same prompt and items, in one order.
-        if entry.prompt_text != self._prompt:
-            prompt_in(bytes(entry.prompt_text))
-            self._prompt = entry.prompt_text
-        # Nearly no file has some.
-        if entry.details:
-            distributions_of(entry)
-        if isinstance(entry, DirectGrade):
-            return
-        named = entry.rated[0] or [*entry.correct_answered, *entry.wrong_answered]
-        if named != self._items:
-            again = len(named) - len(set(named))
-            self.counts["items"] += again
-            self._items = [] if again else named
+            entry: ItemGradeSet | DirectGrade | None = None
+            try:
+                for entry in (*(passage.exam_grades or ()), *(passage.grades or ())):
+                    # Most are made by the same prompt for the same items in one order, and nearly none has details.
+                    if entry.prompt_text != self._prompt:
+                        prompt_in(bytes(entry.prompt_text))
+                        self._prompt = entry.prompt_text
+                    if entry.details:
+                        distributions_of(entry)
+                    if isinstance(entry, DirectGrade):
+                        continue
+                    named = entry.rated_as(self._items)[0] or [*entry.correct_answered, *entry.wrong_answered]
+                    if named is not self._items:
+                        again = len(named) - len(set(named))
+                        self.counts["items"] += again
+                        self._items = [] if again else named
+            except InputError as error:
+                raise _in_field(error, passage, entry) from None
+        return new
 
     def close(self) -> None:
         """What only the whole file tells: refuses passages that came again with different content; says the counts.
@@ -263,7 +244,7 @@ class _Reader:
             for passage in passages:
                 key = query_id, passage.doc_id
                 if key in self.again and contents.setdefault(key, _content(passage)) != _content(passage):
-                    raise self._placed(_twice(*key), line)
+                    raise FormatError(_twice(*key).problem, path=self.name, line=line)
         for name, said in _SAID.items():
             if self.counts[name]:
                 _LOG.warning("%s: %d " + said, self.name, self.counts[name])
@@ -283,6 +264,16 @@ def _content(passage: GradedPassage) -> int:
         if isinstance(entry.get("provenance"), dict):
             entry["provenance"].pop("definition", None)
     return hash(content_of(said))
+
+
+_SETS = ("exam_grades", "grades")
+
+
+def _in_field(error: InputError, passage: GradedPassage, entry: object) -> FormatError:
+    """The error of a grade set, with its place in the passage."""
+    field, problem = (error.field, error.problem) if isinstance(error, FormatError) else ("details", str(error))
+    entries = [(f"{name}[{number}]", one) for name in _SETS for number, one in enumerate(getattr(passage, name) or ())]
+    return FormatError(problem, field=f"{next(place for place, one in entries if one is entry)}.{field}")
 
 
 def _in_words(data: bytes) -> tuple[str | int, list[GradedPassage] | GradedPassage]:

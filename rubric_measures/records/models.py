@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import itemgetter
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias, cast, get_args
 
@@ -63,13 +63,19 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
         Raises:
             FormatError: it says none; names the field.
         """
-        found = decoded(_decoder_of(cls), text, choices=STATUSES)
+        decoder = _DECODERS.get(cls) or _DECODERS.setdefault(cls, msgspec.json.Decoder(cls))
+        found = decoded(decoder, text, choices=STATUSES)
         found.belongs(text)
         return cast(Self, found)
 
     def belongs(self, source: Source) -> None:
-        """Notes where the JSON of the record stands; once, by who reads it."""
+        """Notes where the JSON of the record stands, and that of its parts; once, by who reads it."""
         _set(self, "_source", source)
+        if isinstance(self, GradedPassage):
+            for place, entry in enumerate(self.exam_grades or ()):
+                _set(entry, "_source", (source, "exam_grades", place))
+            for place, label in enumerate(self.grades or ()):
+                _set(label, "_source", (source, "grades", place))
 
     @property
     def raw(self) -> bytes:
@@ -101,7 +107,7 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
         """Whether both say the same, whatever the order of fields; what is null is not said."""
         if type(other) is not type(self):
             return NotImplemented
-        return self.raw == other.raw or _is_same(self.as_json(), other.as_json())
+        return self.raw == other.raw or content_of(self.as_json()) == content_of(other.as_json())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -112,9 +118,7 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
         return type(self).read, (self.raw,)
 
 
-@cache
-def _decoder_of(kind: type[JsonRecord]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+_DECODERS: dict[type[JsonRecord], msgspec.json.Decoder[Any]] = {}
 
 
 def _named(kind: type[Struct], fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,17 +152,8 @@ def _parts_of(text: bytes, field: str) -> list[Raw]:
     return msgspec.json.decode(passages, type=list[Raw]) if bytes(passages).startswith(b"[") else [passages]
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if one == other:
-        return True
-    if isinstance(one, dict) and isinstance(other, dict):
-        return all(_is_same(one.get(name), other.get(name)) for name in {**one, **other})
-    is_list = isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
-    return is_list and all(map(_is_same, one, other))
-
-
 def content_of(value: Any) -> Any:
-    """What a JSON value says, for `hash`: without the order of fields, and without nulls."""
+    """What a JSON value says, to be compared or hashed: without the order of fields, and without nulls."""
     if isinstance(value, dict):
         return frozenset((name, content_of(one)) for name, one in value.items() if one is not None)
     return tuple(map(content_of, value)) if isinstance(value, list) else value
@@ -275,9 +270,10 @@ _MANY = 4096
 
 
 @lru_cache(maxsize=_MANY)
-def _made_in(text: bytes) -> Mapping[str, Any]:
-    made = msgspec.json.decode(text)
-    return made if isinstance(made, dict) else {}
+def object_in(text: bytes) -> Mapping[str, Any]:
+    """What a JSON text says; nothing where that is no object."""
+    said = msgspec.json.decode(text)
+    return said if isinstance(said, dict) else {}
 
 
 @lru_cache(maxsize=_MANY)
@@ -334,24 +330,29 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
         Raises:
             FormatError: a rating names no item, or two, or is -1.
         """
-        known: Any = self._rated
-        if known is UNSET:
-            ids: list[str] = []
-            rated: list[float] = []
-            # The innermost loop of loading.
-            for one in self.self_ratings or ():
-                question_id, nugget_id = one.question_id, one.nugget_id
-                if (question_id is None) == (nugget_id is None):
+        return self.rated_as([]) if self._rated is UNSET else cast(tuple[list[str], list[float]], self._rated)
+
+    def rated_as(self, known: list[str]) -> tuple[list[str], list[float]]:
+        """The same, looked at for the first time; where the items are the known ones, they are that list itself."""
+        # The innermost loop of loading.
+        ratings = self.self_ratings or []
+        rated: list[float] = [one.self_rating for one in ratings]
+        ids: list[Any] = [one.question_id if one.nugget_id is None else None for one in ratings]
+        if ids == known:
+            ids = known
+        elif None in ids:
+            for place, one in enumerate(ratings):
+                if (one.question_id is None) == (one.nugget_id is None):
                     problem = "a rating needs exactly one of question_id and nugget_id"
-                    raise FormatError(problem, field=f"self_ratings[{len(ids)}]")
-                ids.append(question_id or nugget_id or "")
-                rated.append(one.self_rating)
-            if -1 in rated:
-                problem = "-1 is no grade; expected 0 or more, or -2 where a document says the opposite"
-                raise FormatError(problem, field=f"self_ratings[{rated.index(-1)}].self_rating")
-            known = ids, rated
-            _set(self, "_rated", known)
-        return cast(tuple[list[str], list[float]], known)
+                    raise FormatError(problem, field=f"self_ratings[{place}]")
+            ids = [one.item_id for one in ratings]
+            ids = known if ids == known else ids
+        if -1 in rated:
+            problem = "-1 is no grade; expected 0 or more, or -2 where a document says the opposite"
+            raise FormatError(problem, field=f"self_ratings[{rated.index(-1)}].self_rating")
+        found = ids, rated
+        _set(self, "_rated", found)
+        return found
 
     @classmethod
     def build(
@@ -477,14 +478,6 @@ class GradedPassage(JsonRecord, frozen=True, kw_only=True):
     exam_grades: list[ItemGradeSet] | None = None
     grades: list[DirectGrade] | None = None
 
-    def belongs(self, source: Source) -> None:
-        """Notes where the JSON of the passage and of its grade sets stands."""
-        _set(self, "_source", source)
-        for place, entry in enumerate(self.exam_grades or ()):
-            _set(entry, "_source", (source, "exam_grades", place))
-        for place, label in enumerate(self.grades or ()):
-            _set(label, "_source", (source, "grades", place))
-
     @property
     def judgments(self) -> list[Judgment]:
         """The judgments; an empty list where the file has none."""
@@ -575,7 +568,7 @@ def kind_of_set(entry: ItemGradeSet) -> str:
 
 def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     """What a grade set of ours says about its making; empty for sets of other programs and of assessors."""
-    return _made_in(bytes(entry.provenance_text))
+    return object_in(bytes(entry.provenance_text))
 
 
 def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
@@ -611,34 +604,40 @@ class GradeSetKey(NamedTuple):
         return f"llm={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
 
 
+def making_of(entry: ItemGradeSet | DirectGrade) -> tuple[str, str, bytes, bytes, bytes]:
+    """All that tells a grade set from others, as it stands there: thousands of grade sets say the same."""
+    kind = "direct" if isinstance(entry, DirectGrade) else entry.prompt_type
+    if kind is None:
+        kind = kind_of_set(cast(ItemGradeSet, entry))
+    options = msgspec.json.encode(entry.llm_options) if entry.llm_options else b"{}"
+    return entry.llm, kind, options, bytes(entry.prompt_text), bytes(entry.provenance_text)
+
+
 def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     """What tells a grade set from others."""
-    kind = "direct" if isinstance(entry, DirectGrade) else kind_of_set(entry)
-    options = msgspec.json.encode(entry.llm_options or {})
-    return _key_of(entry.llm, kind, options, bytes(entry.prompt_text), bytes(entry.provenance_text))
+    return _key_of(*making_of(entry))
 
 
-# Thousands of grade sets say the same.
 @lru_cache(maxsize=_MANY)
 def _key_of(llm: str, kind: str, options: bytes, prompt: bytes, provenance: bytes) -> GradeSetKey:
-    info, made = prompt_in(prompt), _made_in(provenance)
-    settings = _settings(msgspec.json.decode(options), info)
+    info, made = prompt_in(prompt), object_in(provenance)
+    settings = _settings(options, prompt)
     grader = made.get("mixed") or made.get("grader") or (content_hash(settings)[:12] if settings else "")
     # What ours amended in a set without a hash is mixed all the same.
     return GradeSetKey(llm, info.prompt_class if info else "", kind, "" if grader is True else str(grader))
 
 
-def _settings(options: Mapping[str, Any], info: PromptInfo | None) -> dict[str, Any]:
+def _settings(options: bytes, prompt: bytes) -> dict[str, Any]:
     """What a grade set without provenance says about its making, apart from model and prompt class: name -> value."""
-    told = {} if info is None else {name: said for name, said in info.as_json().items() if name not in _NOT_SETTINGS}
-    return {name: said for name, said in {**options, **told}.items() if said is not None}
+    told = {name: said for name, said in object_in(prompt).items() if name not in _NOT_SETTINGS}
+    return {name: said for name, said in {**object_in(options), **told}.items() if said is not None}
 
 
 def made_by_set(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     """What a grade set says about its making, in the form of our provenance; sets of other programs say little."""
     if not is_of_others(entry):
         return provenance_of(entry)
-    options = _settings(entry.llm_options or {}, entry.prompt_info)
+    options = _settings(*making_of(entry)[2:4])
     return {"definition": {"settings": {"options": options}}} if options else {}
 
 

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from rubric_measures.measures.grade_sets import (
 from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import (
+    DirectGrade,
     GradedPassage,
     GradeSetKey,
     ItemGradeSet,
@@ -457,7 +458,7 @@ def _first_set(
         InputError: sets of other settings are called alike.
     """
     passing: dict[GradeSetKey, GradeFilter] = {}
-    told: dict[GradeSetKey, Mapping[str, Any]] = {}
+    told: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
     for key in keys:
         grader = key.grader or UNKNOWN_GRADER
         exact = GradeFilter(key.llm, key.prompt_class, key.kind, wanted.question_set, grader, scale=wanted.scale)
@@ -466,10 +467,11 @@ def _first_set(
         selector = GradeSetSelector(exact, name)
         if may and wanted.passes(key, lambda: ()) and _finds(selector, groups, bank):
             passing[key] = exact
-            told |= selector.told
+            told |= selector.found
     if len(passing) > 1:
         raise InputError(
-            f"{name}: several grade sets are left, choose one of: {choices_of(passing, told)}", settings=CHOOSING
+            f"{name}: several grade sets are left, choose one of: {choices_of(passing, told)}",
+            settings=CHOOSING,
         )
     return next(iter(passing.values()), wanted)
 
