@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
-from rubric_measures.prompts import Prompt, list_text, load_prompt, load_prompt_file, prompt_names
+from rubric_measures.prompts import (
+    Prompt,
+    delimiters,
+    list_text,
+    load_prompt,
+    load_prompt_file,
+    prompt_names,
+    scale_of_prompt,
+)
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
 
@@ -67,6 +75,20 @@ def test_every_prompt_says_how_it_is_read() -> None:
             assert prompt.scale is not None
             assert prompt.reply_labels[-1] == str(prompt.scale[1])
     assert len({load_prompt(name).hash for name in prompt_names()}) > 20
+
+
+def test_each_prompt_is_read_from_its_own_table() -> None:
+    """One table at a time, as the files say it as a whole: texts may hold lines that look like the head of a table."""
+    folder = Path(delimiters.__file__).parent
+    files = [folder / f"{name}.toml" for name in ("published", "own", "programs")]
+    whole = {name: entry for file in files for name, entry in tomllib.loads(file.read_text()).items()}
+    assert prompt_names()[: len(whole)] == tuple(whole)
+    for name, entry in whole.items():
+        prompt = load_prompt(name)
+        for key in entry.keys() & {"text", "system", "target", "parser", "covers", "citation", "context_line"}:
+            assert getattr(prompt, key) == entry[key], (name, key)
+        assert prompt.defaults.keys() >= entry.get("defaults", {}).keys()
+        assert prompt.grade_scale == scale_of_prompt(name)
 
 
 def test_rendering_the_self_rating_prompt() -> None:

@@ -1,0 +1,320 @@
+"""Prompts as TOML says them: those of this package, each read when it is asked for, of plug-ins, and of users.
+
+What is wrong with a user's prompt file: keys, fields, scales that no record holds, labels that no reply can name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence, Set
+from functools import cache
+from os import PathLike
+from pathlib import Path, PurePath
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from rubric_measures.base.errors import (
+    FormatError,
+    InputError,
+    PlugInError,
+    RubricMeasuresError,
+    UnknownNameError,
+    users_pattern,
+)
+from rubric_measures.base.files import check_readable_twice, path_name, read_text
+from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
+from rubric_measures.types.scales import CONTRADICTED, HELD, Scale, scale_from, scale_problems
+
+if TYPE_CHECKING:
+    from rubric_measures.prompts.verdicts import Parsed
+
+FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+_FILES = ("published.toml", "own.toml", "programs.toml")
+# The head of a table, outside of texts of several lines; `["name".defaults]` goes on with a prompt.
+_HEAD = re.compile(r"'''.*?'''|\"\"\".*?\"\"\"|^\[(\"?)([^\"\n]+?)\1(?:\.defaults)?\]$", re.DOTALL | re.MULTILINE)
+
+
+@cache
+def _tables() -> Mapping[str, str]:
+    """Name -> its lines of the files, of all prompts of this package.
+
+    A leaderboard needs the scale of one prompt: to read all of them would take as long as to score a small file.
+    """
+    tables: dict[str, str] = {}
+    for file in _FILES:
+        text = Path(__file__).with_name(file).read_text(encoding="utf-8")
+        heads = [found for found in _HEAD.finditer(text) if found[2]]
+        for found, end in zip(heads, [*(later.start() for later in heads[1:]), len(text)], strict=True):
+            tables[found[2]] = tables.get(found[2], "") + text[found.start() : end]
+    return tables
+
+
+@cache
+def _own(name: str) -> Mapping[str, Any]:
+    """What the files of this package say of a prompt, with the texts that it takes from others."""
+    entry: dict[str, Any] = tomllib.loads(_tables()[name])[name]
+    base, _, program = name.partition("@")
+    if "same_text_as" in entry:
+        entry["text"] = _own(entry.pop("same_text_as"))["text"]
+    if program:
+        # The words of a program in the place of the paper's; all else is the paper's.
+        entry = {**_own(base), "text": "", **entry}
+    defaults = {
+        key: _own(value[1:])["text"] if value[:1] == "@" and value[1:] in _tables() else value
+        for key, value in entry.get("defaults", {}).items()
+    }
+    return {**entry, "defaults": defaults}
+
+
+@cache
+def _added() -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, RubricMeasuresError]]:
+    """The prompts of plug-ins by name; and what of them cannot be used, by the name that it would have."""
+    entries: dict[str, Mapping[str, Any]] = {}
+    problems: dict[str, RubricMeasuresError] = {}
+    for plug_in in plug_ins("rubric_measures.prompts", "folder of prompts").values():
+        try:
+            files = _files_of(plug_in)
+        except PlugInError as error:
+            problems[plug_in.name] = error
+            continue
+        for file in files:
+            try:
+                name, entry = read_entry(file, {*_tables(), *entries})
+            except InputError as error:
+                problems[file.stem] = plug_in.refused(str(error))
+            else:
+                entries[name] = entry
+    return entries, problems
+
+
+def _files_of(plug_in: PlugIn) -> list[Path]:
+    """The TOML files beside the `__init__.py` of a package."""
+    package = plug_in.load()
+    if not isinstance(package, ModuleType):
+        raise plug_in.refused(f"it is no package whose folder holds .toml files, but {package!r:.60}")
+    files = sorted(file for folder in getattr(package, "__path__", ()) for file in Path(folder).glob("*.toml"))
+    if not files:
+        raise plug_in.refused(f"the folder of {package.__name__} holds no .toml files")
+    return files
+
+
+def prompt_names() -> tuple[str, ...]:
+    """The names of all prompts: those of this package in the order of its files, then those of plug-ins."""
+    return (*_tables(), *_added()[0])
+
+
+def entry_of(name: str) -> Mapping[str, Any]:
+    """What is said of the prompt of a name.
+
+    Raises:
+        UnknownNameError: there is no prompt of this name.
+        PlugInError: the prompt is a plug-in's that cannot be used.
+    """
+    entries, problems = _added()
+    if name in _tables():
+        if name in problems:
+            say_once(str(problems[name]))
+        return _own(name)
+    if name in entries:
+        return entries[name]
+    if name in problems:
+        raise problems[name]
+    hint = "; ".join(["or give a .toml file", *map(str, problems.values())])
+    raise UnknownNameError("prompt", name, prompt_names(), hint=f"({hint})")
+
+
+def read_entry(path: str | PathLike[str], taken: Collection[str]) -> tuple[str, Mapping[str, Any]]:
+    """The name of a user's prompt, which is none of those in `taken`, and what its file says.
+
+    Raises:
+        FormatError: the file is no TOML, or keys or fields are missing, unknown or of a wrong type: all in one message.
+    """
+    shown = path_name(path)
+    # Each part of a command that needs the prompt reads it.
+    check_readable_twice(shown)
+    source = read_text(path)
+    try:
+        entry = tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"at line (\d+)", str(error))
+        line = int(place[1]) if place else source.count("\n") + 1
+        raise FormatError(f"is no TOML ({str(error).split(' (at ')[0]})", path=shown, line=line) from None
+    except (ValueError, RecursionError):
+        raise FormatError("has a number of too many digits, or a list nested too deeply", path=shown) from None
+    if "template" in entry and "text" not in entry:
+        entry["text"] = entry.pop("template")
+    problems = problems_of(entry)
+    if problems:
+        found = re.search(r"^(?:text|template)\s*=", source, re.MULTILINE)
+        line = source.count("\n", 0, found.start()) + 1 if found else 1
+        raise FormatError("; ".join(problems), path=shown, line=line)
+    name = entry.pop("name", PurePath(shown).stem)
+    if name in taken:
+        problem = f"{name} is the name of another prompt, and grades of both could not be told apart: set another name"
+        raise FormatError(problem, path=shown, field="name")
+    entry.setdefault("task", "extract" if entry["parser"] == "text" else "grade")
+    if entry["parser"] == "yes_no":
+        entry.setdefault("scale", [0, 1])
+        entry.setdefault("labels", ["No", "Yes"])
+    return name, {"citation": "", **entry}
+
+
+def entry_scale(entry: Mapping[str, Any]) -> Scale | None:
+    """The scale of the grades that a prompt leads to; None where it leads to none."""
+    names = entry.get("labels", ()) if entry.get("parser") in _OF_LABELS else ()
+    said = {key: entry.get(key) for key in ("scale", "covers", "partial")}
+    return scale_from({**said, "grade_names": names})
+
+
+def scale_of_prompt(name: str) -> Scale | None:
+    """The scale of the grades that a prompt class stands for; None where the class is not known, or leads to none."""
+    entry = _own(name) if name in _tables() else _added()[0].get(name)
+    return None if entry is None else entry_scale(entry)
+
+
+# target -> (fields that its prompts must have, further fields that they may have)
+FIELDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "question": (frozenset({"question", "context"}), frozenset({"query"})),
+    "nugget": (frozenset({"nugget", "context"}), frozenset({"query"})),
+    "direct": (frozenset({"query_title", "context"}), frozenset({"examples"})),
+    "support": (frozenset({"statement", "citation"}), frozenset({"query"})),
+    "answer": (frozenset({"query", "answer"}), frozenset({"documents", "domain"})),
+    "answers": (frozenset({"answer_a", "answer_b"}), frozenset({"query", "documents"})),
+}
+# Grades of user's prompts begin at 0; of support there is also a contradiction.
+_LOWEST = {"support": CONTRADICTED}
+PARSERS = ("rating", "yes_no", "label", "phrase", "label_list", "list", "items", "aspects", "verdict", "text")
+# Parsers whose labels are grades, one after the other.
+_OF_LABELS = ("yes_no", "label", "phrase", "label_list")
+# Parsers that a prompt may tell where the one grade of a reply stands.
+_OF_ONE_GRADE = ("rating", "yes_no", "label", "phrase")
+
+
+def problems_of(entry: Mapping[str, Any]) -> list[str]:
+    """Everything that is wrong with a user's prompt, as far as it can be seen at once."""
+    types: dict[str, type] = {
+        "name": str, "text": str, "system": str, "target": str, "task": str, "parser": str, "scale": list,
+        "covers": int, "partial": int, "labels": list, "citation": str, "defaults": dict, "reply_tokens": int,
+        "pattern": str, "json_field": str,
+    }  # fmt: skip
+    problems = [f"missing key {key}" for key in ("text", "target", "parser") if key not in entry]
+    problems += [f"unknown key {key}" for key in sorted(set(entry) - set(types))]
+    problems += [
+        f"{key} must be a {kind.__name__}"
+        for key, kind in types.items()
+        if not isinstance(entry.get(key, kind()), kind)
+    ]
+    if problems:
+        return problems
+    target, parser, scale, labels = entry["target"], entry["parser"], entry.get("scale"), entry.get("labels", [])
+    if target not in FIELDS:
+        problems.append(f"unknown target {target!r} (known: {', '.join(FIELDS)})")
+    if parser not in PARSERS:
+        problems.append(f"unknown parser {parser!r} (known: {', '.join(PARSERS)})")
+    problems += _problems_of_scale(entry)
+    if parser in ("label", "phrase", "label_list", "aspects") and not labels:
+        problems.append(f"parser {parser} needs labels, lowest grade first")
+    if not all(isinstance(text, str) for text in [*labels, *entry.get("defaults", {}).values()]):
+        problems.append("labels and defaults must be strings")
+    elif parser in _OF_LABELS and labels and (scale is None or _is_scale(scale)):
+        problems += _problems_of_labels(parser, labels, scale)
+    return [*problems, *_problems_of_reading(entry), *_problems_of_fields(entry)]
+
+
+def _problems_of_scale(entry: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the grades that a prompt asks for."""
+    scale, lowest = entry.get("scale"), _LOWEST.get(entry["target"], 0)
+    if scale is None:
+        without = entry["parser"] != "yes_no" and entry.keys() & {"covers", "partial"}
+        needs = ["covers and partial need"] * bool(without) + ["parser rating needs"] * (entry["parser"] == "rating")
+        return [f"{what} a scale, such as scale = [0, 5] with covers = 4" for what in needs]
+    if not _is_scale(scale):
+        return ["scale must be [lowest, highest], two integers"]
+    if not lowest <= scale[0] < scale[1] <= HELD[1]:
+        problem = f"has grades that no record holds: it must lie within {lowest} to {HELD[1]}, such as scale = [0, 5]"
+        return [f"scale {str(scale)[:40]} {problem}"]
+    if "covers" not in entry and scale[1] - scale[0] > 1:
+        level = f"such as covers = {scale[1] - 1} (and partial, where grades below it earn half)"
+        return [f"scale {scale} needs covers, the least grade that counts as covering, {level}"]
+    wrong = scale_problems(scale, entry.get("covers"), entry.get("partial"))
+    return [wrong] if wrong else []
+
+
+def _problems_of_fields(entry: Mapping[str, Any]) -> list[str]:
+    """The fields that the text of a prompt lacks, and those that its target does not have."""
+    if entry["target"] not in FIELDS:
+        return []
+    required, optional = FIELDS[entry["target"]]
+    present = set(FIELD.findall(entry.get("system", "") + "\n" + entry["text"])) - set(entry.get("defaults", {}))
+
+    def braced(names: Set[str]) -> str:
+        return ", ".join("{" + name + "}" for name in sorted(names))
+
+    missing, unknown = required - present, present - required - optional
+    problems = [f"the text lacks {braced(missing)}"] if missing else []
+    if unknown:
+        known = braced(required | optional)
+        problems.append(f"unknown {braced(unknown)} (a {entry['target']} prompt has {known})")
+    return problems
+
+
+def _problems_of_reading(entry: Mapping[str, Any]) -> list[str]:
+    """What is wrong with where a prompt says that the grade stands."""
+    own = [key for key in ("pattern", "json_field") if key in entry]
+    if not own:
+        return []
+    if len(own) == 2:
+        return ["pattern and json_field both say where the grade stands: leave one of them out"]
+    if not entry[own[0]]:
+        return [f"{own[0]} is empty: leave it out, or say where the grade stands"]
+    if entry["parser"] not in _OF_ONE_GRADE:
+        return [f"{own[0]} needs parser {', '.join(_OF_ONE_GRADE[:-1])} or {_OF_ONE_GRADE[-1]}"]
+    if own[0] == "json_field":
+        return []
+    try:
+        has_group = "grade" in users_pattern(entry["pattern"]).groupindex
+    except re.error as error:
+        return [f"pattern is no regular expression ({error})"]
+    return [] if has_group else ["pattern has no group named grade, such as (?P<grade>[0-5])"]
+
+
+def _is_scale(scale: Sequence[object]) -> bool:
+    return len(scale) == 2 and all(type(grade) is int for grade in scale) and scale[0] < scale[1]  # type: ignore[operator]
+
+
+def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int] | None) -> list[str]:
+    """Labels that do not stand for the grades of the scale one by one, or that the parser would never read as that."""
+    low = scale[0] if scale else 0
+    if scale and len(labels) != scale[1] - low + 1:
+        return [f"{len(labels)} labels do not fit scale {list(scale)}: one label a grade, lowest first"]
+    if parser == "yes_no" and (scale or [0, 1])[0] != 0:
+        return [f"scale {scale} does not fit parser yes_no: it must be [0, 1]"]
+    given = [(place, label) for place, label in enumerate(labels) if label or parser != "phrase"]
+    unread = [label for place, label in given if _read_back(label, parser, labels) != place]
+    if not unread and (parser != "yes_no" or len(labels) == 2):
+        return []
+    hint = {
+        "yes_no": 'its labels are "No" and "Yes"; parser label reads others',
+        "label_list": "labels are different, in small letters, with _ for blanks",
+        "label": "labels are different words",
+        "phrase": "labels are different words",
+    }[parser]
+    return [f"parser {parser} can never read {', '.join(map(repr, unread or labels))} as listed ({hint})"]
+
+
+def _read_back(label: str, parser: str, labels: Sequence[str]) -> int | None:
+    """The place at which the parser sees a reply that is the label itself; None where it sees no label."""
+    from rubric_measures.prompts.parsers import parse_label, parse_label_list, parse_phrase, parse_yes_no
+
+    if not label.strip():
+        return None
+    if parser == "yes_no":
+        return parse_yes_no(label).value
+    if parser == "label":
+        return parse_label(label, labels).value
+    if parser == "phrase":
+        return parse_phrase(label, labels).value
+    found: Parsed[tuple[str, ...]] = parse_label_list(json.dumps([label]), labels, 1)
+    return labels.index(found.value[0]) if found.value else None
