@@ -193,7 +193,7 @@ class Board(Leaderboard):
                 "%d values are not scored: the grades of all their items failed, or no item has a positive weight",
                 unscored,
             )
-        share, run = min(((share, run) for run in self.cells for share in graded_shares(self, run)), default=(1.0, ""))
+        share, run = min(((share, run) for run, of in graded_shares(self).items() for share in of), default=(1.0, ""))
         if share < 1:
             log.info("grades exist for %.1f %% of what the least covered run (%s) needs", 100 * share, run)
 

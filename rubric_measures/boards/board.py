@@ -132,13 +132,10 @@ class Leaderboard:
         name = self.measures[0] if measure is None else measure
         if name not in self.measures:
             raise MeasureError(f"the leaderboard has no measure {name}; it has {', '.join(self.measures)}")
-
-        def key(run_id: str) -> tuple[int, float, str]:
-            mean = self.cells[run_id][name].mean
-            place = BELOW.index(run_id) + 1 if run_id in BELOW else 0
-            return (place, -mean if mean is not None else math.inf, run_id)
-
-        return sorted(self.cells, key=key)
+        means = {run_id: row[name].mean for run_id, row in self.cells.items()}
+        places = {run_id: place for place, run_id in enumerate(BELOW, start=1)}
+        listed = ((places.get(run, 0), math.inf if mean is None else -mean, run) for run, mean in means.items())
+        return [run_id for *_, run_id in sorted(listed)]
 
     @property
     def is_complete(self) -> bool:
@@ -186,15 +183,16 @@ def _could_turn(upper: Cell, lower: Cell) -> bool:
     return least is None or greatest is None or least[0] <= greatest[1]
 
 
-def graded_shares(board: Leaderboard, run_id: str) -> list[float]:
-    """The shares of the grades that exist of those that a run's scores need, in [0, 1].
+def graded_shares(board: Leaderboard) -> dict[str, list[float]]:
+    """run_id -> the shares of the grades that exist of those that its scores need, in [0, 1].
 
     Beside measures over grades, those over judgments say nothing: their share is of judgments.
     """
     from rubric_measures.measures.names import is_standard
 
     names = [name for name in board.measures if not is_standard(name)] or board.measures
-    return [share for name in names if (share := board.cells[run_id][name].coverage) is not None]
+    shares = {run_id: [row[name].coverage for name in names] for run_id, row in board.cells.items()}
+    return {run_id: [share for share in of_run if share is not None] for run_id, of_run in shares.items()}
 
 
 def board_table(
@@ -207,37 +205,27 @@ def board_table(
         places: decimal places; -1 prints all digits.
         more: run, measure -> what stands behind mean and standard error.
     """
-    rows = []
+    from rubric_measures.measures.measure import ItemMeasure
+    from rubric_measures.measures.names import kind_of
+
+    rows, graded = [], graded_shares(board)
     for run_id in board.ranking():
-        cells = board.cells[run_id]
-        shares = graded_shares(board, run_id)
-        row = [run_id]
+        cells, shares, row = board.cells[run_id], graded[run_id], [run_id]
         for name in board.measures:
             error = cells[name].standard_error
             spread = "" if error is None else f" ± {number(error, places)}"
             row.append(f"{number(cells[name].mean, places)}{spread}{more(run_id, name)}")
         rows.append([*row, f"{min(shares):.1%}" if shares else None])
-    return Table(columns(["run", *board.measures, "grades"]), rows, notes=_of_best(board, places))
-
-
-def _of_best(board: Leaderboard, places: int) -> list[str]:
-    """The best possible score by each measure, and what it is the score of, for a reader."""
-    if not board.best:
-        return []
-    import ir_measures
-
-    from rubric_measures.measures.measure import ItemMeasure
-
+    # Of measures of other packages, and of answered queries, nobody knows what the best possible score is the score of.
     said: dict[str, list[str]] = {}
     for name, best in board.best.items():
-        try:
-            is_union = isinstance(ir_measures.parse_measure(name), ItemMeasure)
-            what = " (all graded passages together)" if is_union else " (the best ranking)"
-        except (NameError, ValueError):
-            # The measure of a package that is not there now, or of answered queries.
-            what = ""
+        measure = kind_of(name)
+        is_union = isinstance(measure, ItemMeasure)
+        what = " (all graded passages together)" if is_union else " (the best ranking)" if measure else ""
         said.setdefault(what, []).append(f"{name} {number(best.mean, places)}")
-    return [f"best possible: {'; '.join(', '.join(scores) + what for what, scores in said.items())}"]
+    scores = "; ".join(", ".join(scores) + what for what, scores in said.items())
+    heads = columns(["run", *board.measures, "grades"])
+    return Table(heads, rows, notes=[f"best possible: {scores}"] if scores else [])
 
 
 def board_data(board: Leaderboard, places: int = 4) -> Table:

@@ -49,7 +49,7 @@ from ir_measures.measures.base import Measure
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
-from rubric_measures.boards.scoring import best_of, board_inputs, cell_of, collect_cells, inputs_settings
+from rubric_measures.boards.scoring import best_of, cell_of, collect_cells, digest_of, inputs_settings
 from rubric_measures.formats.assignments import raw_rows
 from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
 from rubric_measures.formats.ragdoll import read_graded_answers
@@ -338,7 +338,7 @@ class _Program(Generic[Line]):
         digested = {
             run: {query_id: self.digested(of) for query_id, of in of_run.items()} for run, of_run in lines.items()
         }
-        inputs = board_inputs({}, digested)
+        inputs = BoardInputs(runs={run_id: digest_of(of) for run_id, of in sorted(digested.items())})
         signature = Signature({"measures": names, "compat": self.name, **inputs_settings(inputs)})
         return Leaderboard(names, values, cells, signature, inputs=inputs)
 
@@ -596,7 +596,8 @@ def score_workbench(
         for run_id, columns in sorted(values.items())
     }
     said = {"measures": names, "compat": "workbench", "grades": sorted(grade_sets), **made_by(made), **(settings or {})}
-    inputs = board_inputs(graded, ranked)
+    runs = {run_id: digest_of(of) for run_id, of in sorted(ranked.items())}
+    inputs = BoardInputs(dict(sorted(graded.items())), runs)
     signature = Signature({**said, **inputs_settings(inputs)})
     best = {name: best for name, column in zip(names, reachable, strict=True) if (best := best_of(column))}
     return Leaderboard(names, ordered, collect_cells(ordered), signature, inputs=inputs, best=best)

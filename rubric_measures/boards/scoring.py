@@ -11,10 +11,11 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ir_measures.measures.base import MeanAgg, Measure
+from ir_measures.measures.base import Agg, MeanAgg, Measure
 
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
@@ -45,29 +46,29 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("rubric_measures")
 
 
-def _digest_of(named: Mapping[str, str]) -> str:
+def digest_of(named: Mapping[str, str]) -> str:
+    """Twelve hex digits of named digests, in any order."""
     return texts_digest(text for pair in sorted(named.items()) for text in pair)
 
 
 def inputs_settings(inputs: BoardInputs) -> dict[str, object]:
     """The digests of grades, of runs and of judgments (where there are some) in one each, for the signature."""
-    qrels = {"qrels": _digest_of(inputs.qrels)} if inputs.qrels else {}
-    return {"scored": _digest_of(inputs.grades), "runs": _digest_of(inputs.runs), **qrels}
-
-
-def board_inputs(grades: Mapping[str, str], runs: Mapping[str, Mapping[str, str]]) -> BoardInputs:
-    """What a leaderboard was scored from, in any order.
-
-    Args:
-        grades: query (or facet of one) -> digest of its grades.
-        runs: run -> query -> digest of its ranking, or what else is to be digested of it.
-    """
-    return BoardInputs(dict(sorted(grades.items())), {run_id: _digest_of(of) for run_id, of in sorted(runs.items())})
+    qrels = {"qrels": digest_of(inputs.qrels)} if inputs.qrels else {}
+    return {"scored": digest_of(inputs.grades), "runs": digest_of(inputs.runs), **qrels}
 
 
 def is_summed(measure: Measure) -> bool:
     """Whether a measure's values are not averaged over the queries: a count, which ir_measures sums."""
     return not isinstance(measure.aggregator(), MeanAgg)
+
+
+def mean_of(values: Sequence[float], aggregator: Agg) -> float:
+    """The values of one or more queries put together: by their exact mean, or as ir_measures' own measure does it."""
+    if isinstance(aggregator, ExactMean):
+        return math.fsum(values) / len(values)
+    for value in values:
+        aggregator.add(value)
+    return float(aggregator.result())
 
 
 def cell_of(values: Iterable[float | None], grades: Sequence[int] = (0, 0, 0), measure: Measure | None = None) -> Cell:
@@ -85,12 +86,9 @@ def cell_of(values: Iterable[float | None], grades: Sequence[int] = (0, 0, 0), m
     if not scored:
         return Cell(None, None, 0, share, failed)
     aggregator = ExactMean() if measure is None else measure.aggregator()
-    for value in scored:
-        aggregator.add(value)
-    mean = float(aggregator.result())
-    error = None
+    mean, error = mean_of(scored, aggregator), None
     if len(scored) > 1 and isinstance(aggregator, MeanAgg):
-        error = math.sqrt(math.fsum((value - mean) ** 2 for value in scored) / (len(scored) - 1) / len(scored))
+        error = math.sqrt(math.fsum([(value - mean) ** 2 for value in scored]) / (len(scored) - 1) / len(scored))
     return Cell(mean, error, len(scored), share, failed)
 
 
@@ -101,7 +99,19 @@ def best_of(values: Mapping[str, float | None], measure: Measure | None = None) 
     return None if cell.mean is None or len(known) < len(values) else Best(cell.mean, cell.standard_error, known)
 
 
-def _with_failures(cell: Cell, needed: int, measure: Measure, left: Scores, is_open: Array) -> Cell:
+def _left_open(picked: Sequence[tuple[QueryScores, Array]], known: Array) -> Array:
+    """Measures × what failed grades leave open (see `Scores`) × runs × queries, of what `Scoring.finish` has."""
+    found = np.stack([known] * 5, axis=1)
+    found[:, 4] = 0
+    for place, (scores, rows) in enumerate(picked):
+        if scores.left_open is not None:
+            # Of a query that a run does not rank nothing is open.
+            ranked = np.flatnonzero(rows >= 0)
+            found[:, :, ranked, place] = np.array(scores.left_open)[:, :, rows[ranked]]
+    return found
+
+
+def _with_failures(cell: Cell, needed: int, measure: Measure, left: Scores) -> Cell:
     """The cell with what failed grades leave open of it.
 
     Args:
@@ -109,27 +119,21 @@ def _with_failures(cell: Cell, needed: int, measure: Measure, left: Scores, is_o
         needed: how many grades they needed.
         measure: the measure.
         left: what they leave open, by query.
-        is_open: whether some of a query's grades failed, and the run ranks something.
     """
     lost = np.isnan(left.value)
-    low, high, zero = (np.where(is_open, one, left.value) for one in (left.low, left.high, left.certain))
-    if not (cell.failed or lost.any() or (is_open & ~(low >= high)).any()):
+    if not (cell.failed or lost.any() or not (left.low >= left.high).all()):
         return cell
-    least, most, certain = (_aggregated(column, measure) for column in (low, high, zero))
-    spread = np.where(is_open, left.spread, 0.0)[~lost]
+    certain, least, most = (
+        None if np.isnan(column).any() else mean_of(column.tolist(), measure.aggregator()) for column in left[1:4]
+    )
     failures = Failures(
         cell.failed / needed if needed else 0.0,
         int(lost.sum()),
         None if cell.mean is None or certain is None else cell.mean - certain,
-        None if is_summed(measure) else _error_of_failures(left.value[~lost], spread, len(lost)),
+        None if is_summed(measure) else _error_of_failures(left.value[~lost], left.spread[~lost], len(lost)),
         None if least is None or most is None else (least, most),
     )
     return replace(cell, failures=failures)
-
-
-def _aggregated(values: Array, measure: Measure) -> float | None:
-    """The mean (or sum) over all queries; None where one is not known."""
-    return None if np.isnan(values).any() else cell_of(values.tolist(), measure=measure).mean
 
 
 def _error_of_failures(scored: Array, spreads: Array, total: int) -> float | None:
@@ -155,24 +159,32 @@ def collect_cells(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 
 class Scoring:
-    """A leaderboard while it is made: a query at a time, all runs by all measures.
+    """A leaderboard while it is made: all runs of a query by all measures.
 
     Args:
         measures: the measures.
         given: how failed grades count, see `Grades`.
         overall: whether the best possible score is asked for.
+        queries: grades in memory, by query or facet; of each run the rankings are then taken, and scored at the end.
+            Without them it is a query at a time.
 
     Attributes:
         plan: the measures.
+        parts: of the grades in memory, query_id -> the query, or its facets that are scored apart -> its scorer.
         order: run_id -> queries as the run has them.
-        unknown: run_id -> those of them that nobody graded.
     """
 
-    def __init__(self, measures: Sequence[Measure], given: OnFailed | None, overall: bool) -> None:
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        given: OnFailed | None,
+        overall: bool,
+        queries: Mapping[str, QueryGrades] = MappingProxyType({}),
+    ) -> None:
         measure_names(measures)
         self.plan = Plan(measures, given or "expected", one_scale=True)
         self.order: dict[str, list[str]] = {}
-        self.unknown: dict[str, list[str]] = {}
+        self._unknown: dict[str, list[str]] = {}
         self._given = given
         self._graded: dict[str, str] = {}
         self._without_items: list[str] = []
@@ -182,6 +194,27 @@ class Scoring:
         # something.
         self._found: dict[str, tuple[QueryScores, Mapping[str, int]]] = {}
         self._best: list[dict[str, float | None]] = [{} for _ in measures] if overall else []
+        self._taken: dict[str, dict[str, RankedRows]] = {}
+        self.parts: dict[str, dict[str, QueryScorer]] = {}
+        for name, query in sorted(queries.items()):
+            # All facets of a query have its rankings.
+            parts, scorer = self.parts.setdefault(query.query_id, {}), self.prepare(name, query)
+            if scorer is not None:
+                parts[name] = scorer
+
+    def take(self, run_id: str, found: Mapping[str, Mapping[str, RankedRows]]) -> None:
+        """Takes a run over grades in memory: query_id -> the query, or each of its facets -> its ranking.
+
+        Raises:
+            InputError: another run has the name.
+        """
+        if run_id in self.order:
+            raise InputError(f"two runs are called {run_id!r}; rename one")
+        self.order[run_id] = [name for parts in found.values() for name in parts]
+        self._unknown[run_id] = sorted(found.keys() - self.parts.keys())
+        for parts in found.values():
+            for name, ranking in parts.items():
+                self._taken.setdefault(name, {})[run_id] = ranking
 
     def prepare(self, name: str, grades: QueryGrades) -> QueryScorer | None:
         """Takes a query, or a facet of one; None where it has no item, and so no score."""
@@ -214,96 +247,71 @@ class Scoring:
         """
         if not self.order:
             raise InputError("there is no run to score")
-        found = dict(sorted(self._found.items()))
-        runs, names, best = sorted(self.order), list(map(str, self.plan.said.measures)), self._known_best()
+        for parts in self.parts.values():
+            for name, scorer in parts.items():
+                self.score(name, scorer, self._taken.pop(name, {}))
+        runs, measures, found = sorted(self.order), self.plan.said.measures, dict(sorted(self._found.items()))
+        names = list(map(str, measures))
+        # Measures × runs × queries; NaN where a value is not known.
+        known = np.zeros((len(measures), len(runs), len(found)))
+        needed, lost, dropped = np.zeros((*known.shape[:2], 3), int), np.zeros(len(runs), int), 0
         picked = [(scores, np.array([at.get(run_id, -1) for run_id in runs])) for scores, at in found.values()]
-        values, cells = self._rows(runs, picked)
-        if self._given is None:
+        for place, (scores, rows) in enumerate(picked):
+            known[:, :, place] = scores.values[:, rows]
+            needed += np.stack([scores.needed[one.needed][rows] for one in self.plan.computations])
+            lost += scores.lost_penalties[rows]
+            dropped += int(scores.dropped[rows].sum())
+        # Failed grades that count as a grade leave nothing open, but are said.
+        is_open = needed[..., 2].any() or any(scores.left_open is not None for scores, _ in picked)
+        left_open = _left_open(picked, known) if is_open else None
+        scored = known.astype(object)
+        scored[np.isnan(known)] = None
+        values: dict[str, dict[str, dict[str, float | None]]] = {run_id: {} for run_id in runs}
+        cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
+        for number, (name, measure) in enumerate(zip(names, measures, strict=True)):
+            for place, run_id in enumerate(runs):
+                listed = scored[number, place].tolist()
+                values[run_id][name] = of_query = dict(zip(found, listed, strict=True))
+                if not is_supported(measure):
+                    # As ir_measures gives them: of programs behind it those of the run's queries come first.
+                    ranked = [one for one in self.order[run_id] if one in found]
+                    listed = [of_query[one] for one in dict.fromkeys([*ranked, *found])]
+                cell = cell_of(listed, needed[number, place].tolist(), measure)
+                if left_open is not None:
+                    left = Scores(*left_open[number, :, place])
+                    cell = _with_failures(cell, int(needed[number, place, 0]), measure, left)
+                cells[run_id][name] = cell
+        asked = list(zip(names, measures, self._best, strict=False))
+        best = {name: one for name, measure, column in asked if (one := best_of(column, measure)) is not None}
+        hidden = [name for name, _, column in asked if None in column.values()]
+        if hidden:
+            _LOG.warning(
+                "the best possible score (%s) is not known by %s: the measure says none, or a penalty (negative "
+                "weight) or a query of which all grades failed stands against it",
+                *(OVERALL, " ".join(hidden)),
+            )
+        if left_open is not None:
             share, run_id, name = worst_failed(cells)
-            refuse_share(share, f"{name} needs of run {run_id}")
-        note_dropped(sum(int(scores.dropped[rows].sum()) for scores, rows in picked))
-        lost = sum((scores.lost_penalties[rows] for scores, rows in picked), np.zeros(len(runs), int))
-        note_lost_penalties(int(lost.sum()), runs[lost.argmax()])
+            if self._given is None:
+                refuse_share(share, f"{name} needs of run {run_id}")
+            note_dropped(dropped)
+            note_lost_penalties(int(lost.sum()), runs[lost.argmax()])
         said = {"version": __version__, "on_failed": self.plan.on_failed, "sort": "score,doc_id", "missing": "zero"}
-        inputs = board_inputs(self._graded, {run_id: self._ranked.get(run_id, {}) for run_id in runs})
+        inputs = BoardInputs(
+            dict(sorted(self._graded.items())), {run_id: digest_of(self._ranked.get(run_id, {})) for run_id in runs}
+        )
         return Leaderboard(
             names,
             values,
             cells,
             Signature({"measures": names, **said, **settings, **inputs_settings(inputs)}),
             {run_id: lacking for run_id in runs if (lacking := [one for one in found if run_id not in found[one][1]])},
-            {run_id: sorted(unknown) for run_id, unknown in self.unknown.items() if unknown},
+            {run_id: unknown for run_id, unknown in self._unknown.items() if unknown},
             ranks=ranks or RankNotes(),
             without_items=sorted(self._without_items),
             inputs=inputs,
             best=best,
         )
-
-    def _rows(
-        self, runs: Sequence[str], picked: Sequence[tuple[QueryScores, Array]]
-    ) -> tuple[dict[str, dict[str, dict[str, float | None]]], dict[str, dict[str, Cell]]]:
-        """Values by query of each run by each measure; and their mean, standard error, counts and failures.
-
-        Args:
-            runs: the runs.
-            picked: for each query the scores, and which of them are those of the runs.
-        """
-        places = {name: place for place, name in enumerate(sorted(self._found))}
-        # Measures × runs × queries; NaN where a value is not known.
-        known = _by_query([scores.values[:, rows] for scores, rows in picked], len(self.plan.said.measures), len(runs))
-        needed = np.zeros((*known.shape[:2], 3), int)
-        for number, one in enumerate(self.plan.computations):
-            needed[number] += sum(scores.needed[one.needed][rows] for scores, rows in picked)
-        # Whether grades of a query failed, and the run ranks something for it.
-        is_open = _by_query([(rows >= 0) & (scores.left_open is not None) for scores, rows in picked], len(runs))
-        # Failed grades that count as a grade leave nothing open, but are said.
-        has_open = needed[..., 2].any() or any(scores.left_open is not None for scores, _ in picked)
-        left_open = _by_query([_left_open(scores)[..., rows] for scores, rows in picked]) if has_open else None
-        values: dict[str, dict[str, dict[str, float | None]]] = {run_id: {} for run_id in runs}
-        cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
-        for number, measure in enumerate(self.plan.said.measures):
-            for place, run_id in enumerate(runs):
-                row = known[number, place]
-                values[run_id][str(measure)] = dict(zip(places, map(_known, row.tolist()), strict=True))
-                if not is_supported(measure):
-                    # As ir_measures gives them: of programs behind it those of the run's queries come first.
-                    ranked = [places[one] for one in self.order[run_id] if one in places]
-                    row = row[list(dict.fromkeys([*ranked, *places.values()]))]
-                cell = cell_of(map(_known, row.tolist()), needed[number, place].tolist(), measure)
-                if left_open is not None:
-                    left = Scores(*left_open[number, :, place])
-                    cell = _with_failures(cell, int(needed[number, place, 0]), measure, left, is_open[place])
-                cells[run_id][str(measure)] = cell
-        return values, cells
-
-    def _known_best(self) -> dict[str, Best]:
-        """The best possible score by each measure whose best score is known for every query."""
-        columns = {str(measure): column for measure, column in zip(self.plan.said.measures, self._best, strict=False)}
-        unknown = [name for name, column in columns.items() if None in column.values()]
-        if unknown:
-            _LOG.warning(
-                "the best possible score (%s) is not known by %s: the measure says none, or a penalty (negative "
-                "weight) or a query of which all grades failed stands against it",
-                *(OVERALL, " ".join(unknown)),
-            )
-        best = map(best_of, columns.values(), self.plan.said.measures)
-        return {name: one for name, one in zip(columns, best, strict=True) if one is not None}
-
-
-def _by_query(parts: Sequence[Array], *shape: int) -> Array:
-    """Arrays of one shape, one behind the other along a last axis."""
-    return np.stack(parts, axis=-1) if parts else np.zeros((*shape, 0))
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def _left_open(scores: QueryScores) -> Array:
-    """Measures × what failed grades leave open of a value (see `Scores`) × rankings."""
-    if scores.left_open is None:
-        return np.stack([*[scores.values] * 4, 0 * scores.values], axis=1)
-    return np.stack([np.stack(one) for one in scores.left_open])
 
 
 def score_records(
@@ -352,43 +360,6 @@ def score_records(
     return scoring.finish(said, notes)
 
 
-class _Graded(Scoring):
-    """All queries of grades in memory, prepared; of each run the rankings are taken, and then scored together."""
-
-    def __init__(self, grades: Grades, measures: Sequence[Measure], overall: bool) -> None:
-        super().__init__(measures, grades.on_failed_given, overall)
-        self._source = grades.source
-        # Where facets are scored apart, each has a scorer of its own, and all have the rankings of their query.
-        self.parts: dict[str, dict[str, QueryScorer]] = {}
-        for name, query in sorted(grades.queries.items()):
-            scorer = self.prepare(name, query)
-            of_query = self.parts.setdefault(query.query_id, {})
-            if scorer is not None:
-                of_query[name] = scorer
-        self._rankings: dict[str, dict[str, RankedRows]] = {}
-
-    def add(self, run_id: str, found: Mapping[str, Mapping[str, RankedRows]]) -> None:
-        """Takes a run: query_id -> name of the query or facet -> ranking.
-
-        Raises:
-            InputError: another run has the name.
-        """
-        if run_id in self.order:
-            raise InputError(f"two runs are called {run_id!r}; rename one")
-        self.order[run_id] = [name for parts in found.values() for name in parts]
-        self.unknown[run_id] = [query_id for query_id in found if query_id not in self.parts]
-        for parts in found.values():
-            for name, ranking in parts.items():
-                self._rankings.setdefault(name, {})[run_id] = ranking
-
-    def board(self) -> Leaderboard:
-        """Scores all, a query at a time."""
-        for parts in self.parts.values():
-            for name, scorer in parts.items():
-                self.score(name, scorer, self._rankings.pop(name, {}))
-        return self.finish(self._source)
-
-
 def score_runs(
     grades: Grades,
     runs: Iterable[tuple[str, Mapping[str, Sequence[str]]]],
@@ -409,14 +380,14 @@ def score_runs(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    graded = _Graded(grades, measures, overall)
+    scoring = Scoring(measures, grades.on_failed_given, overall, grades.queries)
     for run_id, rankings in runs:
         found = {
-            query_id: {name: scorer.ranked(ranking) for name, scorer in graded.parts.get(query_id, {}).items()}
+            query_id: {name: scorer.ranked(ranking) for name, scorer in scoring.parts.get(query_id, {}).items()}
             for query_id, ranking in rankings.items()
         }
-        graded.add(run_id, found)
-    return graded.board()
+        scoring.take(run_id, found)
+    return scoring.finish(grades.source)
 
 
 def score_run_files(
@@ -443,19 +414,19 @@ def score_run_files(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    graded = _Graded(grades, measures, overall)
-    spaced = spaced_ids(graded.parts)
+    scoring = Scoring(measures, grades.on_failed_given, overall, grades.queries)
+    spaced = spaced_ids(scoring.parts)
     # The facets of a query have the same passages.
-    docs = {query_id: next(iter(parts.values())).grades.docs for query_id, parts in graded.parts.items() if parts}
+    docs = {query_id: next(iter(parts.values())).grades.docs for query_id, parts in scoring.parts.items() if parts}
     forms = {query_id: spaced_ids(of_query) for query_id, of_query in docs.items()}
     indexes = {query_id: DocRows(of_query, forms[query_id]) for query_id, of_query in docs.items()}
 
     def take(query_id: str, ranked: Ranked) -> dict[str, RankedRows]:
         query_id = spaced.get(query_id, query_id)
-        scorers = graded.parts.get(query_id, {})
+        scorers = scoring.parts.get(query_id, {})
         rows = {depth: ranked.rows(indexes[query_id], depth) for depth in {one.depth for one in scorers.values()}}
         ids: Sequence[str] = ()
-        if scorers and graded.plan.reads_ids:
+        if scorers and scoring.plan.reads_ids:
             ranking = ranked.ranking()
             ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
         rankings = {}
@@ -466,5 +437,5 @@ def score_run_files(
 
     read = list(map_runs(paths, take, workers, watch))
     for name, (_, found) in zip(distinct_run_names([tag for tag, _ in read], paths), read, strict=True):
-        graded.add(name, {spaced.get(query_id, query_id): parts for query_id, parts in found.items()})
-    return graded.board()
+        scoring.take(name, {spaced.get(query_id, query_id): parts for query_id, parts in found.items()})
+    return scoring.finish(grades.source)

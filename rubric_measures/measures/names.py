@@ -42,8 +42,8 @@ def parse_measures(measures: Measures) -> list[Measure]:
         if not isinstance(one, str | Measure):
             problem = f"measures: {one!r:.60} is no measure; give names, as 'RubricCover@20', or objects of ir_measures"
             raise InputError(problem, settings=("measures",))
-        for part in _split(one) if isinstance(one, str) else [one]:
-            found[_parsed(part)] = None
+        parts = [one] if isinstance(one, Measure) else _split(one) if "(" in one else one.split()
+        found.update((_parsed(part), None) for part in parts)
     if not found:
         raise MeasureError("name at least one measure")
     return list(found)
@@ -145,7 +145,7 @@ def columns_named(name: str, columns: Sequence[str]) -> list[str]:
     if asked is None:
         return []
     found = [(column, _measure_named(column)) for column in columns]
-    for meant in dict.fromkeys((asked, _rubric_measure(asked), _standard_measure(asked))):
+    for meant in dict.fromkeys((asked, *rubric_measures_of([asked]), _standard_measure(asked))):
         same = [column for column, measure in found if str(meant) in (column, str(measure))]
         more = [column for column, measure in found if _is_but_for_levels(measure, meant)]
         if same or more:
@@ -170,9 +170,15 @@ def _measure_named(name: str) -> Measure | None:
         return None
 
 
+def kind_of(name: str) -> Measure | None:
+    """The measure that a column is of, whatever its parameters; None where it is not known."""
+    measure: Measure | None = ir_measures.measures.registry.get(re.split("[(@]", name)[0])
+    return measure
+
+
 def is_standard(name: str) -> bool:
     """Whether a column of a leaderboard is of a measure that reads judgments, as `nDCG@10` does, and no grades."""
-    measure = _measure_named(name)
+    measure = kind_of(name)
     return measure is not None and not is_supported(measure)
 
 
@@ -184,11 +190,8 @@ def inner_names(name: str) -> list[str]:
 
 def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
     """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `note_labels`."""
-    return list(dict.fromkeys(map(_rubric_measure, measures)))
-
-
-def _rubric_measure(measure: Measure) -> Measure:
-    return measure if is_supported(measure) else RubricQrels(measure=str(measure))
+    wrapped = (one if is_supported(one) else RubricQrels(measure=str(one)) for one in measures)
+    return list(dict.fromkeys(wrapped))
 
 
 def _standard_measure(measure: Measure) -> Measure:
@@ -201,7 +204,7 @@ def _standard_measure(measure: Measure) -> Measure:
 
 def note_labels(measures: Iterable[Measure]) -> None:
     """Says which of the measures asked for were wrapped; when there are scores, so that an error comes alone."""
-    wrapped = [str(_rubric_measure(measure)) for measure in measures if not is_supported(measure)]
+    wrapped = list(map(str, rubric_measures_of(measure for measure in measures if not is_supported(measure))))
     if wrapped:
         logging.getLogger("rubric_measures").info(
             "%d standard measures read the labels that the grades imply (maximum grade): %s",
