@@ -747,7 +747,7 @@ def run_of(path: str) -> Run:
 
 def _read_added(run: Any) -> Any:
     """The run, read where it is a file whose format another package adds."""
-    if not isinstance(run, str | os.PathLike) or not Path(run).is_file():
+    if not isinstance(run, str | os.PathLike) or not FORMATS.added() or not Path(run).is_file():
         return run
     found = added_format(run)
     if found is None or found.kind != "runs" or found.read is None:

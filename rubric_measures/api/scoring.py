@@ -178,7 +178,8 @@ class Board(Leaderboard):
     def log_notes(self) -> None:
         """Logs what a table of means does not show: queries without grades, failed grades, coverage."""
         log = logging.getLogger("rubric_measures")
-        self.ranks.say()
+        if any(self.ranks):
+            self.ranks.say()
         if self.unknown or self.missing:
             note_queries(self.unknown, self.missing)
         if self.without_items:

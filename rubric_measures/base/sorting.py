@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice, pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rubric_measures.base.errors import InputError
+
+Scored = TypeVar("Scored", bound=tuple[Any, ...])
 
 
 @functools.cache
@@ -26,42 +28,27 @@ def compares_singles() -> bool:
     return bool(found["q"]["recip_rank"] < 1)
 
 
-def singles(scores: Iterable[float]) -> list[float]:
-    """The scores in single precision."""
-    return array("f", scores).tolist()
-
-
-def depends_on_precision(scored: Sequence[tuple[float, str]]) -> bool:
-    """Whether single and double precision give two orders.
-
-    Args:
-        scored: (score, doc_id), in descending order.
-    """
-    single = singles(score for score, _ in scored)
-    if not any(map(operator.eq, single, islice(single, 1, None))):
-        return False
-    return any(
-        single[place] == single[place + 1] and scored[place][1] < scored[place + 1][1]
-        for place in range(len(scored) - 1)
-    )
-
-
-def in_order(scored: Iterable[tuple[float, str]]) -> list[tuple[float, str]]:
-    """(score, doc_id) in the one sort: by score, ties by document id, both descending.
+def in_order(scored: Iterable[Scored]) -> list[Scored]:
+    """Tuples that begin with score and doc_id in the one sort: by score, ties by document id, both descending.
 
     Scores that are equal in single precision alone compare as the trec_eval behind ir_measures compares them.
 
     Args:
         scored: in any order; scores must not be NaN.
     """
-    pairs = sorted(scored, reverse=True)
-    return in_single(pairs) if depends_on_precision(pairs) and compares_singles() else pairs
+    ordered = sorted(scored, reverse=True)
+    single = array("f", [one[0] for one in ordered]).tolist()
+    depends_on_precision = any(map(operator.eq, single, islice(single, 1, None))) and any(
+        single[place] == single[place + 1] and ordered[place][1] < ordered[place + 1][1]
+        for place in range(len(ordered) - 1)
+    )
+    return in_single(ordered) if depends_on_precision and compares_singles() else ordered
 
 
-def in_single(scored: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
-    """(score, doc_id) by score in single precision, ties by document id, both descending."""
-    keyed = zip(singles(score for score, _ in scored), scored, strict=True)
-    return [pair for _, pair in sorted(keyed, key=lambda one: (one[0], one[1][1]), reverse=True)]
+def in_single(scored: Sequence[Scored]) -> list[Scored]:
+    """The same by score in single precision, ties by document id, both descending."""
+    keyed = zip(array("f", [one[0] for one in scored]).tolist(), scored, strict=True)
+    return [one for _, one in sorted(keyed, key=lambda pair: (pair[0], pair[1][1]), reverse=True)]
 
 
 def ranked(scored: Iterable[tuple[str, float]]) -> Sequence[str]:

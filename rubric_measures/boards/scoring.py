@@ -22,7 +22,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.sorting import RankNotes
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, worst_failed
 from rubric_measures.formats.base import OVERALL
-from rubric_measures.formats.columns import DocRows, Ranked
+from rubric_measures.formats.columns import DocRows, Ranked, docs_digest
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
 from rubric_measures.measures.core import Array, Scores
 from rubric_measures.measures.grades import (
@@ -424,15 +424,17 @@ def score_run_files(
     def take(query_id: str, ranked: Ranked) -> dict[str, RankedRows]:
         query_id = spaced.get(query_id, query_id)
         scorers = scoring.parts.get(query_id, {})
-        rows = {depth: ranked.rows(indexes[query_id], depth) for depth in {one.depth for one in scorers.values()}}
+        first = {depth: ranked.first(depth) for depth in {one.depth for one in scorers.values()}}
+        rows = {depth: indexes[query_id].of(docs) for depth, docs in first.items()}
         ids: Sequence[str] = ()
         if scorers and scoring.plan.reads_ids:
             ranking = ranked.ranking()
             ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
         rankings = {}
         for name, scorer in scorers.items():
-            digest = ranked.digest(scorer.looked_at(rows[scorer.depth]), forms[query_id])
-            rankings[name] = RankedRows(rows[scorer.depth], len(ranked), digest, ids)
+            of_query = rows[scorer.depth]
+            looked_at = first[scorer.depth].at(slice(scorer.looked_at(of_query)))
+            rankings[name] = RankedRows(of_query, len(ranked.scores), docs_digest(looked_at, forms[query_id]), ids)
         return rankings
 
     read = list(map_runs(paths, take, workers, watch))

@@ -17,7 +17,6 @@ The rankings inside graded records as runs: ordered by rank; documents that have
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import io
 import logging
@@ -308,6 +307,7 @@ def is_number(token: str) -> bool:
 
 
 T = TypeVar("T")
+Found = TypeVar("Found")
 # What is to be said of a file, once it is its turn.
 Notes = list[Callable[[], None]]
 
@@ -336,23 +336,27 @@ def regular_rankings(
     Returns:
         None where anything is in doubt.
     """
-    from rubric_measures.formats.columns import DoubtError, pieces
+    from rubric_measures.formats.columns import DoubtError, pieces, rankings
 
     taken: dict[str, tuple[T, int]] = {}
-    tags: set[str] = set()
+    tags: set[bytes] = set()
     end = b""
     try:
         for piece in pieces(stream, 6):
-            tags.add(piece.only(5))
-            if len(tags) > 1:
+            _, _, docs, ranks, scores, tag = piece.columns
+            piece.refuse_twice(docs)
+            placed, sure = ranks.digits()
+            tags.add(tag.at(slice(1)).texts()[0])
+            if len(tags) > 1 or not tag.repeats().all() or not sure.all():
                 return None
-            for query_id, (ranked, disagreements) in zip(piece.query_ids, piece.rankings(), strict=True):
+            found = rankings(docs, placed, scores.numbers(), piece.edges)
+            for query_id, (ranked, disagreements) in zip(piece.query_ids, found, strict=True):
                 taken[query_id] = take(query_id, ranked), disagreements
             end = piece.end
     except DoubtError:
         return None
     notes.append(partial(note_unfinished, end, name))
-    return (tags.pop(), taken) if taken else None
+    return (tags.pop().decode(), taken) if taken else None
 
 
 def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T], name: str = "") -> dict[str, T] | None:
@@ -388,13 +392,9 @@ def read_run(path: str | os.PathLike[str]) -> Run:
             rank that is not an integer from 0, or a document that its query already has.
     """
     run_id, rankings, disagreements, notes = _read_rankings(path, lambda _, ranked: ranked.ranking())
-    _say(notes)
-    return Run(run_id, rankings, disagreements)
-
-
-def _say(notes: Notes) -> None:
     for note in notes:
         note()
+    return Run(run_id, rankings, disagreements)
 
 
 def map_runs(
@@ -428,7 +428,8 @@ def map_runs(
     several = workers > 1 and len(paths) > 1 and all(map(os.path.isfile, paths))
     reads = _in_threads(read, paths, workers) if several else map(read, paths)
     for _, (run_id, taken, _, notes) in zip(watch(paths), reads, strict=True):
-        _say(notes)
+        for note in notes:
+            note()
         yield run_id, taken
 
 
@@ -450,18 +451,34 @@ def _read_rankings(
 ) -> tuple[str, dict[str, T], int, Notes]:
     name = path_name(path)
     notes: Notes = []
-    with _readable_twice(path) as again:
-        regular = regular_rankings(again(), take, name, notes)
-        if regular is not None:
-            run_id, taken = regular
-        else:
-            run_id, rankings = checked_rankings(decode_text(again().read(), name), name, notes)
-            taken = {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
+
+    def careful(text: str) -> tuple[str, dict[str, tuple[T, int]]]:
+        run_id, rankings = checked_rankings(text, name, notes)
+        return run_id, {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
+
+    run_id, taken = _read(path, lambda stream: regular_rankings(stream, take, name, notes), careful)
     disagreements = [count for _, count in taken.values() if count]
     if disagreements:
         said = "%s: the rank column disagrees with the scores in %d queries (%d places); the scores count"
         notes.append(partial(_LOG.warning, said, name, len(disagreements), sum(disagreements)))
     return run_id, {query_id: result for query_id, (result, _) in taken.items()}, sum(disagreements), notes
+
+
+def _read(
+    path: str | os.PathLike[str], regular: Callable[[BinaryIO], Found | None], careful: Callable[[str], Found]
+) -> Found:
+    """What `regular` finds in a file; where that is None, what `careful` finds in its text, which is read again."""
+    # What can be read once only is kept in memory.
+    kept = None
+    if path_name(path) == "-" or not Path(path).is_file():
+        with open_binary(path) as stream:
+            kept = stream.read()
+    with open_binary(path) if kept is None else io.BytesIO(kept) as stream:
+        found = regular(stream)
+    if found is not None:
+        return found
+    with open_binary(path) if kept is None else io.BytesIO(kept) as stream:
+        return careful(decode_text(stream.read(), path_name(path)))
 
 
 def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:
@@ -474,11 +491,14 @@ def read_qrels(path: str | os.PathLike[str]) -> list[Qrel]:
         FormatError: the file is empty; a line does not have four columns or its relevance is not a number; two lines
             judge the same query, iteration and document differently.
     """
-    with _readable_twice(path) as again, paused_collector():
-        regular = regular_qrels(again(), _rows, path_name(path))
-        if regular is not None:
-            return list(chain.from_iterable(regular.values()))
-        return checked_qrels(decode_text(again().read(), path_name(path)), path_name(path))
+    name = path_name(path)
+
+    def regular(stream: BinaryIO) -> list[Qrel] | None:
+        found = regular_qrels(stream, _rows, name)
+        return None if found is None else list(chain.from_iterable(found.values()))
+
+    with paused_collector():
+        return _read(path, regular, lambda text: checked_qrels(text, name))
 
 
 def map_qrels(path: str | os.PathLike[str], take: Callable[[QueryQrels], T]) -> dict[str, T]:
@@ -495,17 +515,17 @@ def map_qrels(path: str | os.PathLike[str], take: Callable[[QueryQrels], T]) -> 
         FormatError: as `read_qrels`.
     """
     name = path_name(path)
-    with _readable_twice(path) as again:
-        regular = regular_qrels(again(), take, name)
-        if regular is not None:
-            return regular
+
+    def careful(text: str) -> dict[str, T]:
         columns: dict[str, QueryQrels] = {}
-        for query_id, doc_id, relevance, iteration in checked_qrels(decode_text(again().read(), name), name):
+        for query_id, doc_id, relevance, iteration in checked_qrels(text, name):
             of_query = columns.setdefault(query_id, QueryQrels(query_id, [], [], []))
             of_query.doc_ids.append(doc_id)
             of_query.relevances.append(relevance)
             of_query.iterations.append(iteration)
-    return {query_id: take(of_query) for query_id, of_query in columns.items()}
+        return {query_id: take(of_query) for query_id, of_query in columns.items()}
+
+    return _read(path, lambda stream: regular_qrels(stream, take, name), careful)
 
 
 def _rows(of_query: QueryQrels) -> list[Qrel]:
@@ -513,17 +533,6 @@ def _rows(of_query: QueryQrels) -> list[Qrel]:
     rows = zip(query_ids, of_query.doc_ids, of_query.relevances, of_query.iterations, strict=True)
     # As Qrel(…) does, in half the time.
     return list(map(tuple.__new__, repeat(Qrel), rows))
-
-
-@contextlib.contextmanager
-def _readable_twice(path: str | os.PathLike[str]) -> Iterator[Callable[[], BinaryIO]]:
-    """A function that gives the file from its start: opened again, or from memory where it can be read only once."""
-    with contextlib.ExitStack() as opened:
-        if path_name(path) != "-" and Path(path).is_file():
-            yield lambda: opened.enter_context(open_binary(path))
-        else:
-            data = opened.enter_context(open_binary(path)).read()
-            yield lambda: io.BytesIO(data)
 
 
 def distinct_run_names(tags: Sequence[str], paths: Sequence[str | os.PathLike[str]]) -> list[str]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rubric_measures.base import sorting
 from rubric_measures.base.errors import FormatError
 from rubric_measures.formats import columns
-from rubric_measures.formats.columns import DocRows, DoubtError, Ranked, Tokens
+from rubric_measures.formats.columns import DocRows, DoubtError, Ranked, Tokens, docs_digest
 from rubric_measures.formats.trec import (
     checked_qrels,
     checked_rankings,
@@ -104,9 +104,12 @@ def test_integers_have_digits_alone(signed: bool) -> None:
         ":",
         "٣",
     ]
-    values, sure = Tokens.of([text.encode() for text in texts]).integers(signed)
+    tokens, negative = Tokens.of([text.encode() for text in texts]), False
+    if signed:
+        tokens, negative = tokens.without_sign()
+    values, sure = tokens.digits()
     right = [1, 12, 10**18 - 1, *([-5, 7] if signed else [])]
-    assert values[sure].tolist() == right
+    assert np.where(negative, -values, values)[sure].tolist() == right
 
 
 def _run_text(rng: random.Random) -> str:
@@ -190,11 +193,11 @@ def _line(**other: str) -> str:
     ],
 )
 def test_a_doubt_leaves_the_file_to_the_careful_reader(text: str) -> None:
-    assert regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: len(ranked), "x", []) is None
+    assert regular_rankings(io.BytesIO(text.encode()), lambda _, ranked: len(ranked.scores), "x", []) is None
 
 
 def test_bytes_that_are_no_text_are_a_doubt() -> None:
-    assert regular_rankings(io.BytesIO(b"q1 Q0 \xff 1 1 s\n"), lambda _, ranked: len(ranked), "x", []) is None
+    assert regular_rankings(io.BytesIO(b"q1 Q0 \xff 1 1 s\n"), lambda _, ranked: len(ranked.scores), "x", []) is None
 
 
 def _many(rng: random.Random, count: int) -> dict[str, float]:
@@ -210,7 +213,7 @@ def test_a_ranking_gives_ids_rows_and_digests_to_any_depth(
 ) -> None:
     """Also where all ids have one hash: what it finds is looked at again; and in either precision of trec_eval."""
     if collide:
-        monkeypatch.setattr(Tokens, "hashes", lambda self: np.zeros(len(self), np.uint64))
+        monkeypatch.setattr(Tokens, "hashes", lambda self: np.zeros(len(self.starts), np.uint64))
     monkeypatch.setattr(columns, "compares_singles", lambda: single)
     monkeypatch.setattr(sorting, "compares_singles", lambda: single)
     rng = random.Random(count)
@@ -227,10 +230,11 @@ def test_a_ranking_gives_ids_rows_and_digests_to_any_depth(
         def check(_: str, ranked: Ranked) -> int:
             for depth in [None, 0, 1, 5, 20, 150, 10_000]:
                 wanted = expected[:depth]  # noqa: B023
-                assert ranked.doc_ids(depth) == wanted
-                assert ranked.rows(index, depth).tolist() == [rows.get(doc, -1) for doc in wanted]  # noqa: B023
-                assert ranked.digest(depth) == ranking_digest(wanted)
-            return len(ranked)
+                docs = ranked.first(depth)
+                assert docs.strings() == wanted
+                assert index.of(docs).tolist() == [rows.get(doc, -1) for doc in wanted]  # noqa: B023
+                assert docs_digest(docs) == ranking_digest(wanted)
+            return len(ranked.scores)
 
         assert list(map_runs([str(path)], check)) == [("s", {"q": len(docs)})]
 
@@ -253,7 +257,9 @@ def test_ids_with_spaces_are_found_as_files_have_them(tmp_path: Path) -> None:
     known = {"my answer": 3, "b%25": 5}
     forms = spaced_ids(known)
     index = DocRows(known, forms)
-    read = map_runs([str(path)], lambda _, ranked: (ranked.rows(index).tolist(), ranked.digest(None, forms)))
+    read = map_runs(
+        [str(path)], lambda _, ranked: (index.of(ranked.first()).tolist(), docs_digest(ranked.first(), forms))
+    )
     assert list(read) == [("s", {"q": ([3, 5], ranking_digest(renamed(["my%20answer", "b%25"], forms)))})]
 
 
@@ -281,7 +287,7 @@ def test_many_runs_are_read_as_if_one_by_one(
             watched.append(path)
             yield path
 
-    take: Callable[[str, Ranked], list[str]] = lambda _, ranked: ranked.doc_ids()  # noqa: E731
+    take: Callable[[str, Ranked], list[str]] = lambda _, ranked: ranked.first().strings()  # noqa: E731
     with pytest.raises(FormatError, match="d:1: score: 'high' is not a finite number"):
         for run_id, found in map_runs(paths, take, workers, watch):  # type: ignore[arg-type]
             read.append(f"{run_id} {found}")
