@@ -117,17 +117,22 @@ class PlugIn(NamedTuple):
         return PlugInError(f"{self} cannot be used: {' '.join(why.split())}; mend it, or uninstall the package")
 
 
-def plug_ins(group: str, what: str, taken: Collection[str] = ()) -> dict[str, PlugIn]:
+@lru_cache(maxsize=16)
+def plug_ins(group: str, what: str, taken: Collection[str] = frozenset()) -> Mapping[str, PlugIn]:
     """The plug-ins of a group by name, sorted; of two with one name that of the first package.
 
     Args:
         group: the group of entry points (`rubric_measures.formats`).
         what: what they are, in one word.
-        taken: the names of what is built in; plug-ins of these names are left out, which is said once.
+        taken: the names of what is built in (a frozen set); plug-ins of these names are left out, which is said once.
     """
     found: dict[str, PlugIn] = {}
-    for package, entry_point in _entry_points(group):
-        one = PlugIn(what, entry_point.name, package, entry_point)
+    if f"[{group}]".encode() not in _named_groups():
+        return found
+    from importlib.metadata import entry_points
+
+    listed = [PlugIn(what, one.name, one.dist.name if one.dist else "", one) for one in entry_points(group=group)]
+    for one in sorted(listed, key=lambda one: (one.package, one.name)):
         if one.name in taken:
             say_once(f"{one} is left out: a built-in {what} has this name")
         elif found.setdefault(one.name, one) != one:
@@ -187,26 +192,15 @@ class Registry(Generic[T]):
             raise UnknownNameError(self.what, name, self)
         return self.check(added[name], added[name].load())
 
-    def added(self) -> dict[str, PlugIn]:
+    def added(self) -> Mapping[str, PlugIn]:
         """The plug-ins by name; none of them is imported."""
-        return plug_ins(self.group, self.what, self.built_in)
+        return plug_ins(self.group, self.what, frozenset(self.built_in))
 
     def items(self) -> Iterator[tuple[str, T]]:
         """All that work, by name; of plug-ins that do not, the reason is said once."""
         for name in self.built_in:
             yield name, self[name]
         yield from usable(self.added(), self.check)
-
-
-@lru_cache(maxsize=16)
-def _entry_points(group: str) -> tuple[tuple[str, EntryPoint], ...]:
-    """The entry points of a group with the names of their packages, sorted."""
-    if f"[{group}]".encode() not in _named_groups():
-        return ()
-    from importlib.metadata import entry_points
-
-    found = [(one.dist.name if one.dist else "", one) for one in entry_points(group=group)]
-    return tuple(sorted(found, key=lambda pair: (pair[0], pair[1].name)))
 
 
 @lru_cache(maxsize=1)

@@ -127,12 +127,15 @@ def inert(text: str) -> str:
     >>> inert("=1+1"), inert("@name"), inert("-0.5"), inert("bm25")
     ("'=1+1", "'@name", '-0.5', 'bm25')
     """
-    return f"'{text}" if is_formula(text) else text
+    return f"'{text}" if text[:1] in _OPENS_FORMULA and is_formula(text) else text
+
+
+_OPENS_FORMULA = frozenset("=+-@")
 
 
 def is_formula(text: str) -> bool:
     """Whether a spreadsheet would compute a cell of this text; numbers, `+` and `-` are none."""
-    if text[:1] not in ("=", "+", "-", "@") or len(text) < 2 or text == "+/-":
+    if text[:1] not in _OPENS_FORMULA or len(text) < 2 or text == "+/-":
         return False
     try:
         float(text)
@@ -176,7 +179,7 @@ def _shown(cell: Cell, column: Column) -> str:
     if isinstance(cell, float):
         return number(cell, column.places)
     if isinstance(cell, str):
-        return escaped(cell)
+        return cell if cell.isprintable() else escaped(cell)
     if cell is None or isinstance(cell, Undefined):
         return "-"
     return _shown(cell.value, column) + cell.mark if isinstance(cell, Marked) else str(cell)
@@ -232,16 +235,14 @@ def _text(report: Report) -> Iterator[str]:
 
 
 def _tsv(report: Report) -> Iterator[str]:
-    def shown(cell: Cell, column: Column) -> str:
-        return inert(_shown(cell, column)) if isinstance(cell, str) else _shown(cell, column)
-
-    known: list[str] = []
+    known: list[Cell] = []
     for table in report.for_programs():
-        head, *rows = _grid(table, shown)
-        if head != known:
-            yield ("\n" if known else "") + "\t".join(head) + "\n"
+        head: list[Cell] = [column.header for column in table.columns]
+        for row in (head, *table.rows) if head != known else table.rows:
+            cells = [(cell, _shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
+            line = "\t".join(inert(text) if isinstance(cell, str) else text for cell, text in cells)
+            yield f"\n{line}\n" if row is head and known else f"{line}\n"
         known = head
-        yield from ("\t".join(row) + "\n" for row in rows)
 
 
 # An underscore inside a word is no markup; one at its edge is. An ampersand begins an entity.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
@@ -321,8 +321,13 @@ def _scores(board: Leaderboard, places: int) -> Table:
 
 def board_report(board: Leaderboard, places: int = 4) -> Report:
     """The leaderboard in all forms."""
+
+    def for_reading() -> Iterator[Table]:
+        yield board_table(board, places)
+        yield from failures_tables(board, places)
+
     return Report(
-        [board_table(board, places), *failures_tables(board, places)],
+        for_reading(),
         [board_data(board, places)],
         lambda: board_content(board, places),
         lambda: _scores(board, places),

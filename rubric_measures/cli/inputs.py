@@ -370,8 +370,8 @@ def gated(gates: Gates, board: Board, status: int, runs: Sequence[str] | None = 
 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Whether anything beside the bare leaderboard is wanted."""
-    asked = (options.intervals, options.baseline, options.groups, options.checks, chosen_smallest(options) is not None)
-    return any((*asked, options.assessor_scores, options.assessor_form))
+    asked = (options.intervals, options.baseline, options.groups, options.checks, options.smallest is not None)
+    return any((*asked, options.verdicts, options.assessor_scores, options.assessor_form))
 
 
 class NamedValue(argparse.Action):

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.board_reports import LeaderboardReport
     from rubric_measures.api import Board
     from rubric_measures.base.tables import Report
-    from rubric_measures.boards.board import Leaderboard
     from rubric_measures.measures.grades import Grades
     from rubric_measures.pages.frame import ReviewAddress
 
@@ -396,7 +395,11 @@ def run_leaderboard(options: argparse.Namespace) -> int:
         api.write_report(options.report, board, grades, runs, **about, notes=notes, review=address)
     if options.plot is not None:
         _plot(options, board, grades=grades, runs=runs)
-    write_output(options, _full_report(board, grades, options) if has_more else _report(board, options))
+    # Imported here, as help needs no boards.
+    from rubric_measures.boards.board import board_report
+
+    places = chosen_places(options)
+    write_output(options, _full_report(board, grades, options) if has_more else board_report(board, places))
     board.log_notes()
     if options.measures:
         note_labels(one for one in parse_measures(options.measures) if str(one) not in board.measures)
@@ -451,16 +454,11 @@ def _argue(options: argparse.Namespace) -> int:
     board = api.argue(options.graded, options.bank, weights=options.weights or None, scores=options.scores)
     if options.plot is not None:
         _plot(options, board, runs=None)
-    write_output(options, _report(board, options))
-    logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
-    return 0 if board.is_complete else 1
-
-
-def _report(board: Leaderboard, options: argparse.Namespace) -> Report:
-    # Imported here, as help needs no boards.
     from rubric_measures.boards.board import board_report
 
-    return board_report(board, chosen_places(options))
+    write_output(options, board_report(board, chosen_places(options)))
+    logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
+    return 0 if board.is_complete else 1
 
 
 def _say_report(report: LeaderboardReport) -> None:

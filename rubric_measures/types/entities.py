@@ -193,15 +193,6 @@ def make_item_id(query_id: str, text: str, facet_id: str | None = None) -> str:
     return "/".join(part for part in (query_id, facet_id, digest) if part)
 
 
-def facet_of(item_id: str) -> str:
-    """Everything before the last "/" of an item id: the facet (`query_id/facet_id`), or the query where there is none.
-
-    >>> facet_of("tqa2:L_0002/T_0010/0cc1")
-    'tqa2:L_0002/T_0010'
-    """
-    return item_id.rpartition("/")[0] or item_id
-
-
 @dataclass(frozen=True, slots=True)
 class RubricItem:
     """One question or nugget (key fact) that a good passage answers or mentions.
@@ -234,13 +225,14 @@ class RubricItem:
         """The facet that the item belongs to: `facet_id`, else what its id says (`query_id/facet_id/…`); or None."""
         if self.facet_id is not None:
             return self.facet_id
-        head = facet_of(self.item_id)
-        return head[len(self.query_id) + 1 :] if head.startswith(f"{self.query_id}/") and head != self.item_id else None
+        head = self.item_id.rpartition("/")[0]
+        return head[len(self.query_id) + 1 :] if head.startswith(f"{self.query_id}/") else None
 
     @property
     def part(self) -> str:
         """What the item is asked about: `query_id/facet_id`, or the query where it names no facet."""
-        return self.query_id if self.facet is None else f"{self.query_id}/{self.facet}"
+        facet = self.facet
+        return self.query_id if facet is None else f"{self.query_id}/{facet}"
 
 
 def sentence_items(answers: Iterable[CitedAnswer]) -> tuple[RubricItem, ...]:

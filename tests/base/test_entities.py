@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.types.entities import RubricItem, TestBank, facet_of, make_item_id
+from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 
 def test_item_id_is_the_md5_of_the_stripped_text() -> None:
@@ -16,8 +16,8 @@ def test_item_id_is_the_md5_of_the_stripped_text() -> None:
 
 
 def test_facet_of_is_everything_before_the_last_slash() -> None:
-    assert facet_of("q/1/abc") == "q/1"
-    assert facet_of("q/abc") == "q"
+    assert RubricItem("q/1/abc", "q", "What?").facet == "1"
+    assert RubricItem("q/abc", "q", "What?").facet is None
 
 
 def test_bank_refuses_an_item_twice_and_a_foreign_item() -> None:
