@@ -50,8 +50,8 @@ from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
 from rubric_measures.boards.scoring import best_of, cell_of, collect_cells, digest_of, inputs_settings
-from rubric_measures.formats.assignments import raw_rows
 from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
+from rubric_measures.formats.nuggets import raw_rows
 from rubric_measures.formats.ragdoll import read_graded_answers
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grade_sets import GradeFilter

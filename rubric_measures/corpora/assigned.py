@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from rubric_measures.base.errors import FormatError, UnknownNameError, naming
 from rubric_measures.base.files import path_name, paused_collector
-from rubric_measures.formats.assignments import AssignedRow, assignment_rows, best_of_each
-from rubric_measures.formats.nuggets import ASSIGNMENT_GRADES, NuggetSet, UnknownLabels
+from rubric_measures.formats.nuggets import ASSIGNMENT_GRADES, AssignedRow, NuggetSet, UnknownLabels, assignment_rows
 from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ASSIGNED
@@ -42,37 +42,49 @@ class AssignedAnswers:
         }
 
 
+# What is said of an item of an answer, worse before better: nobody asked, it failed, or a grade from 0.
+_CODES: dict[str, int] = {"failed": 1, **{label: 2 + grade for label, grade in ASSIGNMENT_GRADES.items()}}
+_GRADES = np.array([NONE, NONE, *sorted(ASSIGNMENT_GRADES.values())])
+
+
+class _Alike(NamedTuple):
+    """Answers that say something of the same items.
+
+    Attributes:
+        columns: the column of each item; one may come twice.
+        rows: the rows of the answers.
+        codes: what each says of the items.
+    """
+
+    columns: Sequence[int]
+    rows: list[int]
+    codes: list[bytes]
+
+
 @dataclass
 class _OpenQuery:
     """A query while its answers are read.
 
     Attributes:
         items: its items.
-        columns: the columns of the items of an answer, by what most answers share.
-        answers: run -> its columns, and the grades there; None is one that failed.
+        docs: run -> the row of its answer.
+        alike: the answers, by the nuggets that they share.
     """
 
     items: dict[str, RubricItem] = field(default_factory=dict)
-    columns: dict[NuggetSet, list[int]] = field(default_factory=dict)
-    answers: dict[str, tuple[Sequence[int], Sequence[float | None]]] = field(default_factory=dict)
+    docs: dict[str, int] = field(default_factory=dict)
+    alike: dict[NuggetSet | None, _Alike] = field(default_factory=dict)
 
     def matrix(self, query_id: str) -> QueryGrades:
         """The grades of all answers."""
-        grades = np.full((len(self.answers), len(self.items)), NONE)
-        # Most answers share the very list of their columns.
-        alike: dict[int, tuple[Sequence[int], list[int], list[Sequence[float | None]]]] = {}
-        for row, (columns, given) in enumerate(self.answers.values()):
-            _, rows, values = alike.setdefault(id(columns), (columns, [], []))
-            rows.append(row)
-            values.append(given)
-        for columns, rows, values in alike.values():
-            # None becomes NaN.
-            grades[np.ix_(rows, columns)] = np.array(values, float).reshape(len(rows), len(columns))
-        failed = np.isnan(grades)
-        grades[failed] = NONE
-        docs = {run_id: row for row, run_id in enumerate(self.answers)}
+        codes = np.zeros((len(self.docs), len(self.items)), np.uint8)
+        for columns, rows, given in self.alike.values():
+            said = np.frombuffer(b"".join(given), np.uint8).reshape(len(rows), len(columns))
+            # Of an item that comes twice the better grade counts.
+            np.maximum.at(codes, np.ix_(np.array(rows), np.array(columns, int)), said)
+        failed = codes == _CODES["failed"]
         lost = failed if failed.any() else None
-        return QueryGrades(query_id, tuple(self.items.values()), docs, grades, lost, ASSIGNED)
+        return QueryGrades(query_id, tuple(self.items.values()), self.docs, _GRADES[codes], lost, ASSIGNED)
 
 
 @dataclass
@@ -82,7 +94,6 @@ class _Answers:
     name: str
     bank: TestBank | None
     queries: dict[str, _OpenQuery] = field(default_factory=dict)
-    rankings: dict[str, dict[str, Sequence[str]]] = field(default_factory=dict)
     texts: dict[str, dict[str, str | int]] = field(default_factory=dict)
 
     def query(self, query_id: str, where: str) -> _OpenQuery:
@@ -98,25 +109,26 @@ class _Answers:
                 found.items = {item.item_id: item for item in self.bank.for_query(query_id, where)}
         return found
 
-    def placed(self, query_id: str, run_id: str, text: str | int, line: int = 0) -> None:
-        """Notes the answer of a run.
+    def placed(self, query: _OpenQuery, query_id: str, run_id: str, text: str | int, line: int = 0) -> int:
+        """The row of the answer of a run.
 
         Raises:
             FormatError: the run has answered the query before.
         """
-        of_run = self.rankings.setdefault(run_id, {})
-        if query_id in of_run:
+        row = len(query.docs)
+        if query.docs.setdefault(run_id, row) != row:
             problem = f"run {run_id!r} has answered query {query_id!r} before"
             raise FormatError(problem, path=self.name, line=line)
-        of_run[query_id] = [run_id]
         self.texts.setdefault(run_id, {})[query_id] = text
+        return row
 
     def done(self, on_failed: OnFailed | None, source: Mapping[str, object] | None) -> AssignedAnswers:
         """All of them; queries of the bank without an answer stand at the end."""
         for query_id in self.bank.items if self.bank is not None else ():
             self.query(query_id, "")
         grades = {query_id: query.matrix(query_id) for query_id, query in self.queries.items()}
-        return AssignedAnswers(Grades(grades, on_failed, source), self.rankings, self.texts)
+        rankings = {run_id: {query_id: [run_id] for query_id in of_run} for run_id, of_run in self.texts.items()}
+        return AssignedAnswers(Grades(grades, on_failed, source), rankings, self.texts)
 
 
 def load_assignments(
@@ -148,16 +160,14 @@ def load_assignments(
     # The lines make no cyclic garbage; looking for it would take as long as reading.
     with paused_collector():
         for row in assignment_rows(path, unknown_labels):
-            query = found.query(row.query_id, f"{name}:{row.line}")
-            found.placed(row.query_id, row.run_id, row.said_length or 0 if row.text is None else row.text, row.line)
-            columns = query.columns.get(row.nuggets)
-            if columns is None:
-                columns = query.columns[row.nuggets] = _columns(query, row, bank, name)
-            labels: Sequence[str] = row.labels
-            if len(set(columns)) < len(columns):
-                best = best_of_each(list(map(str, columns)), labels)
-                columns, labels = list(map(int, best[0])), best[1]
-            query.answers[row.run_id] = columns, list(map(ASSIGNMENT_GRADES.get, labels))
+            query = found.queries.get(row.query_id) or found.query(row.query_id, f"{name}:{row.line}")
+            text = row.said_length or 0 if row.text is None else row.text
+            place = found.placed(query, row.query_id, row.run_id, text, row.line)
+            alike = query.alike.get(row.nuggets)
+            if alike is None:
+                alike = query.alike[row.nuggets] = _Alike(_columns(query, row, bank, name), [], [])
+            alike.rows.append(place)
+            alike.codes.append(bytes(map(_CODES.__getitem__, row.labels)))
         return found.done(on_failed, source)
 
 
@@ -217,7 +227,10 @@ def load_graded_answers(
         if strange := sorted(verdicts.keys() - query.items.keys()):
             where = f"({found.name}: run {answer.run_id!r}, query {answer.qid!r})"
             raise UnknownNameError("criterion", strange[0], query.items, hint=where)
-        found.placed(answer.qid, answer.run_id, answer.answer_text or "")
-        given = [VERDICT_GRADES.get(verdicts.get(item_id, "failed")) for item_id in query.items]
-        query.answers[answer.run_id] = range(len(given)), given
+        place = found.placed(query, answer.qid, answer.run_id, answer.answer_text or "")
+        alike = query.alike.setdefault(None, _Alike(range(len(query.items)), [], []))
+        alike.rows.append(place)
+        alike.codes.append(
+            bytes(2 + VERDICT_GRADES.get(verdicts.get(item_id, "failed"), -1) for item_id in query.items)
+        )
     return found.done(on_failed, source)

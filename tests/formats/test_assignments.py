@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.formats.assignments import AssignedRow, assignment_rows
 from rubric_measures.formats.nuggetizer import read_assignments
-from rubric_measures.formats.nuggets import facet_ids, item_of_nugget
+from rubric_measures.formats.nuggets import AssignedRow, assignment_rows, facet_ids, item_of_nugget
 
 NUGGETS = [
     {"text": "x", "importance": "vital", "assignment": "support", "mapped_sub_narrative": "Side effects?"},
@@ -42,7 +41,6 @@ def test_a_line(tmp_path: Path) -> None:
     assert (first.text, first.importance, first.facet_id, first.info) == ("x", "vital", "side-effects", None)
     assert (second.text, second.importance, second.info) == ("y", None, {"source": "post-edit"})
     assert (third.text, third.importance) == ("z", None)
-    assert row.nuggets.is_each_once
 
 
 def test_lines_of_a_query_share_their_nuggets(tmp_path: Path) -> None:
@@ -60,7 +58,7 @@ def test_lines_of_a_query_share_their_nuggets(tmp_path: Path) -> None:
     # Who wrote a nugget makes it no other one.
     assert first is same is older
     assert len({id(one) for one in (first, shorter, foreign, less)}) == 4
-    assert not shorter.is_each_once and shorter.items[0] is not shorter.items[1]
+    assert shorter.items[0] is not shorter.items[1]
     assert {item.query_id for item in foreign.items} == {"other"}
     assert list(rows[4].labels) == ["partial_support"] * 3
 
@@ -128,7 +126,7 @@ def test_labels_that_nobody_defined_are_counted(tmp_path: Path, caplog: pytest.L
 
 def test_lines_of_today_need_no_pydantic(tmp_path: Path) -> None:
     code = (
-        "import sys; from rubric_measures.formats.assignments import assignment_rows; "
+        "import sys; from rubric_measures.formats.nuggets import assignment_rows; "
         "print(len(list(assignment_rows(sys.argv[1]))), 'pydantic' in sys.modules)"
     )
     command = [sys.executable, "-c", code, str(write(tmp_path, LINE, {**LINE, "run_id": "b"}))]
