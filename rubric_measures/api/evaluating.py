@@ -52,7 +52,7 @@ from rubric_measures.api.loading import (
 from rubric_measures.api.scoring import Board
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import atomic_writer
-from rubric_measures.formats.trec import as_known, read_run, renamed, spaced_ids
+from rubric_measures.formats.trec import as_known, read_run, spaced_ids
 from rubric_measures.measures.grades import (
     BANK_DOC,
     DIRECT_ITEM,
@@ -248,7 +248,7 @@ def _scored_as(labels: Mapping[str, Mapping[str, int]], path: str) -> dict[str, 
     queries, found = spaced_ids(labels), {}
     for written, ranking in read_run(path).rankings.items():
         query_id = queries.get(written, written)
-        doc_ids = renamed(ranking.doc_ids, spaced_ids(labels.get(query_id, ())))
+        doc_ids = as_known(ranking.doc_ids, labels.get(query_id, ()))
         found[query_id] = dict(ranking.with_scores(doc_ids).given)
     return found
 

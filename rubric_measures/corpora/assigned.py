@@ -1,21 +1,148 @@
-"""Answers whose nuggets were assigned (nuggetizer's files), or that were graded by criteria (RAGDoll's), as grades."""
+"""Answers whose nuggets were assigned (nuggetizer's files), or that were graded by criteria (RAGDoll's), as grades.
+
+Lines of assignments are read as typed structs, nearly at the speed of parsing them. Those that are not as nuggetizer
+writes them today go through the models of `formats.nuggetizer`, which know older forms and name the field that is
+wrong. These are imported only then: pydantic takes as long as 10,000 lines.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import numpy as np
 
 from rubric_measures.base.errors import FormatError, UnknownNameError, naming
 from rubric_measures.base.files import path_name, paused_collector
-from rubric_measures.formats.nuggets import ASSIGNMENT_GRADES, AssignedRow, NuggetSet, UnknownLabels, assignment_rows
+from rubric_measures.base.json_text import json_texts, parse_json
+from rubric_measures.formats.nuggets import (
+    ASSIGNMENT_GRADES,
+    NO_ASSIGNMENTS,
+    AssignmentLabel,
+    ImportanceLabel,
+    UnknownLabels,
+    facet_ids,
+    item_of_nugget,
+    label_treatment,
+    note_unknown_labels,
+    with_known_labels,
+)
 from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ASSIGNED
+
+if TYPE_CHECKING:
+    from rubric_measures.formats.nuggetizer import AssignmentLine
+
+
+class _BulkNugget(msgspec.Struct, gc=False):
+    text: str
+    assignment: AssignmentLabel
+    importance: ImportanceLabel | None = None
+    mapped_sub_narrative: str | None = None
+    source: str | None = None
+
+
+class _BulkLine(msgspec.Struct, gc=False):
+    """A line as nuggetizer writes it today: with the answer, and the run that gave it; further fields are skipped."""
+
+    qid: str
+    run_id: str
+    answer_text: str
+    nuggets: list[_BulkNugget]
+    # Only looked at: a text that is no UTF-8 says that the file is damaged.
+    query: object = None
+
+
+@dataclass(frozen=True, eq=False)
+class NuggetSet:
+    """The items of nuggets that stand together, in order; each set is itself alone, so that much can be kept by it."""
+
+    items: tuple[RubricItem, ...]
+
+
+class AssignedRow(NamedTuple):
+    """The nuggets of a query, assigned to the answer of a run.
+
+    Attributes:
+        query_id: the query.
+        run_id: the run.
+        nuggets: the nuggets.
+        labels: the label of each: `support`, `partial_support`, `not_support` or `failed`.
+        text: the answer; its length in whitespace words, as the file says it, where it lacks the text.
+        line: where it stands in the file.
+    """
+
+    query_id: str
+    run_id: str
+    nuggets: NuggetSet
+    labels: Sequence[str]
+    text: str | int
+    line: int
+
+
+def assignment_rows(path: str | os.PathLike[str], unknown_labels: UnknownLabels | None = None) -> Iterator[AssignedRow]:
+    """The lines of a file of assignments, one after the other, whatever their order.
+
+    Args:
+        path: the file; several runs may be in it.
+        unknown_labels: what labels that nobody defined count as, with a note in the end; None refuses them.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when there are no lines.
+    """
+    name = path_name(path)
+    unknown = label_treatment(unknown_labels)
+    # Of each query the nuggets of its last line, labels aside; most lines have those of the one before.
+    last: dict[str, tuple[list[_BulkNugget], NuggetSet]] = {}
+    sets: dict[tuple[object, ...], NuggetSet] = {}
+    for number, data in json_texts(name):
+        text: str | int
+        try:
+            line = _decoded(data)
+            query_id, run_id, text, nuggets = line.qid, line.run_id, line.answer_text, line.nuggets
+        except (ValueError, RecursionError):
+            run_id = ""
+        if not run_id:
+            found = _careful(data, name, number, unknown)
+            query_id, run_id = found.qid, str(found.run_id)
+            text = found.response_length or 0 if found.answer_text is None else found.answer_text
+            nuggets = [
+                _BulkNugget(one.text, one.assignment, one.importance, one.mapped_sub_narrative, one.source)
+                for one in found.nuggets
+            ]
+        labels = [one.assignment for one in nuggets]
+        for one in nuggets:
+            one.assignment = "failed"
+        before, alike = last.get(query_id, (None, None))
+        if alike is None or nuggets != before:
+            # Who wrote a nugget makes it no other one.
+            key = (query_id, *[(one.text, one.importance, one.mapped_sub_narrative) for one in nuggets])
+            alike = sets.get(key)
+            if alike is None:
+                if not all(one.text.strip() for one in nuggets):
+                    _careful(data, name, number, unknown)
+                facets = facet_ids(one.mapped_sub_narrative for one in nuggets)
+                alike = sets[key] = NuggetSet(tuple([item_of_nugget(query_id, one, facets) for one in nuggets]))
+            last[query_id] = nuggets, alike
+        yield AssignedRow(query_id, run_id, alike, labels, text, number)
+    if not last:
+        raise FormatError(NO_ASSIGNMENTS, path=name)
+    note_unknown_labels(unknown, name)
+
+
+def _careful(data: bytes, name: str, line: int, unknown: Counter[str] | None) -> AssignmentLine:
+    """A line in whatever form files ever had."""
+    from rubric_measures.formats.nuggetizer import validate_assignments
+
+    parsed = parse_json(data, path=name, line=line)
+    return validate_assignments(data if unknown is None else with_known_labels(parsed, unknown), name, line)
 
 
 @dataclass(frozen=True)
@@ -42,6 +169,7 @@ class AssignedAnswers:
         }
 
 
+_decoded = msgspec.json.Decoder(_BulkLine).decode
 # What is said of an item of an answer, worse before better: nobody asked, it failed, or a grade from 0.
 _CODES: dict[str, int] = {"failed": 1, **{label: 2 + grade for label, grade in ASSIGNMENT_GRADES.items()}}
 _GRADES = np.array([NONE, NONE, *sorted(ASSIGNMENT_GRADES.values())])
@@ -82,9 +210,9 @@ class _OpenQuery:
             said = np.frombuffer(b"".join(given), np.uint8).reshape(len(rows), len(columns))
             # Of an item that comes twice the better grade counts.
             np.maximum.at(codes, np.ix_(np.array(rows), np.array(columns, int)), said)
-        failed = codes == _CODES["failed"]
-        lost = failed if failed.any() else None
-        return QueryGrades(query_id, tuple(self.items.values()), self.docs, _GRADES[codes], lost, ASSIGNED)
+        lost = codes == _CODES["failed"]
+        items, failed = tuple(self.items.values()), lost if lost.any() else None
+        return QueryGrades(query_id, items, self.docs, _GRADES[codes], failed, ASSIGNED)
 
 
 @dataclass
@@ -161,8 +289,7 @@ def load_assignments(
     with paused_collector():
         for row in assignment_rows(path, unknown_labels):
             query = found.queries.get(row.query_id) or found.query(row.query_id, f"{name}:{row.line}")
-            text = row.said_length or 0 if row.text is None else row.text
-            place = found.placed(query, row.query_id, row.run_id, text, row.line)
+            place = found.placed(query, row.query_id, row.run_id, row.text, row.line)
             alike = query.alike.get(row.nuggets)
             if alike is None:
                 alike = query.alike[row.nuggets] = _Alike(_columns(query, row, bank, name), [], [])
@@ -173,9 +300,8 @@ def load_assignments(
 
 def _columns(query: _OpenQuery, row: AssignedRow, bank: TestBank | None, name: str) -> list[int]:
     """The column of each nugget; without a bank new ones join the query's items."""
-    in_bank: dict[str, str] = {}
-    for item in query.items.values() if bank is not None else ():
-        in_bank.setdefault(item.text.strip(), item.item_id)
+    # Of items with one text the first.
+    in_bank = {item.text.strip(): item.item_id for item in reversed(query.items.values()) if bank is not None}
     item_ids = []
     for item in row.nuggets.items:
         if bank is not None:

@@ -104,11 +104,7 @@ def spaced_pairs(known: Collection[tuple[str, str]]) -> Mapping[tuple[str, str],
 
 def as_known(identifiers: Sequence[str], known: Collection[str]) -> Sequence[str]:
     """Ids of a TREC file, those that stand for a known id with spaces replaced by it."""
-    return renamed(identifiers, spaced_ids(known))
-
-
-def renamed(identifiers: Sequence[str], forms: Mapping[str, str]) -> Sequence[str]:
-    """`as_known` for many sequences: what `spaced_ids` found of the known ids is found once for all."""
+    forms = spaced_ids(known)
     return [forms.get(identifier, identifier) for identifier in identifiers] if forms else identifiers
 
 
@@ -231,7 +227,7 @@ def checked_qrels(text: str, name: str) -> list[Qrel]:
             qrel = Qrel(query_id, doc_id, relevance_of(relevance), iteration)
         except (ValueError, OverflowError):
             raise FormatError(f"relevance {relevance[:40]!r} is not a number", path=name, line=number) from None
-        if not is_relevance(qrel.relevance):
+        if abs(qrel.relevance) > MOST_RELEVANT:
             problem = f"relevance {relevance[:40]} is beyond reason; expected a number between ±{MOST_RELEVANT}"
             raise FormatError(problem, path=name, line=number)
         earlier = qrels.setdefault((query_id, doc_id, iteration), qrel)
@@ -273,11 +269,6 @@ def relevance_of(token: str) -> float:
         return int(token)
     except ValueError:
         return as_number(float(token))
-
-
-def is_relevance(value: float) -> bool:
-    """Whether a judgment is within what the programs that compute measures can hold."""
-    return -MOST_RELEVANT <= value <= MOST_RELEVANT
 
 
 def run_name_of(name: str) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import FormatError
+from rubric_measures.corpora.assigned import AssignedRow, assignment_rows
 from rubric_measures.formats.nuggetizer import read_assignments
-from rubric_measures.formats.nuggets import AssignedRow, assignment_rows, facet_ids, item_of_nugget
+from rubric_measures.formats.nuggets import facet_ids, item_of_nugget
 
 NUGGETS = [
     {"text": "x", "importance": "vital", "assignment": "support", "mapped_sub_narrative": "Side effects?"},
@@ -35,7 +36,7 @@ def rows_of(folder: Path, *rows: dict[str, Any] | str) -> list[AssignedRow]:
 
 def test_a_line(tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path, LINE)
-    assert (row.query_id, row.run_id, row.text, row.length, row.line) == ("q", "a", " b  c\n", 2, 1)
+    assert (row.query_id, row.run_id, row.text, row.line) == ("q", "a", " b  c\n", 1)
     assert list(row.labels) == ["support", "failed", "not_support"]
     first, second, third = row.nuggets.items
     assert (first.text, first.importance, first.facet_id, first.info) == ("x", "vital", "side-effects", None)
@@ -79,10 +80,10 @@ def test_the_models_say_the_same(tmp_path: Path) -> None:
     path = write(tmp_path, *written)
     for row, line in zip(assignment_rows(path), read_assignments(path), strict=True):
         facets = facet_ids(one.mapped_sub_narrative for one in line.nuggets)
-        assert (row.query_id, row.run_id, row.text) == (line.qid, line.run_id, line.answer_text)
+        said = line.answer_text if line.answer_text is not None else line.response_length or 0
+        assert (row.query_id, row.run_id, row.text) == (line.qid, line.run_id, said)
         assert row.nuggets.items == tuple(item_of_nugget(line.qid, one, facets) for one in line.nuggets)
         assert list(row.labels) == [one.assignment for one in line.nuggets]
-        assert row.length == (2 if line.answer_text else line.response_length or 0)
 
 
 def test_lines_without_a_run_are_of_the_file(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_labels_that_nobody_defined_are_counted(tmp_path: Path, caplog: pytest.L
 
 def test_lines_of_today_need_no_pydantic(tmp_path: Path) -> None:
     code = (
-        "import sys; from rubric_measures.formats.nuggets import assignment_rows; "
+        "import sys; from rubric_measures.corpora.assigned import assignment_rows; "
         "print(len(list(assignment_rows(sys.argv[1]))), 'pydantic' in sys.modules)"
     )
     command = [sys.executable, "-c", code, str(write(tmp_path, LINE, {**LINE, "run_id": "b"}))]
