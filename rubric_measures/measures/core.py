@@ -54,16 +54,15 @@ class View:
         found: Array = self.grades.max(axis=1, initial=NONE)
         return found
 
-    @cached_property
-    def given(self) -> list[Array]:
-        """R × n each: how many grades of an item are valid and have no failed one beside them; are valid; failed."""
-        valid, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
-        return [cells.sum(axis=1) for cells in (valid & ~failed, valid, failed)]
-
     def counts(self, level: float) -> Counts:
         """How many of the passages cover each item, and how many grades of it are valid or failed."""
         if level not in self._counts:
-            self._counts[level] = Counts((self.grades >= level).sum(axis=1), *self.given)
+            given, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
+            times, valid, lost, sure = (
+                cells.sum(axis=1) for cells in (self.grades >= level, given, failed, given & ~failed)
+            )
+            misses, left = np.where(times > 0, 0, sure), np.nonzero((times == 0) & (lost > 0))
+            self._counts[level] = Counts(times, valid, lost, times == 1, misses, left)
         return self._counts[level]
 
     def covered(self, level: float, weights: Array | None = None) -> Array:
@@ -74,12 +73,16 @@ class View:
 
 
 class Counts(NamedTuple):
-    """R × n each: the passages that cover an item; its valid grades beside which none failed; all valid; failed."""
+    """R × n each: the passages that cover an item; its valid grades; its failed ones; whether exactly one passage covers
+    it; where none does, its valid grades beside which none failed. And rankings and items that failed grades leave open.
+    """
 
     times: Array
-    sure: Array
     valid: Array
     failed: Array
+    once: Array
+    misses: Array
+    open: tuple[Array, Array]
 
 
 class Covered(NamedTuple):
@@ -111,22 +114,22 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
         others: n, see above.
     """
     low = view.best >= level
-    if view.failed is None:
+    counts = None if view.failed is None else view.counts(level)
+    at, place = ((), ()) if counts is None else (of[weights[counts.open[1]] > 0] for of in counts.open)
+    if counts is None or not len(at):
         return Covered(low, low, low, np.zeros(low.shape))
-    times, sure, valid, lost = view.counts(level)
-    # By ranking and item; all else is certain.
-    at, place = np.nonzero(~low & (lost > 0) & (weights > 0))
-    once, misses = ((times == 1) @ weights)[at], (sure * (times == 0) @ weights)[at]
+    once, misses = (counts.once @ weights)[at], (counts.misses @ weights)[at]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = once / (once + misses)
         for some in (weights, others):
             if some is not None and np.isnan(share).any():
-                share = np.where(np.isnan(share), ((times @ some) / (valid @ some))[at], share)
-    mean = weights.sum() / max(np.count_nonzero(weights), 1)
-    miss, smooth = ((1 - p) ** lost[at, place] for p in (share, (once + mean / 2) / (once + misses + mean)))
-    expected, deviation = low + 0.0, np.zeros(low.shape)
-    expected[at, place], deviation[at, place] = 1 - miss, np.sqrt(smooth * (1 - smooth))
-    return Covered(low, low | (lost > 0), expected, deviation)
+                share = np.where(np.isnan(share), ((counts.times @ some) / (counts.valid @ some))[at], share)
+    mean, lost = weights.sum() / max(np.count_nonzero(weights), 1), counts.failed[at, place]
+    miss, smooth = ((1 - p) ** lost for p in (share, (once + mean / 2) / (once + misses + mean)))
+    # All else is certain.
+    high, expected, deviation = low.copy(), low + 0.0, np.zeros(low.shape)
+    high[at, place], expected[at, place], deviation[at, place] = True, 1 - miss, np.sqrt(smooth * (1 - smooth))
+    return Covered(low, high, expected, deviation)
 
 
 class Scores(NamedTuple):
@@ -177,17 +180,15 @@ _NOT_VITAL = {"each": 1.0, "vital": 0.0, "half": 0.5}
 def _sums(view: View, levels: Mapping[int, float], weights: Array) -> Array:
     """5 × R: Σ over levels of the share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread."""
     sums = np.zeros((5, len(view.grades)))
+    sides = [side for side in (np.maximum(weights, 0), np.minimum(weights, 0)) if side.any()]
     for level, share in levels.items():
-        for side in (np.maximum(weights, 0), np.minimum(weights, 0)):
-            if not side.any():
+        for side in sides:
+            found = covered(view, level, abs(side), abs(weights))
+            if found.high is found.low:
+                sums[:4] += share * (found.low @ side)
                 continue
-            low, high, expected, spread = covered(view, level, abs(side), abs(weights))
-            if view.failed is None:
-                sums[:4] += share * (low @ side)
-                continue
-            ends = (low, high) if side.max() > 0 else (high, low)
-            sums[:4] += [share * (one @ side) for one in (expected, low, *ends)]
-            sums[4] += share * (spread @ abs(side))
+            low, high, expected, spread = share * (np.array(found) @ abs(side))
+            sums += [expected, low, low, high, spread] if side.max() > 0 else [-expected, -low, -high, -low, spread]
     return sums
 
 
