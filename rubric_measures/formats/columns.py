@@ -36,7 +36,7 @@ _BLANKS = np.frombuffer(b"\t\n\v\f\r ", np.uint8)
 # Words are eight bytes of a token, the last one the highest; of a short token only so many bytes count.
 _SIZE = 8
 _KEPT = np.array([0, *((1 << 64) - (1 << 8 * (_SIZE - size)) for size in range(1, 9))], np.uint64)
-_FRONT = b"\n" * 3 * _SIZE
+_FRONT = b"\n" * 8 * _SIZE
 _LOW, _HIGH, _SIXTEENS, _SIXES = np.array([0x0F, 0xF0, 0x10, 0x06], np.uint64) * np.uint64(0x0101010101010101)
 _THREE, _HUNDRED = np.uint64(3), np.uint64(100)
 # Eight digits to four numbers below 100, to two, to one.
@@ -63,17 +63,19 @@ class DoubtError(Exception):
 
 
 class Tokens(NamedTuple):
-    """Tokens of some bytes, by the places where they start and end; before the first are as many bytes as three words.
+    """Tokens of some bytes, by the places where they start and end; before the first stands `_FRONT`.
 
     Attributes:
         data: the bytes.
         starts: where each token starts.
         ends: where each ends.
+        hashed: the hash of each, where somebody keeps them.
     """
 
     data: bytes
     starts: Ints
     ends: Ints
+    hashed: Words | None = None
 
     @classmethod
     def of(cls, texts: Sequence[bytes]) -> Tokens:
@@ -83,7 +85,8 @@ class Tokens(NamedTuple):
 
     def at(self, which: Any) -> Tokens:
         """Some of them, by a slice, places or flags."""
-        return Tokens(self.data, self.starts[which], self.ends[which])
+        hashed = None if self.hashed is None else self.hashed[which]
+        return Tokens(self.data, self.starts[which], self.ends[which], hashed)
 
     def texts(self) -> list[bytes]:
         """Each as bytes."""
@@ -97,13 +100,17 @@ class Tokens(NamedTuple):
 
     def joined(self) -> bytes:
         """All of them, one at least, parted by a NUL; faster than to join texts where there are many."""
-        sizes = self.ends - self.starts + 1
-        after = np.cumsum(sizes)
-        places = np.repeat(self.starts - after + sizes, sizes)
-        places += np.arange(len(places))
-        bytes_ = np.frombuffer(self.data, np.uint8).take(places, mode="clip")
-        bytes_[after - 1] = 0
-        return bytes_[:-1].tobytes()
+        lengths = self.ends - self.starts
+        width = int(lengths.max()) + 1
+        if width > len(_FRONT):
+            return b"\0".join(self.texts())
+        windows = np.ndarray((len(self.data) - width + 1,), f"S{width}", self.data, strides=(1,))
+        cells = windows[self.ends + 1 - width].view(np.uint8).reshape(-1, width)
+        cells[:, -1] = 0
+        if lengths.min() + 1 < width:
+            # Of a short token its last bytes count.
+            cells = cells[np.tri(width, dtype=bool).T.take(width - 1 - lengths, axis=0)]
+        return cells.tobytes()[:-1]
 
     def word(self, which: int, lengths: Ints, behind: Ints | None = None) -> Words:
         """Eight bytes of each, counted from its end.
@@ -145,6 +152,8 @@ class Tokens(NamedTuple):
 
     def hashes(self) -> Words:
         """A number for each that seldom is that of another one: of its last eight bytes, and how many there are."""
+        if self.hashed is not None:
+            return self.hashed
         lengths = self.ends - self.starts
         mixed = self.word(0, lengths) * _ODD
         return (mixed ^ mixed >> _SHIFT) * _GOLDEN + lengths.view(np.uint64)
@@ -476,10 +485,10 @@ def _descending(values: NDArray[Any], docs: Tokens) -> Ints:
     shift, higher = np.uint64(8 * (_SIZE - size)), np.uint64(8 * size)
     ordered, groups = values[order], np.zeros(len(order), np.uint64)
     for done in range(0, int(lengths.max()) + size, size):
-        groups[order[1:]] = np.cumsum(ordered[1:] != ordered[:-1])
+        groups[order[1:]] = np.cumsum(ordered[1:] != ordered[:-1], dtype=np.uint64)
         if groups[order[-1]] == len(order) - 1:
             break
-        word = windows[np.minimum(docs.starts + done, len(windows) - 1)].view(">u8")
+        word = windows[np.minimum(docs.starts + done, len(windows) - 1)].view("<u8").byteswap()
         keys = groups << higher | (word & _KEPT.take(lengths - done, mode="clip")) >> shift
         order = np.argsort(keys)
         ordered = keys[order]

@@ -335,6 +335,7 @@ def regular_rankings(
     try:
         for piece in pieces(stream, 6):
             _, _, docs, ranks, scores, tag = piece.columns
+            docs = docs._replace(hashed=docs.hashes())
             piece.refuse_twice(docs)
             placed, sure = ranks.digits()
             tags.add(tag.at(slice(1)).texts()[0])
