@@ -73,8 +73,8 @@ class View:
 
 
 class Counts(NamedTuple):
-    """R × n each: the passages that cover an item; its valid grades; its failed ones; whether exactly one passage covers
-    it; where none does, its valid grades beside which none failed. And rankings and items that failed grades leave open.
+    """R × n each: the passages that cover an item; its valid grades; its failed ones; whether one passage alone covers
+    it; where none does, its valid grades beside which none failed. And what failed grades leave open: rankings, items.
     """
 
     times: Array
