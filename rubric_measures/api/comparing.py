@@ -27,7 +27,7 @@ from rubric_measures.api.loading import (
     grade_filter,
     refuse_filters,
 )
-from rubric_measures.base.errors import InputError, UnknownNameError, naming
+from rubric_measures.base.errors import InputError, UnknownNameError, naming, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.grades import OnFailed
@@ -782,8 +782,7 @@ class Designs:
     def log_notes(self) -> None:
         """Logs queries that are left out."""
         for one in self.designs:
-            if one.left_out:
-                _LOG.warning("%s: %d queries that some run lacks are left out", one.measure, one.left_out)
+            warn("%s: %d queries that some run lacks are left out", one.measure, one.left_out)
 
 
 def power(

@@ -37,7 +37,7 @@ from rubric_measures.api.loading import (
     run_of,
     scale_of,
 )
-from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.errors import InputError, naming, warn
 from rubric_measures.base.files import check_readable_twice
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, covering_level
@@ -528,8 +528,7 @@ def calibrate(
     found = read_anchored(
         graded, bank_of(bank), grade_filter(**chosen), graded if anchors is None else anchors, against, rel
     )
-    if found.unmatched:
-        _LOG.warning("%d grades of the truth are of nothing that the grader graded, and are left out", found.unmatched)
+    warn("%d grades of the truth are of nothing that the grader graded, and are left out", found.unmatched)
     reason = ""
     if found.several:
         reason = f"run {found.several} ranks several passages for a query; calibrated scores are of answers"

@@ -35,7 +35,7 @@ from rubric_measures.api.loading import (
     listed,
     run_list,
 )
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming, warn
 from rubric_measures.base.files import fewer_collections, peek_head
 from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import opened_collection
@@ -913,6 +913,5 @@ def run_canaries(
     note_limit(graded.run, is_kept=calls.is_kept)
     _LOG.info("canary suite: %d grades: %s", graded.by_status.total(), graded.run)
     failed = sum(count.failed for count in report.counts.values())
-    if failed:
-        _LOG.warning("%d canary grades failed: they count neither way", failed)
+    warn("%d canary grades failed: they count neither way", failed)
     return CanaryRun(tuple(canary_sections(report)), not failed)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
 from rubric_measures.api.loading import File, file_path, listed
-from rubric_measures.base.errors import InputError, UnknownNameError, naming
+from rubric_measures.base.errors import InputError, UnknownNameError, naming, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.types.entities import Preference
 
@@ -336,8 +336,7 @@ def _among(games: list[Preference], agents: Sequence[str]) -> list[Preference]:
         if agent not in known:
             raise UnknownNameError("agent", agent, known, hint="(it plays no game)")
     kept = [game for game in games if game.agent_a in agents and game.agent_b in agents]
-    if len(kept) < len(games):
-        _LOG.warning("%d of %d games left out: of other agents", len(games) - len(kept), len(games))
+    warn("%d of %d games left out: of other agents", len(games) - len(kept), len(games))
     return kept
 
 

@@ -16,6 +16,7 @@ RubricMeasuresError
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import warnings
@@ -79,6 +80,18 @@ def counted(number: int, what: str) -> str:
     if number == 1:
         return f"1 {what}"
     return f"{number} {what[:-1]}ies" if what.endswith("y") else f"{number} {what}s"
+
+
+def warn(text: str, *values: object, settings: tuple[str, ...] = ()) -> None:
+    """Logs what was left out or changed, unless one of the values is the count 0.
+
+    Args:
+        text: with a place for each value, as `logging` fills them.
+        values: names, and how many there are.
+        settings: parameters that change it; the command line adds its options.
+    """
+    if 0 not in values:
+        logging.getLogger("rubric_measures").warning(text, *values, extra={"settings": settings})
 
 
 def origin_of(error: BaseException) -> str:

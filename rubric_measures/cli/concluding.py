@@ -26,7 +26,7 @@ from rubric_measures.analysis.correlation import COEFFICIENTS
 from rubric_measures.analysis.label_sources import SourceAgreement, agreement_report
 from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
 from rubric_measures.analysis.workbench import tables_report
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import (
@@ -260,8 +260,7 @@ def run_agreement(options: argparse.Namespace) -> int:
 
 def _say(result: SourceAgreement) -> int:
     for name, count in zip(result.names, result.only_in, strict=True):
-        if count:
-            _LOG.warning("%d documents are labelled by %s only and left out of the pairs", count, name)
+        warn("%d documents are labelled by %s only and left out of the pairs", count, name)
     board = result.judges
     ends = f"{board.scale[0]} to {board.scale[1]}"
     for row in board.rows:

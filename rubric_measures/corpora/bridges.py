@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.base.files import run_of_file
 from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
@@ -557,12 +557,7 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[BankEn
 
 def _reports_to_answers(reports: Sequence[CitedReport], _: Options) -> list[Answer]:
     grades = sum(len(report.item_grades()) for report in reports)
-    if grades:
-        _LOG.warning(
-            "%d grades of evaldata.nugget_grades left out; the format item-qrels takes them",
-            grades,
-            extra={"settings": ("to",)},
-        )
+    warn("%d grades of evaldata.nugget_grades left out; the format item-qrels takes them", grades, settings=("to",))
     say_contradictions(reports)
     return [answer_of_report(report) for report in reports]
 
@@ -573,16 +568,14 @@ def _reports_to_item_qrels(reports: Sequence[CitedReport], _: Options) -> list[Q
     if not grades:
         raise InputError("the reports hold no evaldata.nugget_grades")
     rows = [Qrel(row.query_id, row.doc_id, row.relevance, row.iteration) for row in grades if row.relevance is not None]
-    if len(rows) < len(grades):
-        _LOG.warning("%d entries of evaldata.nugget_grades left out: they have no grade", len(grades) - len(rows))
+    warn("%d entries of evaldata.nugget_grades left out: they have no grade", len(grades) - len(rows))
     return rows
 
 
 def _evaluations_to_qrels(grades: Sequence[Grade], _: Options) -> list[Qrel]:
     """The labels without the replies; what has no label is left out and counted."""
     rows = [Qrel(one.query_id, one.doc_id, one.relevance) for one in grades if one.relevance is not None]
-    if len(rows) < len(grades):
-        _LOG.warning("%d evaluations left out: they have no label", len(grades) - len(rows))
+    warn("%d evaluations left out: they have no label", len(grades) - len(rows))
     return rows
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
 from rubric_measures.formats.queries import Topic
@@ -180,8 +180,7 @@ def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
         order = [query_id for query_id in asked if query_id in pooled]
         if strangers:
             _LOG.warning("%d queries of the runs are unknown and left out (such as %s)", len(strangers), min(strangers))
-        if len(order) < len(asked):
-            _LOG.warning("%d of %d queries have no passages", len(asked) - len(order), len(asked))
+        warn("%d of %d queries have no passages", len(asked) - len(order), len(asked))
     if not order:
         raise InputError("the pool is empty: no run retrieves anything for the queries", settings=("queries",))
     return order

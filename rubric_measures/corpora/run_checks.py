@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from rubric_measures.base.errors import FormatError
+from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import iter_lines, path_name, peek_head
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.corpora.collections import Collection
@@ -541,9 +541,11 @@ def check_runs(
         _LOG.warning(
             "no topics were given: missing and unknown topics are not looked for", extra={"settings": ("topics",)}
         )
-    if unlimited := sum(file.unlimited for file in files):
-        text = "%d answers were not measured: the length that is allowed stands in the topics"
-        _LOG.warning(text, unlimited, extra={"settings": ("topics",)})
+    warn(
+        "%d answers were not measured: the length that is allowed stands in the topics",
+        sum(file.unlimited for file in files),
+        settings=("topics",),
+    )
     found = [one for file in files for one in sorted(file.found, key=lambda one: (one.line == 0, one.line))]
     return [*found, *_without_prefix(files)]
 

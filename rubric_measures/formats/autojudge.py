@@ -10,14 +10,13 @@ Source: Walden et al. 2025, Auto-ARGUE, and its judgment files.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.formats.base import Format
@@ -26,7 +25,6 @@ from rubric_measures.formats.reports import CitedReport
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import LARGEST_SCORE
 
-_LOG = logging.getLogger("rubric_measures")
 Text = Annotated[str, Field(pattern=r"\S")]
 
 
@@ -186,8 +184,7 @@ def bank_of_nugget_banks(banks: Iterable[NuggetBank | ListBank]) -> TestBank:
         ("importance", "%d nuggets have an importance other than vital and okay; it was left out"),
         ("AND", "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all"),
     ):
-        if notes[what]:
-            _LOG.warning(text, notes[what])
+        warn(text, notes[what])
     return bank_of_items(items, texts)
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import TypeAdapter, model_validator
 
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, peek_head
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.base.json_text import check_keys, json_texts, parse_json
@@ -140,8 +140,7 @@ def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
         check_keys(data, path=name, line=line)
     if not entries:
         raise FormatError("holds no test bank entries", path=name)
-    if numbers:
-        _LOG.warning("%s: query ids of %d lines are numbers; read as text", name, numbers)
+    warn("%s: query ids of %d lines are numbers; read as text", name, numbers)
     return entries
 
 

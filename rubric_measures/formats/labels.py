@@ -15,7 +15,6 @@ Graded passage records as one format among the others.
 from __future__ import annotations
 
 import csv
-import logging
 import math
 import os
 from collections import Counter
@@ -25,7 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.base.plugins import require
@@ -42,7 +41,6 @@ from rubric_measures.records.models import (
 from rubric_measures.types.entities import CitedAnswer
 from rubric_measures.types.scales import CONTRADICTED, Scale
 
-_LOG = logging.getLogger("rubric_measures")
 # The grades of the labels.
 SUPPORT = Scale(0, 2, 2, 1, ("No Support", "Partial Support", "Full Support"))
 # What the grade sets of such files say of their making.
@@ -137,8 +135,7 @@ def read_support_labels(path: PathName) -> list[SupportAnswer]:
         ("wordless", "sentences have no text"),
         ("empty", "answers have no sentences; they score 0"),
     ):
-        if notes[what]:
-            _LOG.warning("%s: %d %s", path_name(path), notes[what], said)
+        warn("%s: %d %s", path_name(path), notes[what], said)
     return answers
 
 
@@ -287,8 +284,7 @@ def labels_of_support_records(
             made.append(SupportAnswer.model_validate(fields))
     if not made:
         raise InputError("the records hold no answers with sentences and citations; support labels are of these")
-    if contradicted:
-        _LOG.warning("%d contradictions are written as no support: these files have no label for them", contradicted)
+    warn("%d contradictions are written as no support: these files have no label for them", contradicted)
     return made
 
 

@@ -20,7 +20,7 @@ from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json
 from rubric_measures.base.tables import active, inert
@@ -340,8 +340,7 @@ def _unique(rows: Iterable[tuple[int, Score]], name: str) -> tuple[Score, ...]:
                 problem = f"{' '.join(row[:3])} was {earlier.value!r} before, now {row.value!r}"
                 raise FormatError(problem, path=name, line=line)
             repeated += 1
-    if repeated:
-        _LOG.warning("%s: %d lines repeat an earlier one and were left out", name, repeated)
+    warn("%s: %d lines repeat an earlier one and were left out", name, repeated)
     return tuple(unique.values())
 
 
@@ -391,8 +390,7 @@ def _from_long(text: str, name: str, form: Form | None, known: KnownNames) -> It
         run = row[place["run"]] if "run" in place else alone
         value = _value(row[place["value"]], name, number)
         yield number, Score(run, row[place["measure"]], row[place["topic"]], value)
-    if left_out:
-        _LOG.warning("%s: %d lines of %d text measures were left out", name, left_out, len(texts))
+    warn("%s: %d lines of %d text measures were left out", name, left_out, len(texts))
 
 
 def _names_run(row: Sequence[str]) -> bool:
@@ -479,8 +477,7 @@ def _from_table(text: str, name: str, form: Form) -> Iterator[tuple[int, Score]]
             share = _optional(row, coverage, name, number, header)
             query_id = ALL if topic is None else row[topic]
             yield number, Score(row[run], header[column], query_id, value, spread, share)
-    if empty:
-        _LOG.warning("%s: %d empty cells were left out", name, empty)
+    warn("%s: %d empty cells were left out", name, empty)
 
 
 def _measures_of(
@@ -490,8 +487,7 @@ def _measures_of(
     extra = {title: column for column, title in enumerate(header) if title.startswith(_BESIDE)}
     plain = [column for column in range(len(header)) if header[column] not in extra and column not in ids]
     numeric = [column for column in plain if any(is_number(row[column]) for row in rows)]
-    if len(numeric) < len(plain):
-        _LOG.warning("%s: %d columns without any number were left out", name, len(plain) - len(numeric))
+    warn("%s: %d columns without any number were left out", name, len(plain) - len(numeric))
     return {
         column: (extra.get(f"stderr:{header[column]}", 0), extra.get(f"coverage:{header[column]}", 0))
         for column in numeric
@@ -565,7 +561,7 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
     clean.say(path_name(path))
     lost = _lost(table, form)
     if lost:
-        _LOG.warning("%s: the form %s has no place for %s, which were left out", path_name(path), form, lost)
+        warn("%s: the form %s has no place for %s, which were left out", path_name(path), form, lost)
 
 
 def _lost(table: LeaderboardTable, form: Form) -> str:

@@ -11,7 +11,6 @@ What nuggetizer's files mean in our records: nuggets are banks, assignments are 
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -19,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field, TypeAdapter
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.base.json_text import json_texts, parse_json
@@ -46,8 +45,6 @@ from rubric_measures.records.models import (
 )
 from rubric_measures.types.entities import Grade, RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import ASSIGNED
-
-_LOG = logging.getLogger("rubric_measures")
 
 
 class Criterion(Record):
@@ -333,8 +330,7 @@ def bank_of_nuggets(lines: Iterable[NuggetLine | AssignmentLine]) -> TestBank:
             items[line.qid] += [item for item in made if item.item_id not in known]
         else:
             raise InputError(f"query {line.qid!r} has two lines of nuggets; join them first")
-    if failed:
-        _LOG.warning("%d nuggets have no importance (failed); measures of vital and okay nuggets need one", failed)
+    warn("%d nuggets have no importance (failed); measures of vital and okay nuggets need one", failed)
     return bank_of_items(items, texts, facet_texts)
 
 
@@ -396,8 +392,7 @@ def grades_of_assignments(lines: Iterable[AssignmentLine]) -> list[Grade]:
                 if value is not None and (earlier.relevance is None or earlier.relevance < value):
                     best[item_id] = grade
         grades += best.values()
-    if repeated:
-        _LOG.warning("%d nuggets come twice for one answer; the better assignment counts", repeated)
+    warn("%d nuggets come twice for one answer; the better assignment counts", repeated)
     return grades
 
 
@@ -500,6 +495,5 @@ def assignment_lines(
                 **fields, qid=query_id, run_id=run_id, answer_text=text, response_length=length, nuggets=nuggets
             )
         )
-    if notes["failed"]:
-        _LOG.warning("%d nuggets have no grade and were written as failed", notes["failed"])
+    warn("%d nuggets have no grade and were written as failed", notes["failed"])
     return lines

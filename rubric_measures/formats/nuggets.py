@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
@@ -71,8 +71,7 @@ def bank_of_items(
                 raise InputError(f"query {query_id!r}: {item.text!r} {what}")
         repeated += len(members) - len(unique)
         kept[query_id] = tuple(unique.values())
-    if repeated:
-        _LOG.warning("%d items come twice in their query; each is kept once", repeated)
+    warn("%d items come twice in their query; each is kept once", repeated)
     return TestBank(kept, dict(query_texts or {}), dict(facet_texts or {}))
 
 

@@ -12,7 +12,6 @@ Source: Kembhavi et al., "Are You Smarter Than A Sixth Grader?", CVPR 2017; used
 from __future__ import annotations
 
 import json
-import logging
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.errors import FormatError, InputError, naming
+from rubric_measures.base.errors import FormatError, InputError, naming, warn
 from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, peek_head, read_text
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.base.json_text import check_keys, json_texts, parse_json, scanned_json
@@ -30,7 +29,6 @@ from rubric_measures.formats.base import Format, Head
 from rubric_measures.formats.reports import Length, track_rules
 from rubric_measures.types.entities import RubricItem, TestBank
 
-_LOG = logging.getLogger("rubric_measures")
 _ID_FIELDS = ("query_id", "qid", "_id", "id", "squid", "request_id", "topic_id", "narrative_id")
 _TEXT_FIELDS = ("text", "query", "title", "query_text", "narrative")
 _FACET_FIELDS = ("facets", "query_facets")
@@ -172,10 +170,8 @@ def read_query_file(path: str | os.PathLike[str]) -> QueryFile:
             raise FormatError(f"query {query_id!r} comes twice with different {wrong}", path=name, line=line)
     if not found.texts:
         raise FormatError("holds no queries", path=name)
-    if numbers:
-        _LOG.warning("%s: %d query ids are numbers; read as text", name, numbers)
-    if repeated:
-        _LOG.warning("%s: %d queries come twice with the same text", name, repeated)
+    warn("%s: %d query ids are numbers; read as text", name, numbers)
+    warn("%s: %d queries come twice with the same text", name, repeated)
     return found.file()
 
 
@@ -324,7 +320,7 @@ def say_lost_fields(queries: QueryFile, name: str) -> None:
     counts = ((faceted, "facets"), (len(queries.further), "further fields"))
     lost = ", ".join(f"{what} of {count} queries" for count, what in counts if count)
     if lost:
-        _LOG.warning("%s: %s left out: it holds ids and texts only; write .json or .jsonl", name, lost)
+        warn("%s: %s left out: it holds ids and texts only; write .json or .jsonl", name, lost)
 
 
 def _may_be_queries(head: Head) -> bool:
@@ -541,10 +537,7 @@ def read_tqa(path: str | os.PathLike[str]) -> TestBank:
                 raise FormatError("is blank; expected a question", path=name, field=where)
             made.append(RubricItem(item_id, query_id, text, gold_answers=() if gold is None else (gold,)))
         items[query_id] = tuple(made)
-    if keyless:
-        _LOG.warning(
-            "%s: %d questions have a correct answer that is none of their choices; no gold answer", name, keyless
-        )
+    warn("%s: %d questions have a correct answer that is none of their choices; no gold answer", name, keyless)
     with naming(path):
         return TestBank(items, texts)
 

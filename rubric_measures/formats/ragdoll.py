@@ -29,7 +29,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 import msgspec
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.formats.base import Format, Head, PathName, write_objects
@@ -282,8 +282,7 @@ def read_ragdoll_rubrics(path: PathName) -> list[RubricLine]:
     kept = [one for one in found if one.status == "completed"]
     if not kept:
         raise InputError(f"{path_name(path)}: every task failed; there are no criteria")
-    if len(kept) < len(found):
-        _LOG.warning("%s: %d tasks failed and have no criteria; left out", path_name(path), len(found) - len(kept))
+    warn("%s: %d tasks failed and have no criteria; left out", path_name(path), len(found) - len(kept))
     return [_rubric(one.qid, one.query, [each.criterion() for each in one.criteria or ()]) for one in kept]
 
 
@@ -434,8 +433,7 @@ def graded_answers(
             "criteria": criteria,
         }  # fmt: skip
         made.append(GradedAnswer.model_validate(fields))
-    if failed:
-        _LOG.warning("%d criteria have no grade and were written as failed", failed)
+    warn("%d criteria have no grade and were written as failed", failed)
     return made
 
 
@@ -548,8 +546,7 @@ def answers_of_judgments(tasks: Iterable[SupportTask], answers: Iterable[Answer]
         failed += task.support_label is None
         if of_answer.setdefault((said.sentence_index, said.docid), task.support_label) != task.support_label:
             raise InputError(f"{_where(task)}: document {said.docid!r} has two labels; keep one")
-    if failed:
-        _LOG.warning("%d support judgments failed; their citations have no label (-1)", failed)
+    warn("%d support judgments failed; their citations have no label (-1)", failed)
     return [_labelled(answer, labels.get(key, {})) for key, answer in known.items()]
 
 
@@ -606,8 +603,7 @@ def judgments_of_answers(answers: Iterable[SupportAnswer]) -> list[SupportTask]:
                     "metadata": {**ids, "sentence_index": place, "citation_index": rank, "docid": one.reference},
                 }  # fmt: skip
                 tasks.append(SupportTask.model_validate(made))
-    if bare:
-        _LOG.warning("%d citations without a label left out: a support judgment has one", bare)
+    warn("%d citations without a label left out: a support judgment has one", bare)
     return tasks
 
 

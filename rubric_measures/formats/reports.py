@@ -28,7 +28,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeGua
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import atomic_writer, note_unfinished, open_binary, path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.base.json_text import json_texts, parse_json
@@ -364,15 +364,17 @@ def _rows(name: str) -> Iterator[tuple[int, bytes | Mapping[str, Any]]]:
 
 
 def _say_lost(reports: Iterable[CitedReport], name: str) -> None:
-    if lost := sum(report.lost_citations for report in reports):
-        _LOG.warning("%s: %d citations point to positions that references does not have", name, lost)
+    warn(
+        "%s: %d citations point to positions that references does not have",
+        name,
+        sum(report.lost_citations for report in reports),
+    )
 
 
 def say_contradictions(reports: Iterable[CitedReport]) -> None:
     """Says what answers, which cite what supports them, do not hold."""
     against = sum(len(one.contradicted_citations or ()) for report in reports for one in report.sentences)
-    if against:
-        _LOG.warning("%d contradicted_citations left out: answers cite what supports them", against)
+    warn("%d contradicted_citations left out: answers cite what supports them", against)
 
 
 def _document_text(said: Any) -> str:
@@ -503,8 +505,10 @@ def _write_without_citations(path: PathName, answers: Sequence[Answer]) -> None:
 
 def say_lost_citations(answers: Iterable[Answer]) -> None:
     """Says how many answers were written to a file that has no place for what they cite."""
-    if cited := sum(any(answer.citations) for answer in answers):
-        _LOG.warning("citations of %d answers left out: only reports have a place for them", cited)
+    warn(
+        "citations of %d answers left out: only reports have a place for them",
+        sum(any(answer.citations) for answer in answers),
+    )
 
 
 def _is_answers(head: Head) -> bool:
@@ -608,8 +612,7 @@ def _writer(rows: _Rows) -> Callable[[PathName, Sequence[CitedReport]], None]:
             for row in rows(reports, lost):
                 stream.write(json.dumps(row, ensure_ascii=False) + "\n")
         for what, count in lost.items():
-            if count:
-                _LOG.warning("%s: left out, as this form has no place for them: %d %s", path_name(path), count, what)
+            warn("%s: left out, as this form has no place for them: %d %s", path_name(path), count, what)
 
     return write
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from rubric_measures.base.errors import CONTROL, FormatError, InputError
+from rubric_measures.base.errors import CONTROL, FormatError, InputError, warn
 from rubric_measures.base.files import (
     atomic_writer,
     decode_text,
@@ -241,8 +241,7 @@ def checked_qrels(text: str, name: str) -> list[Qrel]:
     if not qrels:
         raise FormatError("is empty; expected lines 'query_id iteration doc_id relevance'", path=name)
     note_unfinished(text, name)
-    if repeated:
-        _LOG.warning("%s: %d lines repeat an earlier judgment and were left out", name, repeated)
+    warn("%s: %d lines repeat an earlier judgment and were left out", name, repeated)
     return list(qrels.values())
 
 
@@ -708,11 +707,9 @@ def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run
             rankings.setdefault(run_id, {})[group.query_id] = ranking or Ranking(
                 one.doc_ids, [1 / rank for rank in range(1, len(one.doc_ids) + 1)]
             )
-    if strangers:
-        _LOG.warning("%s%d rankings name another query and were left out", say, strangers)
+    warn("%s%d rankings name another query and were left out", say, strangers)
     notes.say(name)
-    if rewritten:
-        _LOG.warning("%s%d rankings have the scores 1 / rank, as their own give another order", say, rewritten)
+    warn("%s%d rankings have the scores 1 / rank, as their own give another order", say, rewritten)
     return [Run(run_id, of_run) for run_id, of_run in sorted(rankings.items())]
 
 

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import atomic_writer, check_readable_twice, iter_lines, path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.words import sentence_ends
@@ -40,8 +39,6 @@ from rubric_measures.prompts.parsers import parse_items
 from rubric_measures.records.files import load_graded
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.types.scales import Message
-
-_LOGGER = logging.getLogger("rubric_measures")
 
 
 class BankQuery(NamedTuple):
@@ -133,8 +130,7 @@ def generate_bank(
             RubricItem(make_item_id(query.query_id, text, query.facet_id), query.query_id, text, kind, query.facet_id)
             for text in kept
         ]
-    if duplicates:
-        _LOGGER.warning("%d generated %ss left out: the same text was there already", duplicates, kind)
+    warn("%d generated %ss left out: the same text was there already", duplicates, kind)
     bank = TestBank(
         {query_id: tuple(members) for query_id, members in items.items()},
         {query.query_id: query.text for query in queries},
@@ -357,12 +353,9 @@ def generate_queries(
                 queries.append(
                     SyntheticQuery(_query_id(text), text, passage.document_id, passage.doc_ids, caller.model)
                 )
-    if surplus:
-        _LOGGER.warning("%d questions left out: more than %d in one reply", surplus, max_questions)
-    if copied:
-        _LOGGER.warning("%d questions left out: they repeat an example", copied)
-    if duplicates:
-        _LOGGER.warning("%d questions left out: the same text was there already", duplicates)
+    warn("%d questions left out: more than %d in one reply", surplus, max_questions)
+    warn("%d questions left out: they repeat an example", copied)
+    warn("%d questions left out: the same text was there already", duplicates)
     return SyntheticQueries(tuple(queries), tuple(failures))
 
 

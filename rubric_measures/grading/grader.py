@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.grading.asking import BY_RULE, GradingSettings, Outcome, Unit
 from rubric_measures.grading.recording import (
     AmendCounts,
@@ -199,10 +199,11 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     if report.singly:
         text = "%d items were asked about singly, as replies about several did not grade them"
         _LOG.info(text, report.singly)
-    if report.by_rule:
-        _LOG.warning("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
-    if cut := made["truncated"] - report.ungraded["truncated"]:
-        _LOG.warning("%d grades are of passages or replies that were cut (status truncated)", cut)
+    warn("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
+    warn(
+        "%d grades are of passages or replies that were cut (status truncated)",
+        made["truncated"] - report.ungraded["truncated"],
+    )
     note_limit(report.run, is_kept=is_kept)
     lacking = {status: count for status, count in sorted(report.ungraded.items()) if count}
     if not lacking:
@@ -255,14 +256,17 @@ def note_amended(counts: AmendCounts, passages: str) -> None:
         _LOG.info(
             "%d stale grades of items that changed or left are taken out (%s has them)", counts.taken_out, passages
         )
-    if counts.failures_left:
-        _LOG.warning("%d failed grades of unchanged items are left; grade whatever lacks a grade", counts.failures_left,
-                     extra={"settings": ("only_changed",)})  # fmt: skip
-    if counts.without:
-        _LOG.warning("%d passages have no grades by this grader and get none, as only changes are graded",
-                     counts.without, extra={"settings": ("only_changed",)})  # fmt: skip
-    if counts.other_settings:
-        _LOG.warning("%d grade sets of this model and prompt have other settings and are left", counts.other_settings)
+    warn(
+        "%d failed grades of unchanged items are left; grade whatever lacks a grade",
+        counts.failures_left,
+        settings=("only_changed",),
+    )
+    warn(
+        "%d passages have no grades by this grader and get none, as only changes are graded",
+        counts.without,
+        settings=("only_changed",),
+    )
+    warn("%d grade sets of this model and prompt have other settings and are left", counts.other_settings)
     if counts.elsewhere:
         names = ", ".join(f"{count} by {name}" for name, count in sorted(counts.elsewhere.items()))
         _LOG.warning("grades of changed items that may be older than the change are left: %s", names)

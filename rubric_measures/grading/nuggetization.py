@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.models.base import Reply, Request, refuse_settings
 from rubric_measures.models.running import Job, LocalRunner, RunStats
@@ -337,8 +337,7 @@ def nuggetize(
             sources[item_id] = nugget.sources
         items[query_id] = tuple(made)
     long = sum(len(item.text.split()) > 12 for made in items.values() for item in made)
-    if long:
-        _LOGGER.warning("%d nuggets are longer than the 12 words that the prompt asks for; they were kept", long)
+    warn("%d nuggets are longer than the 12 words that the prompt asks for; they were kept", long)
     bank = TestBank(items, {query.query_id: query.text for query in queries})
     failures = tuple(failure for steps in made_of.values() for failure in steps.failures)
     return MadeNuggets(bank, sources, failures)

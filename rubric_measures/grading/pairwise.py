@@ -23,7 +23,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.formats.reports import Answer
 from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker, GradingSettings
@@ -284,8 +284,7 @@ def references_of_collection(source: str | Path, level: int = 2) -> dict[str, tu
             of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
     wanted = sorted({doc_id for of_query in labels.values() for doc_id in of_query})
     texts = {doc_id: str(one.default_text()) for doc_id, one in collection.docs_store().get_many(wanted).items()}
-    if len(texts) < len(wanted):
-        _LOG.warning("%s: %d relevant documents have no text and are not shown", source, len(wanted) - len(texts))
+    warn("%s: %d relevant documents have no text and are not shown", source, len(wanted) - len(texts))
     return {
         query_id: tuple(
             Reference(doc_id, texts[doc_id], label)

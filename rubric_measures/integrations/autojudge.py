@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
 from ir_measures.measures.base import Measure
 
-from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened, warn
 from rubric_measures.base.plugins import require
 from rubric_measures.base.sorting import Gap
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
@@ -161,8 +161,7 @@ def answers_of(reports: Iterable[Any], topics: Iterable[str]) -> list[Answer]:
             raise InputError(f"run {answer.run_id!r} has answered topic {answer.query_id!r} twice")
         seen.add((answer.query_id, answer.run_id))
         answers.append(answer)
-    if strangers:
-        _LOG.warning("%d reports are about topics that nobody asked; they were left out", strangers)
+    warn("%d reports are about topics that nobody asked; they were left out", strangers)
     return answers
 
 
@@ -541,8 +540,7 @@ class RubricJudge:
                 rows[answer.query_id, answer_doc_id(answer.text)] = max(found, default=0)
             else:
                 ungraded += 1
-        if ungraded:
-            _LOG.warning("%d answers have no label: every grade of them failed", ungraded)
+        warn("%d answers have no label: every grade of them failed", ungraded)
         return base.Qrels(rows=[base.QrelRow(*key, grade) for key, grade in sorted(rows.items())])
 
     @told_to_the_runner

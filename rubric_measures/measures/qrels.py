@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ir_measures.util import Qrel
 
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming, warn
 from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, spaced_ids
 from rubric_measures.measures.grades import (
@@ -388,12 +388,11 @@ def times_rows(rows: Iterable[Qrel], times: int | None) -> Iterator[Qrel]:
             yield row._replace(iteration=row.iteration.replace(str(scale), str(larger)))
         else:
             yield row._replace(relevance=round(row.relevance * times))
-    if real:
-        logging.getLogger("rubric_measures").warning(
-            "%d labels have fractions, which trec_eval and others do not read; they need larger, whole ones",
-            real,
-            extra={"settings": ("scale",)},
-        )
+    warn(
+        "%d labels have fractions, which trec_eval and others do not read; they need larger, whole ones",
+        real,
+        settings=("scale",),
+    )
 
 
 def note_counted(queries: Iterable[QueryGrades], source: str = "") -> None:

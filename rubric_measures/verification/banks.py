@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from rubric_measures.analysis.correlation import correlate, ranks
 from rubric_measures.analysis.resampling import FloatArray, adjust, seeded
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
 from rubric_measures.measures.grades import note_queries
 from rubric_measures.measures.loading import RecordQuery
@@ -198,8 +198,7 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
     if idle:
         log.warning("%d runs rank none of the queries and are left out: %s", len(idle), ", ".join(idle[:3]))
     note_queries({name: of_run.keys() - known for name, of_run in zip(names, places, strict=True)}, {})
-    if ungraded:
-        log.warning("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
+    warn("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
     return found
 
 
@@ -486,12 +485,7 @@ def duplicate_items(banks: Iterable[Sequence[RubricItem]]) -> list[DuplicateItem
                 overlap = len(first_set & second_set) / len(first_set | second_set)
                 if overlap >= _LEAST_OVERLAP:
                     found.append(DuplicateItems(first.query_id, first, second, overlap, first_words == second_words))
-    if silent:
-        logging.getLogger("rubric_measures").warning(
-            "%d items have no text and were not compared for duplicates; give the test bank",
-            silent,
-            extra={"settings": ("bank",)},
-        )
+    warn("%d items have no text and were not compared for duplicates; give the test bank", silent, settings=("bank",))
     return sorted(found, key=lambda row: (not row.same_text, -row.overlap, row.query_id, row.first.item_id))
 
 

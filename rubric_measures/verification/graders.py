@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.measures.grade_sets import (
     HUMAN,
     GradeFilter,
@@ -366,10 +366,7 @@ def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None) -> dict[_
             stale += theirs.stale
             for item_id, given in theirs.grades.items():
                 found[group.query_id, passage.doc_id, item_id] = grade_of_assessors(given)
-    if stale:
-        logging.getLogger("rubric_measures").warning(
-            "%d grades by assessors were given to other words of their items and are left out", stale
-        )
+    warn("%d grades by assessors were given to other words of their items and are left out", stale)
     if not found:
         raise InputError(f"{os.fspath(path)}: holds no grades by assessors ({HUMAN}NAME) that count")
     return found

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rubric_measures.analysis.checked import CheckedQuery, check_records, is_graded, level_of
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
 from rubric_measures.measures.grades import note_left_out, note_without_items
 from rubric_measures.measures.loading import RecordQuery, select_query
@@ -254,12 +254,11 @@ def _item_report(
         raise _no_grades(source)
     note_left_out(selector.left_out)
     failed = sum(row.failed for row in report.statistics)
-    if failed:
-        logging.getLogger("rubric_measures").warning(
-            "%d grades failed: what is counted of passages leaves them out, and scores of runs count them as they are "
-            "expected to cover",
-            failed,
-        )
+    warn(
+        "%d grades failed: what is counted of passages leaves them out, and scores of runs count them as they are "
+        "expected to cover",
+        failed,
+    )
     selector.note_counts()
     # What queries that the user left out lack is nothing to say.
     in_bank = {} if bank is None or settings.queries else bank.items
