@@ -29,8 +29,14 @@ from rubric_measures.base.errors import FormatError, InputError, MeasureError, U
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.pooling import pool
-from rubric_measures.formats.answer_tables import AnswerRow, AnswerTable, answer_rows, read_answer_table
-from rubric_measures.formats.reports import Answer, answer_doc_id
+from rubric_measures.formats.reports import (
+    Answer,
+    AnswerRow,
+    AnswerTable,
+    answer_doc_id,
+    answer_rows,
+    read_answer_table,
+)
 from rubric_measures.grading import default_prompts
 from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.measures.names import parse_measures, rubric_measures_of

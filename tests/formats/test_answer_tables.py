@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats.answer_tables import AnswerRow, answer_rows, parsed_columns, read_answer_table
+from rubric_measures.formats.reports import AnswerRow, answer_rows, parsed_columns, read_answer_table
 
 # As `EvaluationDataset.to_csv` of ragas writes it: lists are Python's.
 RAGAS = """user_input,retrieved_contexts,response,reference
