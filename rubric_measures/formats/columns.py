@@ -372,15 +372,15 @@ def pieces(stream: BinaryIO, columns: int) -> Iterator[Lines]:
         size = max(_PIECE, len(rest))
         data = stream.read(size)
         ended = len(data) < size
-        data += stream.readline()
+        line = stream.readline()
         if not end:
             data = data.removeprefix(b"\xef\xbb\xbf")
-        end = data[-1:] or end
+        end = line[-1:] or data[-1:] or end
+        data = b"".join((_FRONT, rest, data, line, b"" if end == b"\n" else b"\n"))
         try:
             _ = data.isascii() or data.decode()
         except UnicodeDecodeError:
             raise DoubtError from None
-        data = b"".join((_FRONT, rest, data, b"" if end == b"\n" else b"\n"))
         found = tokens_of(data, columns)
         queries, rest = found[0], b""
         if not len(queries.starts):
