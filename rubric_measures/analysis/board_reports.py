@@ -23,7 +23,6 @@ from rubric_measures.analysis.calibration import PredictionPowered, prediction_p
 from rubric_measures.analysis.comparison import Comparison, Outlook, Pair, Verdict
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, Interval, bootstrap_means, score_table
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.sorting import Gap, in_single, ranked
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain, ranged
 from rubric_measures.boards.board import (
     BELOW,
@@ -40,7 +39,7 @@ from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.grades import OnFailed, QueryGrades
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.types.entities import Run
+from rubric_measures.types.entities import Gap, Run, in_single, ranked
 
 
 @dataclass(frozen=True, slots=True)

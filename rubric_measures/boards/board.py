@@ -10,10 +10,9 @@ from typing import Any
 
 from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.base.sorting import RankNotes
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.trec import IdCleaner
-from rubric_measures.types.entities import Signature
+from rubric_measures.types.entities import RankNotes, Signature
 
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 # They are no runs, and no statistic over runs counts them.

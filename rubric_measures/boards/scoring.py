@@ -19,7 +19,6 @@ from ir_measures.measures.base import Agg, MeanAgg, Measure
 
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.sorting import RankNotes
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, worst_failed
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.formats.columns import DocRows, Ranked, docs_digest
@@ -37,7 +36,7 @@ from rubric_measures.measures.grades import (
 from rubric_measures.measures.measure import ExactMean, is_supported
 from rubric_measures.measures.names import measure_names
 from rubric_measures.measures.scoring import Plan, QueryScorer, QueryScores, RankedRows
-from rubric_measures.types.entities import Signature, made_by
+from rubric_measures.types.entities import RankNotes, Signature, made_by
 
 if TYPE_CHECKING:
     from rubric_measures.measures.loading import RecordQuery

@@ -9,13 +9,12 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.base.sorting import Gap
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
 from rubric_measures.formats.queries import Topic
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import as_known, spaced_form, spaced_ids, written_id
 from rubric_measures.records.models import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
-from rubric_measures.types.entities import Qrel, Run
+from rubric_measures.types.entities import Gap, Qrel, Run
 
 _LOG = logging.getLogger("rubric_measures")
 Missing = Literal["error", "skip"]

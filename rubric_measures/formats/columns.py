@@ -14,8 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rubric_measures.base.sorting import compares_singles, in_order
-from rubric_measures.types.entities import Ranking
+from rubric_measures.types.entities import Ranking, compares_singles, in_order
 from rubric_measures.types.scales import MOST_RELEVANT
 
 Ints = NDArray[np.int64]

@@ -40,9 +40,8 @@ from rubric_measures.base.files import (
     path_name,
     paused_collector,
 )
-from rubric_measures.base.sorting import Gap, RankNotes, by_rank
 from rubric_measures.formats.base import Format, Head, PathName
-from rubric_measures.types.entities import Qrel, Ranking, Run, put_in_order
+from rubric_measures.types.entities import Gap, Qrel, Ranking, RankNotes, Run, by_rank, put_in_order
 from rubric_measures.types.scales import MOST_RELEVANT, as_number
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from ir_measures.measures.base import Measure
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened, warn
 from rubric_measures.base.plugins import require
-from rubric_measures.base.sorting import Gap
 from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.nuggetizer import NuggetLine, bank_of_nuggets
@@ -39,7 +38,7 @@ from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_fa
 from rubric_measures.models.settings import CallOptions, CallSettings, Model
 from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of
-from rubric_measures.types.entities import ItemKind, TestBank
+from rubric_measures.types.entities import Gap, ItemKind, TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
 
 P = ParamSpec("P")

@@ -14,7 +14,6 @@ import numpy as np
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name, paused_collector
-from rubric_measures.base.sorting import RankNotes, by_rank
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades, note_left_out, refuse_off_scale
 from rubric_measures.records.files import iter_graded
@@ -27,7 +26,16 @@ from rubric_measures.records.models import (
     RankingEntry,
     cited_answer,
 )
-from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, describe, made_by, sentence_items
+from rubric_measures.types.entities import (
+    CitedAnswer,
+    RankNotes,
+    RubricItem,
+    TestBank,
+    by_rank,
+    describe,
+    made_by,
+    sentence_items,
+)
 
 
 class RankedPassage(NamedTuple):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pytrec_eval import RelevanceEvaluator
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.sorting import Gap, Placed, RankNotes, by_rank, ranked
+from rubric_measures.types.entities import Gap, Placed, RankNotes, by_rank, ranked
 
 
 def test_a_missing_document_keeps_its_rank() -> None:
@@ -62,12 +62,12 @@ def test_whatever_is_taken_away_the_rest_stays_where_it_stood(kept: list[bool], 
 def test_scores_of_one_single_compare_as_trec_eval_compares_them(
     single: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rubric_measures.base.sorting.compares_singles", lambda: single)
+    monkeypatch.setattr("rubric_measures.types.entities.compares_singles", lambda: single)
     assert ranked([("c", 0.5), ("b", 1.0), ("a", 1 + 1e-12)]) == expected
 
 
 def test_trec_eval_is_asked_only_where_the_order_hangs_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rubric_measures.base.sorting.compares_singles", lambda: pytest.fail("asked"))
+    monkeypatch.setattr("rubric_measures.types.entities.compares_singles", lambda: pytest.fail("asked"))
     # A tie in both, other singles, and a document id that says the same order.
     assert ranked([("a", 1.0), ("b", 1.0), ("d", 0.5 + 1e-12), ("c", 0.5)]) == ["b", "a", "d", "c"]
 

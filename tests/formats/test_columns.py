@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rubric_measures.base import sorting
 from rubric_measures.base.errors import FormatError
 from rubric_measures.formats import columns
 from rubric_measures.formats.columns import DocRows, DoubtError, Ranked, Tokens, docs_digest
@@ -28,6 +27,7 @@ from rubric_measures.formats.trec import (
     spaced_ids,
 )
 from rubric_measures.measures.scoring import ranking_digest
+from rubric_measures.types import entities
 from rubric_measures.types.entities import Qrel, Ranking, make_run
 
 _FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -214,7 +214,7 @@ def test_a_ranking_gives_ids_rows_and_digests_to_any_depth(
     if collide:
         monkeypatch.setattr(Tokens, "hashes", lambda self: np.zeros(len(self.starts), np.uint64))
     monkeypatch.setattr(columns, "compares_singles", lambda: single)
-    monkeypatch.setattr(sorting, "compares_singles", lambda: single)
+    monkeypatch.setattr(entities, "compares_singles", lambda: single)
     rng = random.Random(count)
     for order in (sorted, list):
         docs = dict(order(_many(rng, count).items()))
