@@ -35,7 +35,6 @@ from rubric_measures.records.models import (
     made_by_set,
     making_of,
     object_in,
-    provenance_of,
     stale_in,
 )
 from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content, item_content
@@ -558,6 +557,7 @@ class GradeSetSelector:
     counts: Counter[str] = field(default_factory=Counter)
     _bank_name: str = ""
     _makings: dict[Hashable, _Making] = field(default_factory=dict)
+    _last: tuple[ItemGradeSet | DirectGrade, _Making] | None = None
 
     def note_counts(self) -> None:
         """Says once, at the end, which grades are old or repeated, and what assessors' did in the grader's place.
@@ -655,7 +655,7 @@ class GradeSetSelector:
         chosen_key: GradeSetKey | None = None
         outside: list[tuple[GradeSetKey, list[str]]] = []
         for entry in candidates:
-            made = self._makings.get(making_of(entry)) or self._first_made(entry)
+            made = self._made(entry)
             key = made.key
             if not made.passes or (
                 wanted.question_set is not None and not wanted.passes(key, partial(_item_ids, entry))
@@ -694,13 +694,29 @@ class GradeSetSelector:
                 self.outside.setdefault(key, Counter()).update(ids)
         return chosen if wanted.assessors is None else self._overridden(chosen_key, chosen, passage, items)
 
-    def _first_made(self, entry: ItemGradeSet | DirectGrade) -> _Making:
-        key = self.wanted.key_of(entry)
-        signature = provenance_of(entry).get("signature") or key.grader
-        signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
-        scale = _scale(bytes(entry.prompt_text), None, False)
-        made = self._makings[making_of(entry)] = _Making(key, self.wanted.may_pass(key), signatures, scale)
-        return made
+    def _made(self, entry: ItemGradeSet | DirectGrade) -> _Making:
+        """What the entry and thousands of others say alike."""
+        if self._last is not None and entry.prompt_type is not None:
+            last, made = self._last
+            if (
+                entry.prompt_text == last.prompt_text
+                and entry.provenance_text == last.provenance_text
+                and entry.llm == last.llm
+                and entry.prompt_type == last.prompt_type
+                and entry.llm_options == last.llm_options
+                and type(entry) is type(last)
+            ):
+                return made
+        making = making_of(entry)
+        found = self._makings.get(making)
+        if found is None:
+            key = self.wanted.key_of(entry)
+            signature = object_in(making[-1]).get("signature") or key.grader
+            signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
+            scale = _scale(bytes(entry.prompt_text), None, False)
+            found = self._makings[making] = _Making(key, self.wanted.may_pass(key), signatures, scale)
+        self._last = entry, found
+        return found
 
     def _check_scale(self, scale: Scale | None, entry: ItemGradeSet | DirectGrade, doc_id: str) -> None:
         """Refuses grades of one grade set that are on two scales."""
@@ -825,7 +841,7 @@ def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:
     if isinstance(entry, DirectGrade):
         return [DIRECT_ITEM]
     if entry.self_ratings:
-        ids = entry.rated[0]
+        ids = entry.rated()[0]
     else:
         ids = [*entry.correct_answered, *entry.wrong_answered]
     if entry.item_status:

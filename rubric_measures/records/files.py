@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     content_of,
     distributions_of,
+    note_sources,
     prompt_in,
 )
 
@@ -66,17 +67,44 @@ def iter_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
     """The lines of a file, one by one, as `load_graded` reads them; a query may come in several.
 
     Nothing is kept but ids. So passages that come twice are compared last of all, in a second reading of the file: what
-    is made of the lines counts only when the iterator is exhausted. Who lets go of a line (`del`) before asking for the
-    next one takes a third less time.
+    is made of the lines counts only when the iterator is exhausted. A file that cannot be read again has a hash kept of
+    what each passage says. Who lets go of a line (`del`) before asking for the next one takes a third less time.
 
     Raises:
         InputError, FormatError: as `load_graded`.
     """
-    reader = _Reader(path_name(path))
-    for line, data in iter_lines(reader.name):
-        # Nothing here holds on to a line while the next one is read: that would take a third more time.
-        yield reader.read(data, line)
-    reader.close()
+    name = path_name(path)
+    is_read_once = not Path(name).is_file()
+    seen: dict[str, dict[str, int]] = {}
+    again: set[tuple[str, str]] = set()
+    counts: Counter[str] = Counter()
+    for line, data in iter_lines(name):
+        try:
+            query_id, passages = _parsed(data, counts)
+            known, new = seen.setdefault(query_id, {}), list[GradedPassage]()
+            for passage in passages:
+                doc_id, content = passage.doc_id, _content(passage) if is_read_once else 0
+                if doc_id not in known:
+                    known[doc_id] = content
+                    new.append(passage)
+                    continue
+                counts["passages"] += 1
+                again.add((query_id, doc_id))
+                if known[doc_id] != content:
+                    raise _twice(query_id, doc_id)
+            _check(new, counts)
+        except FormatError as error:
+            raise FormatError(error.problem, path=name, line=line, field=error.field) from None
+        yield QueryPassages(query_id, new, line)
+        # Who holds on to a line while the next one is read takes a third more time.
+        del passages, new
+    if not seen:
+        raise FormatError("holds no graded passages", path=name)
+    if again and not is_read_once:
+        _refuse_changed(name, again)
+    for kind, said in _SAID.items() if counts else ():
+        if counts[kind]:
+            _LOG.warning("%s: %d " + said, name, counts[kind])
 
 
 def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) -> None:
@@ -101,153 +129,105 @@ def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) 
             raise InputError(f"{path_name(path)}: there are no graded passages to write")
 
 
-class _Reader:
-    """Reads the lines of a file, and knows what it has read.
+def _parsed(data: bytes, counts: Counter[str]) -> tuple[str, list[GradedPassage]]:
+    """A line as (query id, passages); counts `ids` that are numbers.
 
-    Attributes:
-        name: the file.
-        is_read_once: whether it cannot be read again; of each passage a hash of what it says is kept then.
-        seen: query id -> passage -> its hash, or 0.
-        again: query and id of passages that come twice.
-        counts: what is said at the end: `ids` that are numbers, `passages` and `items` that come twice.
+    Raises:
+        FormatError: not JSON, or a wrong field; names the field.
     """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.is_read_once = not Path(name).is_file()
-        self.seen: dict[str, dict[str, int]] = {}
-        self.again: set[tuple[str, str]] = set()
-        self.counts: Counter[str] = Counter()
-        self._items: list[str] = []
-        self._prompt = msgspec.Raw()
-
-    def parse(self, data: bytes) -> tuple[str, list[GradedPassage]]:
-        """A line as (query id, passages).
-
-        Raises:
-            FormatError: naming file, line and field: not JSON, a wrong field.
-        """
+    try:
+        query_id, found = _LINES.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        data = _mended(data, counts)
+        query_id, found = _in_words(data)
+    if not data.isascii():
+        # Of what is not looked at yet, nobody checked this.
         try:
-            query_id, found = _LINES.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            data = self._mended(data)
-            query_id, found = _in_words(data)
-        if not data.isascii():
-            # Of what is not looked at yet, nobody checked this.
-            try:
-                data.decode("utf-8")
-            except UnicodeDecodeError:
-                parse_json(data)
-        if isinstance(query_id, int):
-            self.counts["ids"] += 1
-            query_id = str(query_id)
-        if not query_id:
-            raise FormatError("the query id is empty; expected text", field="[0]")
-        passages = [found] if isinstance(found, GradedPassage) else found
-        for place, passage in enumerate(passages):
-            passage.belongs((data, "", place))
-        return query_id, passages
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            parse_json(data)
+    if isinstance(query_id, int):
+        counts["ids"] += 1
+        query_id = str(query_id)
+    if not query_id:
+        raise FormatError("the query id is empty; expected text", field="[0]")
+    passages = [found] if isinstance(found, GradedPassage) else found
+    note_sources(passages, ((data, "", place) for place in range(len(passages))))
+    return query_id, passages
 
-    def _mended(self, data: bytes) -> bytes:
-        """A line with numbers for query ids made text, and replies of direct labels under the name that they have."""
+
+def _mended(data: bytes, counts: Counter[str]) -> bytes:
+    """A line with numbers for query ids made text, and replies of direct labels under the name that they have."""
+    try:
+        value = parse_json(data)
+    except FormatError:
+        return data
+    is_line = isinstance(value, list) and len(value) == 2
+    holders: list[tuple[Any, Any]] = [(value, 0)] if is_line else []
+    renamed = 0
+    for passage in _objects(value[1] if isinstance(value[1], list) else value[1:]) if is_line else ():
+        for told in _objects([passage.get("paragraph_data")]):
+            holders += [(entry, "query") for entry in _objects(told.get("judgments")) if "query" in entry]
+            holders += [(entry, "queryId") for entry in _objects(told.get("rankings")) if "queryId" in entry]
+        for entry in _objects(passage.get("grades")):
+            if "answers" in entry and "answer" not in entry:
+                entry["answer"] = entry.pop("answers")
+                renamed += 1
+    # Only whole numbers: 2003022.0 and 1e400 name no query that another file would know.
+    numbers = [(holder, key) for holder, key in holders if type(holder[key]) is int]
+    for holder, key in numbers:
+        holder[key] = str(holder[key])
+    counts["ids"] += len(numbers)
+    return json.dumps(value, ensure_ascii=False).encode("utf-8") if numbers or renamed else data
+
+
+def _check(passages: Iterable[GradedPassage], counts: Counter[str]) -> None:
+    """Refuses what no field tells by itself; counts `items` that a grade set grades twice.
+
+    Raises:
+        FormatError: a ranking or judgment is of another passage, a rating names no item or two or is -1, or what a
+            grade set says about its making is none.
+    """
+    # Most are made by the same prompt for the same items in one order, and nearly none has details.
+    items: list[str] = []
+    prompt = msgspec.Raw()
+    for passage in passages:
+        told, doc_id = passage.paragraph_data, passage.doc_id
+        for one in () if told is None else (*(told.rankings or ()), *(told.judgments or ())):
+            if one.doc_id != doc_id:
+                raise _misplaced(passage)
+        entry: ItemGradeSet | DirectGrade | None = None
         try:
-            value = parse_json(data)
-        except FormatError:
-            return data
-        is_line = isinstance(value, list) and len(value) == 2
-        holders: list[tuple[Any, Any]] = [(value, 0)] if is_line else []
-        renamed = 0
-        for passage in _objects(value[1] if isinstance(value[1], list) else value[1:]) if is_line else ():
-            for told in _objects([passage.get("paragraph_data")]):
-                holders += [(entry, "query") for entry in _objects(told.get("judgments")) if "query" in entry]
-                holders += [(entry, "queryId") for entry in _objects(told.get("rankings")) if "queryId" in entry]
-            for entry in _objects(passage.get("grades")):
-                if "answers" in entry and "answer" not in entry:
-                    entry["answer"] = entry.pop("answers")
-                    renamed += 1
-        # Only whole numbers: 2003022.0 and 1e400 name no query that another file would know.
-        numbers = [(holder, key) for holder, key in holders if type(holder[key]) is int]
-        for holder, key in numbers:
-            holder[key] = str(holder[key])
-        self.counts["ids"] += len(numbers)
-        return json.dumps(value, ensure_ascii=False).encode("utf-8") if numbers or renamed else data
+            for entry in (*(passage.exam_grades or ()), *(passage.grades or ())):
+                if entry.prompt_text != prompt:
+                    prompt_in(bytes(entry.prompt_text))
+                    prompt = entry.prompt_text
+                if entry.details:
+                    distributions_of(entry)
+                if not isinstance(entry, ItemGradeSet):
+                    continue
+                named = entry.rated(items)[0] or [*entry.correct_answered, *entry.wrong_answered]
+                if named is not items:
+                    again = len(named) - len(set(named))
+                    counts["items"] += again
+                    items = [] if again else named
+        except InputError as error:
+            raise _in_field(error, passage, entry) from None
 
-    def read(self, data: bytes, line: int) -> QueryPassages:
-        """A line, without the passages that were in one before.
 
-        Raises:
-            FormatError: as `load_graded`.
-        """
-        try:
-            query_id, passages = self.parse(data)
-            return QueryPassages(query_id, self._new(query_id, passages), line)
-        except FormatError as error:
-            raise FormatError(error.problem, path=self.name, line=line, field=error.field) from None
+def _refuse_changed(name: str, again: Collection[tuple[str, str]]) -> None:
+    """Reads a file once more, and refuses passages that came again with different content.
 
-    def _new(self, query_id: str, passages: list[GradedPassage]) -> list[GradedPassage]:
-        """The passages of a line that are new, checked.
-
-        Raises:
-            FormatError: one is not new, has different content, and the file cannot be read again; a ranking or judgment
-                is of another passage, a rating names no item or two or is -1, or what a grade set says about its making
-                is none.
-        """
-        seen = self.seen.setdefault(query_id, {})
-        new = []
+    Raises:
+        FormatError: there is one.
+    """
+    contents: dict[tuple[str, str], int] = {}
+    for line, data in iter_lines(name):
+        query_id, passages = _parsed(data, Counter())
         for passage in passages:
-            doc_id, content = passage.doc_id, _content(passage) if self.is_read_once else 0
-            if doc_id in seen:
-                self.counts["passages"] += 1
-                self.again.add((query_id, doc_id))
-                if seen[doc_id] != content:
-                    raise _twice(query_id, doc_id)
-                continue
-            seen[doc_id] = content
-            new.append(passage)
-            told = passage.paragraph_data
-            for kind in ("rankings", "judgments") if told is not None else ():
-                for number, place in enumerate(getattr(told, kind) or ()):
-                    if place.doc_id != doc_id:
-                        found = f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {place.doc_id!r}"
-                        raise FormatError(found, field=f"paragraph_data.{kind}[{number}].paragraphId")
-            entry: ItemGradeSet | DirectGrade | None = None
-            try:
-                for entry in (*(passage.exam_grades or ()), *(passage.grades or ())):
-                    # Most are made by the same prompt for the same items in one order, and nearly none has details.
-                    if entry.prompt_text != self._prompt:
-                        prompt_in(bytes(entry.prompt_text))
-                        self._prompt = entry.prompt_text
-                    if entry.details:
-                        distributions_of(entry)
-                    if isinstance(entry, DirectGrade):
-                        continue
-                    named = entry.rated_as(self._items)[0] or [*entry.correct_answered, *entry.wrong_answered]
-                    if named is not self._items:
-                        again = len(named) - len(set(named))
-                        self.counts["items"] += again
-                        self._items = [] if again else named
-            except InputError as error:
-                raise _in_field(error, passage, entry) from None
-        return new
-
-    def close(self) -> None:
-        """What only the whole file tells: refuses passages that came again with different content; says the counts.
-
-        Raises:
-            FormatError: there is one, or the file holds nothing.
-        """
-        if not self.seen:
-            raise FormatError("holds no graded passages", path=self.name)
-        contents: dict[tuple[str, str], int] = {}
-        for line, data in iter_lines(self.name) if self.again and not self.is_read_once else ():
-            query_id, passages = _Reader(self.name).parse(data)
-            for passage in passages:
-                key = query_id, passage.doc_id
-                if key in self.again and contents.setdefault(key, _content(passage)) != _content(passage):
-                    raise FormatError(_twice(*key).problem, path=self.name, line=line)
-        for name, said in _SAID.items():
-            if self.counts[name]:
-                _LOG.warning("%s: %d " + said, self.name, self.counts[name])
+            key = query_id, passage.doc_id
+            if key in again and contents.setdefault(key, _content(passage)) != _content(passage):
+                raise FormatError(_twice(*key).problem, path=name, line=line)
 
 
 _SAID = {
@@ -267,6 +247,15 @@ def _content(passage: GradedPassage) -> int:
 
 
 _SETS = ("exam_grades", "grades")
+
+
+def _misplaced(passage: GradedPassage) -> FormatError:
+    """The error of a passage that has the ranking or judgment of another one."""
+    places = [(f"rankings[{number}]", one.doc_id) for number, one in enumerate(passage.rankings)]
+    places += [(f"judgments[{number}]", one.doc_id) for number, one in enumerate(passage.judgments)]
+    field, doc_id = next(place for place in places if place[1] != passage.doc_id)
+    problem = f"expected {passage.doc_id!r}, the paragraph_id of the passage it is in; found {doc_id!r}"
+    return FormatError(problem, field=f"paragraph_data.{field}.paragraphId")
 
 
 def _in_field(error: InputError, passage: GradedPassage, entry: object) -> FormatError:

@@ -65,17 +65,11 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
         """
         decoder = _DECODERS.get(cls) or _DECODERS.setdefault(cls, msgspec.json.Decoder(cls))
         found = decoded(decoder, text, choices=STATUSES)
-        found.belongs(text)
+        if isinstance(found, GradedPassage):
+            note_sources([found], [text])
+        else:
+            _set(found, "_source", text)
         return cast(Self, found)
-
-    def belongs(self, source: Source) -> None:
-        """Notes where the JSON of the record stands, and that of its parts; once, by who reads it."""
-        _set(self, "_source", source)
-        if isinstance(self, GradedPassage):
-            for place, entry in enumerate(self.exam_grades or ()):
-                _set(entry, "_source", (source, "exam_grades", place))
-            for place, label in enumerate(self.grades or ()):
-                _set(label, "_source", (source, "grades", place))
 
     @property
     def raw(self) -> bytes:
@@ -157,6 +151,16 @@ def content_of(value: Any) -> Any:
     if isinstance(value, dict):
         return frozenset((name, content_of(one)) for name, one in value.items() if one is not None)
     return tuple(map(content_of, value)) if isinstance(value, list) else value
+
+
+def note_sources(passages: Iterable[GradedPassage], sources: Iterable[Source]) -> None:
+    """Notes where the JSON of passages stands, and that of their grade sets and labels; once, by who reads them."""
+    for passage, source in zip(passages, sources, strict=True):
+        _set(passage, "_source", source)
+        for place, entry in enumerate(passage.exam_grades or ()):
+            _set(entry, "_source", (source, "exam_grades", place))
+        for place, label in enumerate(passage.grades or ()):
+            _set(label, "_source", (source, "grades", place))
 
 
 _NULL = Raw(b"null")
@@ -323,17 +327,17 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
     shown_together: Any = None
     _rated: UnsetType = msgspec.field(name=" rated", default=UNSET)
 
-    @property
-    def rated(self) -> tuple[list[str], list[float]]:
+    def rated(self, known: Sequence[str] = ()) -> tuple[list[str], list[float]]:
         """The items of the ratings, in order, and their ratings; an item may come twice.
+
+        Args:
+            known: items of other ratings; where these are rated in their order, they are that list itself, also later.
 
         Raises:
             FormatError: a rating names no item, or two, or is -1.
         """
-        return self.rated_as([]) if self._rated is UNSET else cast(tuple[list[str], list[float]], self._rated)
-
-    def rated_as(self, known: list[str]) -> tuple[list[str], list[float]]:
-        """The same, looked at for the first time; where the items are the known ones, they are that list itself."""
+        if self._rated is not UNSET:
+            return cast("tuple[list[str], list[float]]", self._rated)
         # The innermost loop of loading.
         ratings = self.self_ratings or []
         rated: list[float] = [one.self_rating for one in ratings]
@@ -527,7 +531,7 @@ def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
     rating are left out, too.
     """
     if entry.self_ratings:
-        grades = dict(zip(*entry.rated, strict=True))
+        grades = dict(zip(*entry.rated(), strict=True))
     else:
         grades = dict.fromkeys(entry.wrong_answered, 0)
         grades.update(dict.fromkeys(entry.correct_answered, 1))
