@@ -62,9 +62,15 @@ from rubric_measures.measures.grades import (
     note_queries,
     note_without_items,
 )
-from rubric_measures.measures.labels import compute, real_label
 from rubric_measures.measures.measure import INTENT_AWARE, RubricMeasure, is_supported
-from rubric_measures.measures.names import Measures, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.measures.names import (
+    Measures,
+    compute,
+    note_labels,
+    parse_measures,
+    real_label,
+    rubric_measures_of,
+)
 from rubric_measures.measures.provider import Evaluation, RubricProvider, evaluate_run
 from rubric_measures.pages.board_page import QueryEvidence, board_page, evidence_of
 from rubric_measures.types.entities import Run

@@ -1,6 +1,5 @@
 """The grades of a query, the measures over them, and the provider that computes them for ir_measures."""
 
-from rubric_measures.measures.labels import RubricQrels
 from rubric_measures.measures.measure import (
     NuggetA,
     NuggetV,
@@ -12,6 +11,7 @@ from rubric_measures.measures.measure import (
     nRubricCover,
     register_plug_ins,
 )
+from rubric_measures.measures.names import RubricQrels
 from rubric_measures.measures.provider import register_provider
 from rubric_measures.measures.support import (
     ALCEPrecision,

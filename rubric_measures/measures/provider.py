@@ -13,8 +13,8 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, RunConverter, ScoredDoc
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.measures.labels import PROVIDER, other_providers, refuse_real
 from rubric_measures.measures.measure import RubricMeasure, is_supported
+from rubric_measures.measures.names import PROVIDER, other_providers, refuse_real
 from rubric_measures.types.entities import ranked
 
 if TYPE_CHECKING:
