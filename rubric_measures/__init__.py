@@ -14,27 +14,30 @@ _startup.begin()
 
 from typing import TYPE_CHECKING
 
-from rubric_measures import measures as _measures
 from rubric_measures.base import __version__
 from rubric_measures.base.plugins import lazy_names as _lazy_names
-from rubric_measures.measures import (
-    ALCEPrecision,
-    ALCERecall,
-    CitationCoverage,
-    CitationF1,
-    ContradictionRate,
+from rubric_measures.measures.measure import (
     NuggetA,
     NuggetV,
     NuggetW,
     RubricCover,
     RubricMeasure,
-    RubricQrels,
-    SupportPrecision,
-    SupportRate,
-    SupportRecall,
     WeightedCover,
     measure_of,
     nRubricCover,
+)
+from rubric_measures.measures.measure import register_plug_ins as _register_plug_ins
+from rubric_measures.measures.names import RubricQrels
+from rubric_measures.measures.provider import register_provider as _register_provider
+from rubric_measures.measures.support import (
+    ALCEPrecision,
+    ALCERecall,
+    CitationCoverage,
+    CitationF1,
+    ContradictionRate,
+    SupportPrecision,
+    SupportRate,
+    SupportRecall,
 )
 from rubric_measures.types.entities import Grade, Preference, RubricItem, TestBank, make_item_id
 
@@ -113,5 +116,5 @@ if not TYPE_CHECKING:
         __name__, {"rubric_measures.api": __all__, "rubric_measures.measures.grades": ["Grades"]}
     )
 
-_measures.register_provider()
-_measures.register_plug_ins()
+_register_provider()
+_register_plug_ins()

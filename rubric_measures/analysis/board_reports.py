@@ -30,8 +30,7 @@ from rubric_measures.boards.board import (
     board_content,
     board_data,
     board_report,
-    board_table,
-    failures_tables,
+    board_tables,
 )
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.leaderboards import LeaderboardTable
@@ -432,8 +431,7 @@ def report_of(report: LeaderboardReport, places: int) -> Report:
 
 
 def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
-    yield board_table(report.board, places, lambda run, measure: _beside(report, run, measure, places))
-    yield from failures_tables(report.board, places)
+    yield from board_tables(report.board, places, lambda run, measure: _beside(report, run, measure, places))
     for comparison in report.comparisons.values():
         if comparison.baseline is not None or comparison.outlook is not None:
             yield _pairs(comparison, places, comparison.measure)

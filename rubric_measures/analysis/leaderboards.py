@@ -71,7 +71,7 @@ from rubric_measures.measures.scoring import Plan
 from rubric_measures.records.files import GradedFile, load_graded
 from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
 from rubric_measures.types.entities import TestBank
-from rubric_measures.types.scales import Scale
+from rubric_measures.types.scales import Scale, refuse_unreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,7 +494,9 @@ def _refuse_above_all(measures: Sequence[Measure], levels: Iterable[_Levels]) ->
     scales = [one.scale for one in levels]
     if None not in scales:
         highest = max((scale for scale in scales if scale is not None), key=lambda scale: scale.highest)
-        Plan(measures).refuse_above(highest)
+        for one in Plan(measures).computations:
+            for level in one.levels:
+                refuse_unreachable(highest, level, str(one.measure))
 
 
 def correlate_grid(

@@ -194,16 +194,22 @@ def graded_shares(board: Leaderboard) -> dict[str, list[float]]:
     return {run_id: [share for share in of_run if share is not None] for run_id, of_run in shares.items()}
 
 
-def board_table(
+def board_tables(
     board: Leaderboard, places: int = 4, more: Callable[[str, str], str] = lambda run_id, measure: ""
-) -> Table:
-    """A row a run, best first: mean ± standard error by each measure, and the least coverage. The best score is below.
+) -> Iterator[Table]:
+    """The leaderboard to read; below, where grades failed, what that leaves open.
 
     Args:
         board: the leaderboard.
         places: decimal places; -1 prints all digits.
         more: run, measure -> what stands behind mean and standard error.
     """
+    yield _board_table(board, places, more)
+    yield from _failures_tables(board, places)
+
+
+def _board_table(board: Leaderboard, places: int, more: Callable[[str, str], str]) -> Table:
+    """A row a run, best first: mean ± standard error by each measure, and the least coverage; below the best score."""
     from rubric_measures.measures.measure import ItemMeasure
     from rubric_measures.measures.names import kind_of
 
@@ -279,7 +285,7 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
     }
 
 
-def failures_tables(board: Leaderboard, places: int = 4) -> list[Table]:
+def _failures_tables(board: Leaderboard, places: int) -> list[Table]:
     """A row a run and measure of which grades failed: what that leaves open. No table where none failed."""
     heads = ["run", "measure", "failed", "share", "no value", "credit", "± at random", "bounds"]
     rows: list[list[tables.Cell]] = []
@@ -320,13 +326,8 @@ def _scores(board: Leaderboard, places: int) -> Table:
 
 def board_report(board: Leaderboard, places: int = 4) -> Report:
     """The leaderboard in all forms."""
-
-    def for_reading() -> Iterator[Table]:
-        yield board_table(board, places)
-        yield from failures_tables(board, places)
-
     return Report(
-        for_reading(),
+        board_tables(board, places),
         [board_data(board, places)],
         lambda: board_content(board, places),
         lambda: _scores(board, places),

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ir_measures.measures.base import Agg, MeanAgg, Measure
+from ir_measures.measures.base import MeanAgg, Measure
 
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
@@ -33,7 +33,7 @@ from rubric_measures.measures.grades import (
     refuse_share,
     texts_digest,
 )
-from rubric_measures.measures.measure import ExactMean, is_supported
+from rubric_measures.measures.measure import is_supported
 from rubric_measures.measures.names import measure_names
 from rubric_measures.measures.scoring import Plan, QueryScorer, QueryScores, RankedRows
 from rubric_measures.types.entities import RankNotes, Signature, made_by
@@ -58,16 +58,7 @@ def inputs_settings(inputs: BoardInputs) -> dict[str, object]:
 
 def is_summed(measure: Measure) -> bool:
     """Whether a measure's values are not averaged over the queries: a count, which ir_measures sums."""
-    return not isinstance(measure.aggregator(), MeanAgg)
-
-
-def mean_of(values: Sequence[float], aggregator: Agg) -> float:
-    """The values of one or more queries put together: by their exact mean, or as ir_measures' own measure does it."""
-    if isinstance(aggregator, ExactMean):
-        return math.fsum(values) / len(values)
-    for value in values:
-        aggregator.add(value)
-    return float(aggregator.result())
+    return not (getattr(measure, "is_averaged", False) or isinstance(measure.aggregator(), MeanAgg))
 
 
 def cell_of(values: Iterable[float | None], grades: Sequence[int] = (0, 0, 0), measure: Measure | None = None) -> Cell:
@@ -84,9 +75,15 @@ def cell_of(values: Iterable[float | None], grades: Sequence[int] = (0, 0, 0), m
     share = graded / needed if needed else None
     if not scored:
         return Cell(None, None, 0, share, failed)
-    aggregator = ExactMean() if measure is None else measure.aggregator()
-    mean, error = mean_of(scored, aggregator), None
-    if len(scored) > 1 and isinstance(aggregator, MeanAgg):
+    aggregator = None if measure is None or getattr(measure, "is_averaged", False) else measure.aggregator()
+    if aggregator is None:
+        mean = math.fsum(scored) / len(scored)
+    else:
+        for value in scored:
+            aggregator.add(value)
+        mean = float(aggregator.result())
+    error = None
+    if len(scored) > 1 and (aggregator is None or isinstance(aggregator, MeanAgg)):
         error = math.sqrt(math.fsum([(value - mean) ** 2 for value in scored]) / (len(scored) - 1) / len(scored))
     return Cell(mean, error, len(scored), share, failed)
 
@@ -123,7 +120,7 @@ def _with_failures(cell: Cell, needed: int, measure: Measure, left: Scores) -> C
     if not (cell.failed or lost.any() or not (left.low >= left.high).all()):
         return cell
     certain, least, most = (
-        None if np.isnan(column).any() else mean_of(column.tolist(), measure.aggregator()) for column in left[1:4]
+        None if np.isnan(column).any() else cell_of(column.tolist(), measure=measure).mean for column in left[1:4]
     )
     failures = Failures(
         cell.failed / needed if needed else 0.0,
@@ -432,7 +429,9 @@ def score_run_files(
         rankings = {}
         for name, scorer in scorers.items():
             of_query = rows[scorer.depth]
-            looked_at = first[scorer.depth].at(slice(scorer.looked_at(of_query)))
+            looked_at = first[scorer.depth]
+            if scorer.void is not None:
+                looked_at = looked_at.at(slice(scorer.looked_at(of_query)))
             rankings[name] = RankedRows(of_query, len(ranked.scores), docs_digest(looked_at, forms[query_id]), ids)
         return rankings
 

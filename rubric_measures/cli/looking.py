@@ -114,7 +114,7 @@ def _prompt(name: str) -> str:
 def _registered() -> dict[str, object]:
     from ir_measures import measures
 
-    from rubric_measures.measures import RubricMeasure
+    from rubric_measures import RubricMeasure
 
     return {name: one for name, one in measures.registry.items() if isinstance(one, RubricMeasure)}
 

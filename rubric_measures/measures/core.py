@@ -82,7 +82,7 @@ class Counts(NamedTuple):
     failed: Array
     once: Array
     misses: Array
-    open: tuple[Array, Array]
+    open: tuple[Array, ...]
 
 
 class Covered(NamedTuple):

@@ -69,6 +69,8 @@ class RubricMeasure(Measure):  # type: ignore[misc]
 
     # Whether the scale says the levels that are left out.
     needs_levels = True
+    # Whether the values of queries are put together by their exact mean.
+    is_averaged = True
     NAME: str
     params: dict[str, Any]
     validated: bool

@@ -5,7 +5,6 @@ what the programs behind ir_measures compute: their errors, and what they cannot
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
 import re
@@ -233,48 +232,42 @@ class _RubricQrels(RubricMeasure):
         if self.validated:
             return
         super().validate_params()
-        label, rel = self.params.get("label", "max"), self.params.get("rel")
-        self.inner = _standard(self.params["measure"], self.params.get("cutoff"), label, rel)
+        name, cutoff, rel = (self.params.get(one) for one in ("measure", "cutoff", "rel"))
+        label = self.params.get("label", "max")
+        try:
+            inner = ir_measures.parse_measure(name)
+        except (NameError, ValueError) as error:
+            raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
+        if isinstance(inner, RubricMeasure) or inner.NAME in INTENT_AWARE:
+            raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
+        if cutoff is not None:
+            if "cutoff" not in inner.SUPPORTED_PARAMS:
+                raise MeasureError(f"RubricQrels: {name} has no cutoff")
+            if inner.params.get("cutoff", cutoff) != cutoff:
+                raise MeasureError(f"RubricQrels: {name} and @{cutoff} are two cutoffs; give one")
+            inner = inner(cutoff=cutoff)
+        if label != "count" and rel is not None and "rel" in inner.SUPPORTED_PARAMS:
+            if inner.params.get("rel", rel) != rel:
+                raise MeasureError(f"RubricQrels: {name} and rel={rel} are two levels; give one")
+            if inner.NAME == "NumRet" and "rel" not in inner.params:
+                # Without a level it counts all documents, and a name does not tell the usual level from none.
+                raise MeasureError(
+                    f'RubricQrels: {name} counts all documents; for those of a level say "{name}(rel={rel})"'
+                )
+            inner = inner(rel=rel)
+        try:
+            self.inner = checked_measure(inner)
+        except MeasureError as error:
+            raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
+        self.is_averaged = isinstance(inner.aggregator(), MeanAgg)
         # Whether it reads labels as relevant or not, and nobody said from which label on.
-        info = self.inner.SUPPORTED_PARAMS.get("rel")
-        is_open = info is not None and info.default is not _NOT_PROVIDED and "rel" not in self.inner.params
+        info = inner.SUPPORTED_PARAMS.get("rel")
+        is_open = info is not None and info.default is not _NOT_PROVIDED and "rel" not in inner.params
         self.needs_levels = label == "count" or is_open
 
     def aggregator(self) -> Agg:
         """As the standard measure is aggregated: counts (NumRet, NumRel, NumQ) are summed, all others averaged."""
-        aggregator = self.inner.aggregator()
-        return super().aggregator() if isinstance(aggregator, MeanAgg) else aggregator
-
-
-@functools.lru_cache(maxsize=4096)
-def _standard(name: str, cutoff: int | None, label: str, given: int | None) -> Measure:
-    """The measure inside a RubricQrels; every query asks for it, and parsing takes longer than scoring."""
-    try:
-        inner = ir_measures.parse_measure(name)
-    except (NameError, ValueError) as error:
-        raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
-    if isinstance(inner, RubricMeasure) or inner.NAME in INTENT_AWARE:
-        raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
-    if cutoff is not None:
-        if "cutoff" not in inner.SUPPORTED_PARAMS:
-            raise MeasureError(f"RubricQrels: {name} has no cutoff")
-        if inner.params.get("cutoff", cutoff) != cutoff:
-            raise MeasureError(f"RubricQrels: {name} and @{cutoff} are two cutoffs; give one")
-        inner = inner(cutoff=cutoff)
-    if label != "count" and "rel" in inner.SUPPORTED_PARAMS:
-        if given is not None and inner.params.get("rel", given) != given:
-            raise MeasureError(f"RubricQrels: {name} and rel={given} are two levels; give one")
-        if inner.NAME == "NumRet" and given is not None and "rel" not in inner.params:
-            # Without a level it counts all documents, and a name does not tell the usual level from none.
-            raise MeasureError(
-                f'RubricQrels: {name} counts all documents; for those of a level say "{name}(rel={given})"'
-            )
-        if "rel" not in inner.params and given is not None:
-            inner = inner(rel=given)
-    try:
-        return checked_measure(inner)
-    except MeasureError as error:
-        raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
+        return super().aggregator() if self.is_averaged else self.inner.aggregator()
 
 
 RubricQrels = register(_RubricQrels)
@@ -307,33 +300,29 @@ def parse_measures(measures: Measures) -> list[Measure]:
         if not isinstance(one, str | Measure):
             problem = f"measures: {one!r:.60} is no measure; give names, as 'RubricCover@20', or objects of ir_measures"
             raise InputError(problem, settings=("measures",))
-        parts = [one] if isinstance(one, Measure) else _split(one) if "(" in one else one.split()
-        found.update((_parsed(part), None) for part in parts)
+        parts: list[str | Measure] = [one] if isinstance(one, Measure) else [*one.split()]
+        for part in _split(one) if len(parts) > 1 and "(" in one else parts:
+            in_file = _IN_FILE.fullmatch(part) if isinstance(part, str) else None
+            text = part
+            if in_file is not None:
+                measure_in(in_file["path"], in_file["name"])
+                text = in_file["measure"]
+            try:
+                measure = ir_measures.parse_measure(text) if isinstance(text, str) else text
+                # Ours say themselves what is wrong.
+                measure.validate_params() if isinstance(measure, RubricMeasure) else checked_measure(measure)
+            except NameError:
+                _refuse_other_spelling(str(text))
+                name = str(text).split("(")[0].split("@")[0]
+                check_plug_in(name)
+                raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
+            except (ValueError, AssertionError) as error:
+                _refuse_other_spelling(str(text))
+                raise MeasureError(f"{text}: {error}") from None
+            found[measure] = None
     if not found:
         raise MeasureError("name at least one measure")
     return list(found)
-
-
-def _parsed(measure: str | Measure) -> Measure:
-    in_file = _IN_FILE.fullmatch(measure) if isinstance(measure, str) else None
-    if in_file is not None:
-        measure_in(in_file["path"], in_file["name"])
-        measure = in_file["measure"]
-    try:
-        found = ir_measures.parse_measure(measure) if isinstance(measure, str) else measure
-        if not isinstance(found, RubricMeasure):
-            return checked_measure(found)
-        # Ours say themselves what is wrong.
-        found.validate_params()
-        return found
-    except NameError:
-        _refuse_other_spelling(str(measure))
-        name = str(measure).split("(")[0].split("@")[0]
-        check_plug_in(name)
-        raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
-    except (ValueError, AssertionError) as error:
-        _refuse_other_spelling(str(measure))
-        raise MeasureError(f"{measure}: {error}") from None
 
 
 # The measures of trec_eval by their names there; those with a cutoff end in `_10`.

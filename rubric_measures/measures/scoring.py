@@ -6,7 +6,7 @@ import math
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -91,6 +91,7 @@ def ranking_digest(doc_ids: Sequence[str]) -> str:
     return texts_digest(doc_ids)
 
 
+@dataclass(eq=False)
 class Shown:
     """The graded passages of R rankings of a query, best first, where they stand, and one reading of failed grades.
 
@@ -102,12 +103,13 @@ class Shown:
         ids: of each ranking the documents, where `Plan.reads_ids`.
     """
 
-    def __init__(
-        self, grades: QueryGrades, rows: Array, ranks: Array, lengths: Array, ids: Sequence[Sequence[str]] = ()
-    ) -> None:
-        self.grades, self.rows, self.ranks, self.lengths, self.ids = grades, rows, ranks, lengths, ids
-        self._tops: dict[tuple[int | None, bool], tuple[Array, Array, Array]] = {}
-        self._views: dict[tuple[int | None, bool], core.View] = {}
+    grades: QueryGrades
+    rows: Array
+    ranks: Array
+    lengths: Array
+    ids: Sequence[Sequence[str]] = ()
+    _tops: dict[tuple[int | None, bool], tuple[Array, Array, Array]] = field(default_factory=dict)
+    _views: dict[tuple[int | None, bool], core.View] = field(default_factory=dict)
 
     @classmethod
     def of(cls, grades: QueryGrades, rankings: Sequence[RankedRows]) -> Shown:
@@ -243,13 +245,9 @@ class Computation(ABC):
     def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
         """The values of rankings of the query; NaN is not known."""
 
-    @abstractmethod
     def best(self, query: QueryScorer) -> float:
         """The best value that any ranking of the graded passages could reach; NaN where it is not known."""
-
-    def lost_penalties(self, shown: Shown) -> Array | None:
-        """Rankings × items: what costs nothing, as its grade failed for a ranked passage; None where nothing can."""
-        return None
+        return math.nan
 
 
 class _OfItems(Computation):
@@ -299,7 +297,9 @@ class _OfItems(Computation):
         return float(self.scores(query, query.everything).value[0])
 
     def lost_penalties(self, shown: Shown) -> Array | None:
-        """Penalties that failed grades may have hidden, where these count as nothing: the score may be too high."""
+        """Rankings × items: penalties that failed grades of ranked passages may have hidden, where these count as
+        nothing, so that the score may be too high; None where there can be none.
+        """
         if self._row.weight != "own":
             return None
         view = shown.view(self.cutoff, self.judged_only)
@@ -344,10 +344,6 @@ class _OfFunction(Computation):
         if np.isinf(value).any() or (np.isnan(value).any() and shown.grades.failed is None):
             raise MeasureError(f"{self.measure}: query {view.query_id!r}: a value is no finite number")
         return value
-
-    def best(self, query: QueryScorer) -> float:
-        """Nobody knows."""
-        return math.nan
 
 
 def _refuse_failed(shown: Shown, cutoff: int | None) -> None:
@@ -707,8 +703,10 @@ class Plan:
         """
         if scale in self._on:
             return self._on[scale]
-        if scale is not None:
-            self.refuse_above(scale)
+        for one in self.computations:
+            for level in one.levels:
+                if scale is not None:
+                    refuse_unreachable(scale, level, str(one.measure))
         lowest, said = 0 if scale is None else scale.lowest, list[Measure]()
         for one in self.computations:
             measure, level = one.measure, min(one.levels, default=lowest + 1)
@@ -729,16 +727,6 @@ class Plan:
             said.append(measure)
         self._on[scale] = self if said == self.measures else Plan(said, self.on_failed)
         return self._on[scale]
-
-    def refuse_above(self, scale: Scale) -> None:
-        """Refuses a measure with a level that no grade of the scale reaches.
-
-        Raises:
-            MeasureError: naming measure, level and scale.
-        """
-        for one in self.computations:
-            for level in one.levels:
-                refuse_unreachable(scale, level, str(one.measure))
 
     def refuse_lacking(self, bank: Mapping[str, tuple[RubricItem, ...]], scale: Scale | None = None) -> None:
         """Refuses what the items cannot serve, before there is any grade.
@@ -792,6 +780,7 @@ class QueryScorer:
         on_failed: how these count.
         is_expecting: whether they count as they are expected.
         depth: how many documents of a ranking have to be known; None for all.
+        void: which passages leave some rankings, as all that is known of them is that grades failed; None where none.
     """
 
     def __init__(self, plan: Plan, grades: QueryGrades) -> None:
@@ -801,10 +790,10 @@ class QueryScorer:
             if one.asks:
                 _refuse_lacking(one, grades.items)
         self.counted = grades.counting_failed(plan.on_failed) if isinstance(plan.on_failed, int) else grades
-        # Passages of which all that is known is that grades failed leave some rankings, which are looked at deeper.
+        # Rankings that passages leave are looked at deeper.
         is_open = plan.condenses and self.counted.failed is not None and bool(self.counted.void.any())
-        self._void = self.counted.void if is_open else None
-        self.depth = plan.depth if self._void is None else None
+        self.void = self.counted.void if is_open else None
+        self.depth = plan.depth if self.void is None else None
 
     @cached_property
     def everything(self) -> Shown:
@@ -822,9 +811,9 @@ class QueryScorer:
         depth = self._plan.depth
         if depth is None or len(rows) <= depth:
             return len(rows)
-        if self._void is None:
+        if self.void is None:
             return depth
-        kept = np.cumsum(~np.append(self._void, False)[rows])
+        kept = np.cumsum(~np.append(self.void, False)[rows])
         return int(np.searchsorted(kept, depth)) + 1 if kept[-1] >= depth else len(rows)
 
     def ranked(self, doc_ids: Sequence[str]) -> RankedRows:
@@ -832,7 +821,7 @@ class QueryScorer:
         looked = doc_ids if self.depth is None else doc_ids[: self.depth]
         get = self.grades.docs.get
         rows = [get(doc_id, -1) for doc_id in looked]
-        digest = ranking_digest(doc_ids[: self.looked_at(rows)])
+        digest = ranking_digest(looked if self.void is None else doc_ids[: self.looked_at(rows)])
         return RankedRows(rows, len(doc_ids), digest, doc_ids if self._plan.reads_ids else ())
 
     def score(self, rankings: Sequence[RankedRows]) -> QueryScores:
@@ -859,11 +848,11 @@ class QueryScorer:
             found = [one.scores(self, shown) for one in computations]
         lost, dropped = np.zeros(len(rankings), int), np.zeros(len(rankings), int)
         if self.counted.failed is not None and not self.is_expecting:
-            of_items = [one.lost_penalties(shown) for one in computations if one.over_items]
+            of_items = [one.lost_penalties(shown) for one in computations if isinstance(one, _OfItems)]
             hidden = [one for one in of_items if one is not None]
             lost = np.any(hidden, axis=0).sum(axis=1) if hidden else lost
-        if self._void is not None:
-            gone = np.append(self._void, False)
+        if self.void is not None:
+            gone = np.append(self.void, False)
             tops = [np.array(one.rows[: self.looked_at(one.rows)], int) for one in rankings]
             dropped = np.array([gone[top].sum() for top in tops], int)
         return QueryScores(

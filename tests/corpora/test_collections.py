@@ -119,7 +119,7 @@ def test_labels_and_items_of_a_graded_folder(with_grades: Path) -> None:
 
 def test_the_measures_take_items_and_labels(with_grades: Path) -> None:
     ir_measures = pytest.importorskip("ir_measures")
-    from rubric_measures.measures import RubricCover
+    from rubric_measures import RubricCover
 
     items = list(load_collection(with_grades, unit="item").qrels_iter())
     run = list(load_collection(with_grades).scoreddocs_iter())

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rubric_measures import NuggetV, RubricCover, RubricQrels
 from rubric_measures.base.errors import MeasureError
-from rubric_measures.measures import NuggetV, RubricCover, RubricQrels
 from rubric_measures.measures.grades import Grades
 from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.provider import evaluate_run

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import nDCG
 
-from rubric_measures.measures import NuggetA, NuggetV, RubricCover, RubricQrels, WeightedCover, nRubricCover
+from rubric_measures import NuggetA, NuggetV, RubricCover, RubricQrels, WeightedCover, nRubricCover
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, build_query
 from rubric_measures.measures.scoring import Plan, ranking_digest
 from rubric_measures.types.entities import RubricItem

@@ -12,9 +12,9 @@ import ir_measures
 import pytest
 from ir_measures import Qrel, ScoredDoc, nDCG
 
-import rubric_measures
 from rubric_measures import Grade, NuggetV, RubricCover, RubricItem, RubricQrels, TestBank
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.measures.provider import register_provider
 from rubric_measures.measures.qrels import build_grades
 
 ROWS = [
@@ -224,7 +224,7 @@ def test_failed_grades_of_a_frame_or_a_list() -> None:
 
 def test_registering_twice_changes_nothing() -> None:
     before = [p.NAME for p in ir_measures.DefaultPipeline.providers]
-    rubric_measures.measures.register_provider()
+    register_provider()
     assert [p.NAME for p in ir_measures.DefaultPipeline.providers] == before
     assert before.count("rubric_measures") == 1
     assert before.index("rubric_measures") < before.index("pyndeval")
