@@ -6,10 +6,10 @@ import argparse
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
+from msgspec.structs import replace
 from scipy.stats import kendalltau
 
 import rubric_measures

@@ -39,7 +39,6 @@ from rubric_measures.measures.support import (
     SupportRate,
     SupportRecall,
 )
-from rubric_measures.types.entities import Grade, Preference, RubricItem, TestBank, make_item_id
 
 if TYPE_CHECKING:
     from rubric_measures.api import (
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
         write_report,
     )
     from rubric_measures.measures.grades import Grades
+    from rubric_measures.types.entities import Grade, Preference, RubricItem, TestBank, make_item_id
 
 __all__ = [
     "ALCEPrecision",
@@ -112,9 +112,12 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = _lazy_names(
-        __name__, {"rubric_measures.api": __all__, "rubric_measures.measures.grades": ["Grades"]}
-    )
+    _HOMES = {
+        "rubric_measures.api": __all__,
+        "rubric_measures.measures.grades": ["Grades"],
+        "rubric_measures.types.entities": ["Grade", "Preference", "RubricItem", "TestBank", "make_item_id"],
+    }
+    __getattr__, __dir__ = _lazy_names(__name__, _HOMES)
 
 _register_provider()
 _register_plug_ins()

@@ -13,11 +13,12 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from ir_measures.measures.base import Measure
+from msgspec.structs import replace
 
 from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
 from rubric_measures.analysis.comparison import Comparison, Outlook, Pair, Verdict

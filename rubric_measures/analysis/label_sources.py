@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.agreement import (
@@ -178,7 +179,7 @@ def passages_of_records(
         InputError: the grades are on another scale than 0 to 5, which is that of the tables, or have fractions.
     """
     groups = load_graded(path)
-    chosen = replace(wanted or GradeFilter(), first=True)
+    chosen = structs.replace(wanted or GradeFilter(), first=True)
     grades = collect_grades(select_queries(groups, groups.name, bank, chosen), bank)
     if grades.scale is not None and grades.scale[:2] != SELF_RATING[:2]:
         raise InputError(

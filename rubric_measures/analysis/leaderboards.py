@@ -17,11 +17,12 @@ import os
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from ir_measures.measures.base import Measure
+from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.analysis.correlation import (

@@ -15,10 +15,12 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
+
+from msgspec.structs import replace
 
 from rubric_measures.api.boards import read_gates
 from rubric_measures.api.evaluating import evidence, write_report
@@ -42,7 +44,7 @@ from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.measures.names import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
-from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.entities import RubricItem, TestBank, make_run
 
 if TYPE_CHECKING:

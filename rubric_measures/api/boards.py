@@ -19,11 +19,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
+from msgspec.structs import replace
 
 from rubric_measures.api.loading import (
     Gradable,

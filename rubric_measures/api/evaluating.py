@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, ScoredDoc
+from msgspec.structs import asdict
 
 from rubric_measures.api.loading import (
     Bank,
@@ -311,7 +312,7 @@ def argue(
         found = argue_scores(reports, known, weights)
     if scores is not None:
         write_argue_scores(scores, found.rows)
-    return Board(**vars(found.board))
+    return Board(**asdict(found.board))
 
 
 def check_run(

@@ -36,7 +36,7 @@ from rubric_measures.grading.generation import (
 from rubric_measures.grading.nuggetization import Caller, Failure, nuggetize, published_calls, related_segments
 from rubric_measures.models.base import CountingBackend
 from rubric_measures.models.settings import CallSettings, Interrupts, note_limit
-from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.files import load_graded
 from rubric_measures.types.entities import Query, TestBank
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rubric_measures.grading.generation import LongPassage, SyntheticQueries, SyntheticQuery
     from rubric_measures.grading.nuggetization import RelatedBy, SourceSegment
     from rubric_measures.models.settings import CallOptions, Model, Progress
-    from rubric_measures.prompts import Prompt
+    from rubric_measures.prompts.library import Prompt
     from rubric_measures.records.models import QueryPassages
 
 _LOG = logging.getLogger("rubric_measures")

@@ -16,10 +16,12 @@ import dataclasses
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
+
+from msgspec.structs import replace
 
 from rubric_measures.api.loading import (
     Bank,
@@ -496,7 +498,7 @@ def _beside(output: _File | None, named: _File | None, ending: str) -> str | Non
 
 def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, prompts: Sequence[str]) -> TestBank:
     from rubric_measures.grading.generation import aspect_bank
-    from rubric_measures.prompts import load_prompt
+    from rubric_measures.prompts.library import load_prompt
 
     texts = _texts_of_queries(query_texts)
     made = bank_of(bank)
@@ -876,7 +878,7 @@ def run_canaries(
     """
     from rubric_measures.grading import Grader, GradingReport, GradingSettings, estimate
     from rubric_measures.models.settings import CallSettings, note_limit
-    from rubric_measures.prompts import load_prompt
+    from rubric_measures.prompts.library import load_prompt
     from rubric_measures.verification.graders import build_canaries, canary_report
     from rubric_measures.verification.sections import canary_sections
 

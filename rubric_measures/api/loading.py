@@ -13,10 +13,12 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, overload
+
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import peek_head

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ir_measures.measures.base import Measure
+from msgspec.structs import asdict, replace
 
 from rubric_measures.api.loading import (
     AnswerGrades,
@@ -72,7 +72,7 @@ Watch: TypeAlias = Callable[[Iterable[Any], int | None, str], Iterable[Any]]
 OutputForm = Literal["text", "tsv", "json", "jsonl", "latex", "markdown", "trec_eval"]
 
 
-class Board(Leaderboard):
+class Board(Leaderboard, frozen=True):
     """Scores of runs by measures; `print` shows them, best run first, with standard errors and coverage.
 
     Attributes: see `Leaderboard`: `measures`, `values` (run -> measure -> query -> value), `cells` (run -> measure ->
@@ -366,7 +366,7 @@ def score(
         from rubric_measures.boards.programs import with_summary
 
         board = with_summary(board)
-    made = Board(**vars(board))
+    made = Board(**asdict(board))
     if notes:
         made.log_notes()
         if ours is not asked and not official:

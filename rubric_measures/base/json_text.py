@@ -19,12 +19,10 @@ import msgspec
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
 
-_PLACE = re.compile(r" at line (\d+) column (\d+)")
 _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?', re.DOTALL)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEP = re.compile(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]")
-_EXPECTED = re.compile("Expected `(.*?)`(?:, got .*| ([<>])= (.*?)(?:[.]0)?| of length (?:>= )?(.*))")
+_EXPECTED = "Expected `(.*?)`(?:, got .*| ([<>])= (.*?)(?:[.]0)?| of length (?:>= )?(.*))"
 _KINDS = {
     "str": "a valid string",
     "int": "a valid integer",
@@ -116,7 +114,7 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
     """The field of a value that msgspec complains about, and in one line what was expected and found there."""
     what, _, path = error.partition(" - at `$")
     field = ""
-    for name, place in _STEP.findall(path.removesuffix("`")):
+    for name, place in re.findall(r"\.([^.\[]+)|\[(?:(\d+)|\.\.\.)\]", path.removesuffix("`")):
         step: Any = int(place) if place else name
         if not step and isinstance(value, dict):
             # msgspec names no key where any may stand: there values are texts, perhaps of a few that are allowed.
@@ -127,7 +125,7 @@ def _misfit(error: str, value: Any, choices: Iterable[str]) -> tuple[str, str]:
     if lacks and (lacks[1] or len(value) < int(lacks[2])):
         field += f".{lacks[1]}" if lacks[1] else f"[{len(value)}]"
         return field.removeprefix("."), "required field is missing"
-    if expected := _EXPECTED.fullmatch(what):
+    if expected := re.fullmatch(_EXPECTED, what):
         kinds, sign, end, size = expected.groups()
         names = kinds.removesuffix(" | null").replace("int | float", "float").split(" | ")
         what = f"Input should be {' or '.join(_KINDS.get(name, name) for name in names)}"
@@ -166,7 +164,7 @@ def _is_deep(data: bytes | str) -> bool:
 
 def placed(problem: str, line: int) -> tuple[str, int]:
     """A parser's message without the line that it names, and that line where no other is known."""
-    found = _PLACE.search(problem)
+    found = re.search(r" at line (\d+) column (\d+)", problem)
     if found is None:
         return problem, line
     return problem.replace(found[0], f" at column {found[2]}"), line or int(found[1])

@@ -6,14 +6,16 @@ it works for every command.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rubric_measures.base.errors import CONTROL, InputError, UnknownNameError, escaped
 
@@ -52,8 +54,7 @@ class Column(NamedTuple):
     width: int | None = None
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """One table.
 
     Attributes:
@@ -317,13 +318,15 @@ def _latex(report: Report) -> Iterator[str]:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can say of a value: dataclasses as objects, tuples as lists, keys as text, no number as null."""
+    """What JSON can say of a value: records as objects, tuples as lists, keys as text, no number as null."""
     if isinstance(value, Marked):
         return plain(value.value)
     if isinstance(value, Undefined) or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Struct):
+        value = asdict(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(content) for key, content in value.items()}
     if isinstance(value, list | tuple):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError
@@ -19,8 +21,7 @@ from rubric_measures.types.entities import RankNotes, Signature
 BELOW = ("_max_", "_median_", "_min_")
 
 
-@dataclass(frozen=True)
-class Failures:
+class Failures(Struct, frozen=True):
     """What failed grades leave open of one run's score by one measure.
 
     Attributes:
@@ -40,8 +41,7 @@ class Failures:
     bounds: tuple[float, float] | None
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One run's score by one measure.
 
     Attributes:
@@ -64,8 +64,7 @@ class Cell:
     failures: Failures | None = None
 
 
-@dataclass(frozen=True)
-class Best:
+class Best(Struct, frozen=True):
     """The best possible score by one measure: of measures of coverage that of all graded passages together, whatever
     the cutoff (finding the best k of them is NP-hard); of others that of the best ranking.
 
@@ -80,8 +79,7 @@ class Best:
     per_query: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class BoardInputs:
+class BoardInputs(Struct, frozen=True):
     """The digests of what a leaderboard was scored from.
 
     Attributes:
@@ -90,13 +88,12 @@ class BoardInputs:
         qrels: query_id -> digest of its judgments, where official measures stand beside ours.
     """
 
-    grades: Mapping[str, str] = field(default_factory=dict)
-    runs: Mapping[str, str] = field(default_factory=dict)
-    qrels: Mapping[str, str] = field(default_factory=dict)
+    grades: Mapping[str, str] = {}
+    runs: Mapping[str, str] = {}
+    qrels: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Leaderboard:
+class Leaderboard(Struct, frozen=True):
     """Scores of runs by measures.
 
     Attributes:
@@ -117,12 +114,12 @@ class Leaderboard:
     values: Mapping[str, Mapping[str, Mapping[str, float | None]]]
     cells: Mapping[str, Mapping[str, Cell]]
     signature: Signature
-    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    ranks: RankNotes = field(default_factory=RankNotes)
+    missing: Mapping[str, Sequence[str]] = {}
+    unknown: Mapping[str, Sequence[str]] = {}
+    ranks: RankNotes = RankNotes()
     without_items: Sequence[str] = ()
-    inputs: BoardInputs = field(default_factory=BoardInputs)
-    best: Mapping[str, Best] = field(default_factory=dict)
+    inputs: BoardInputs = BoardInputs()
+    best: Mapping[str, Best] = {}
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the first measure, and by name where they are equal. Rows that sum up the runs
@@ -260,7 +257,7 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         return value if value is None or places < 0 else round(value, places)
 
     def content(one: Cell | Failures | Best) -> dict[str, Any]:
-        return {name: rounded(value) if name in _ROUNDED else value for name, value in vars(one).items()}
+        return {name: rounded(value) if name in _ROUNDED else value for name, value in asdict(one).items()}
 
     runs = []
     for run_id in board.ranking():
@@ -272,7 +269,7 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
             measures[name] = {**cell, **more, "per_query": rounded(board.values[run_id][name])}
         runs.append({"run_id": run_id, "missing_queries": list(board.missing.get(run_id, ())), "measures": measures})
     # A tournament has the digest of its games among the settings.
-    inputs = vars(board.inputs) if board.inputs.runs else {}
+    inputs = asdict(board.inputs) if board.inputs.runs else {}
     return {
         "format": "rubric_measures leaderboard 1",
         "measures": list(board.measures),

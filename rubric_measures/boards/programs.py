@@ -37,7 +37,7 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from statistics import median
@@ -45,6 +45,7 @@ from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from ir_measures.measures.base import Measure
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.base.files import paused_collector

@@ -10,12 +10,12 @@ import logging
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 from ir_measures.measures.base import MeanAgg, Measure
+from msgspec.structs import replace
 
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError

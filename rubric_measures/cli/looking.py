@@ -41,7 +41,7 @@ from rubric_measures.cli.inputs import (
 from rubric_measures.corpora.overwriting import keep_cache
 
 if TYPE_CHECKING:
-    from rubric_measures.prompts import Prompt
+    from rubric_measures.prompts.library import Prompt
     from rubric_measures.review.session import Review
     from rubric_measures.verification.reports import ReportSettings
     from rubric_measures.verification.sections import Section
@@ -85,7 +85,8 @@ def _first_line(thing: object) -> str:
 
 
 def _prompts() -> _Listed:
-    from rubric_measures.prompts import load_prompt, prompt_names
+    from rubric_measures.prompts.entries import prompt_names
+    from rubric_measures.prompts.library import load_prompt
 
     rows = (_prompt_row(name, load_prompt(name)) for name in sorted(prompt_names()))
     return ("prompt", "target", "task", "scale", "source"), rows
@@ -96,7 +97,7 @@ def _prompt_row(name: str, prompt: Prompt) -> list[Cell]:
 
 
 def _prompt(name: str) -> str:
-    from rubric_measures.prompts import load_prompt
+    from rubric_measures.prompts.library import load_prompt
 
     prompt = load_prompt(name)
     parts = [("system", prompt.system), ("user", prompt.text)]

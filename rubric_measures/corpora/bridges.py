@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import structs
+
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
 from rubric_measures.base.files import run_of_file
 from rubric_measures.corpora.pooling import pool, texts_of
@@ -712,7 +714,7 @@ def losses(entries: Sequence[BankEntry], content: Any, kind: str) -> str:
 
 
 def _lost(old: RubricItem, new: RubricItem) -> list[str]:
-    before, after = (replace(item, info=_without_marks(item.info)) for item in (old, new))
+    before, after = (structs.replace(item, info=_without_marks(item.info)) for item in (old, new))
     return [
         said for name, said in _SAID.items() if getattr(before, name) != getattr(after, name) and getattr(before, name)
     ]

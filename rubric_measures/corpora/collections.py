@@ -26,7 +26,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
@@ -45,6 +44,7 @@ from ir_datasets.formats import (
     TrecQrel,
 )
 from ir_datasets.indices import Docstore
+from msgspec.structs import replace
 from pydantic import Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError, InputError, RubricMeasuresError, UnknownNameError

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name
 from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, bridged, losses, targets_of
@@ -172,7 +174,7 @@ def _made(content: Any, kind: str, to: str, options: Options) -> Any:
 def _named_runs(paths: Sequence[PathName]) -> list[Run]:
     runs = [read_run(path) for path in paths]
     names = distinct_run_names([run.run_id for run in runs], paths)
-    return [replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
+    return [structs.replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
 
 
 def _reader(name: str, options: Options) -> Callable[[PathName], Any]:

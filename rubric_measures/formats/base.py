@@ -12,9 +12,10 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from msgspec import Struct
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import check_readable_twice, note_unfinished, open_binary, path_name, read_text
@@ -37,8 +38,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
 OVERALL = "_overall_"
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(Struct, frozen=True, dict=True):
     """The beginning of a file, by which its format is told.
 
     Attributes:

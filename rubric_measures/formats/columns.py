@@ -9,18 +9,21 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rubric_measures.types.entities import Ranking, compares_singles, in_order
 from rubric_measures.types.scales import MOST_RELEVANT
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
-Flags = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# numpy.typing is for the type checker alone: to import it takes as long as to read a small run.
+Ints: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
+Words: TypeAlias = "NDArray[np.uint64]"
+Flags: TypeAlias = "NDArray[np.bool_]"
 
 # Bytes that are read at a time: what is made of them stays in the cache of a core.
 _PIECE = 1 << 20

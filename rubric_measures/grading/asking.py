@@ -32,8 +32,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, refuse_settings
-from rubric_measures.prompts import Prompt, list_text
-from rubric_measures.prompts.library import Frame
+from rubric_measures.prompts.library import Frame, Prompt, list_text
 from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.prompts.verdicts import Parsed, clean_reply, objects_of, without_thoughts
 from rubric_measures.types.entities import GradeStatus, RubricItem, canonical_json, content_hash

@@ -20,7 +20,7 @@ from rubric_measures.base.errors import InputError, warn
 from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.models.base import Reply, Request, refuse_settings
 from rubric_measures.models.running import Job, LocalRunner, RunStats
-from rubric_measures.prompts import list_text, load_prompt
+from rubric_measures.prompts.library import list_text, load_prompt
 from rubric_measures.prompts.parsers import parse_label_list, parse_list
 from rubric_measures.prompts.verdicts import Parsed
 from rubric_measures.records.models import QueryPassages

@@ -25,7 +25,7 @@ from rubric_measures.grading.asking import Outcome
 from rubric_measures.grading.styles import Style
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.models.base import Backend, llm_name
-from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import (
     ITEM_LISTS,
     DirectGrade,

@@ -36,7 +36,7 @@ from rubric_measures.grading.asking import (
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.models.base import Backend, Reply, Request
 from rubric_measures.models.running import Job
-from rubric_measures.prompts import Prompt, load_prompt
+from rubric_measures.prompts.library import Prompt, load_prompt
 from rubric_measures.prompts.parsers import is_unanswerable
 from rubric_measures.types.entities import RubricItem
 

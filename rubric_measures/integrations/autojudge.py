@@ -21,11 +21,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
 from ir_measures.measures.base import Measure
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened, warn
 from rubric_measures.base.plugins import require

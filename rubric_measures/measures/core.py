@@ -22,7 +22,7 @@ Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 NONE = -np.inf
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """What R rankings of one query show, at most k graded passages of each and n items.
 

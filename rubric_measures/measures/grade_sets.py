@@ -12,10 +12,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from statistics import median_low
 from typing import Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import DIRECT_ITEM
@@ -156,8 +158,7 @@ def grade_of_assessors(grades: Iterable[float]) -> float:
     return median_low(grades)
 
 
-@dataclass(frozen=True)
-class AssessorGrades:
+class AssessorGrades(Struct, frozen=True):
     """What assessors say of one passage.
 
     Attributes:
@@ -169,12 +170,12 @@ class AssessorGrades:
         settled: item_id -> (`human:NAME`, grade): what an adjudicator decided.
     """
 
-    grades: Mapping[str, Collection[float]] = field(default_factory=dict)
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    grades: Mapping[str, Collection[float]] = {}
+    reasons: Mapping[str, str] = {}
     sets: Collection[ItemGradeSet] = ()
-    by_assessor: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    by_assessor: Mapping[str, Mapping[str, float]] = {}
     stale: int = 0
-    settled: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    settled: Mapping[str, tuple[str, float]] = {}
 
 
 def grades_by_assessors(
@@ -302,8 +303,7 @@ QuestionSet = Literal["question-bank", "tqa", "nugget"]
 _TQA = "NDQ_"
 
 
-@dataclass(frozen=True)
-class GradeFilter:
+class GradeFilter(Struct, frozen=True, dict=True):
     """The grade sets to use; None lets everything pass.
 
     Attributes:
@@ -382,9 +382,9 @@ class GradeFilter:
 
     def settings(self) -> dict[str, object]:
         """The filters that are set, for the signature."""
-        found = asdict(replace(self, scale=None)).items()
+        found = asdict(self).items()
         said = {} if self.scale is None else {"scale": str(self.scale)}
-        return {name: value for name, value in found if value not in (None, False)} | said
+        return {name: value for name, value in found if name != "scale" and value not in (None, False)} | said
 
 
 def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
@@ -412,7 +412,7 @@ def _scale(prompt: bytes, kind: Scale | None, answered: bool) -> Scale | None:
         said = by_range = None
     if said is not None and told.get("covers") is not None:
         return said
-    from rubric_measures.prompts import scale_of_prompt
+    from rubric_measures.prompts.entries import scale_of_prompt
 
     known = scale_of_prompt(told.get("prompt_class", ""))
     if by_range is not None:
@@ -448,8 +448,7 @@ def grades_of_set(
     return grades, {} if status == "graded" else {DIRECT_ITEM: status}
 
 
-@dataclass
-class DirectLabels:
+class DirectLabels(Struct):
     """Finds the labels that one grader gave to whole passages. Labels of two graders are never mixed.
 
     Attributes:
@@ -460,7 +459,7 @@ class DirectLabels:
 
     wanted: GradeFilter
     settings: tuple[str, ...]
-    found: dict[GradeSetKey, DirectGrade] = field(default_factory=dict)
+    found: dict[GradeSetKey, DirectGrade] = {}
 
     def of(self, query_id: str, passage: GradedPassage) -> DirectGrade | None:
         """The label of a passage; None where it has none.
@@ -502,8 +501,7 @@ _NOTES = {
 _OF_ASSESSORS = ("replaced", "split", "settled", "elsewhere", "stale")
 
 
-@dataclass(slots=True)
-class _Making:
+class _Making(Struct):
     """What thousands of entries say alike: their grade set, whether the filter lets it through, and what made it.
 
     Attributes:
@@ -521,8 +519,7 @@ class _Making:
     is_found: bool = False
 
 
-@dataclass
-class GradeSetSelector:
+class GradeSetSelector(Struct):
     """Chooses the grade set of each passage, and remembers which grade sets the file has.
 
     Attributes:
@@ -546,17 +543,17 @@ class GradeSetSelector:
 
     wanted: GradeFilter
     source: str
-    found: dict[GradeSetKey, ItemGradeSet | DirectGrade] = field(default_factory=dict)
+    found: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
     left_out: Counter[str] = field(default_factory=Counter)
-    outside: dict[GradeSetKey, Counter[str]] = field(default_factory=dict)
-    made: set[str] = field(default_factory=set)
+    outside: dict[GradeSetKey, Counter[str]] = {}
+    made: set[str] = set()
     strangers: int = 0
-    assessors: set[GradeSetKey] = field(default_factory=set)
+    assessors: set[GradeSetKey] = set()
     scale: Scale | None = None
-    others: set[GradeSetKey] = field(default_factory=set)
+    others: set[GradeSetKey] = set()
     counts: Counter[str] = field(default_factory=Counter)
     _bank_name: str = ""
-    _makings: dict[Hashable, _Making] = field(default_factory=dict)
+    _makings: dict[Hashable, _Making] = {}
     _last: tuple[ItemGradeSet | DirectGrade, _Making] | None = None
 
     def note_counts(self) -> None:

@@ -11,7 +11,6 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from math import inf, isfinite
@@ -19,6 +18,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from ir_measures.util import Qrel
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError, counted
 from rubric_measures.base.plugins import Late
@@ -177,8 +178,7 @@ Rows: TypeAlias = tuple[Sequence[str], Sequence[str], Sequence[Any]]
 """Grades by column: doc_ids, item_ids, grades."""
 
 
-@dataclass(frozen=True, eq=False)
-class QueryGrades:
+class QueryGrades(Struct, frozen=True, eq=False, dict=True):
     """All grades of one query, as a matrix: a row a passage, a column an item.
 
     Attributes:
@@ -199,7 +199,7 @@ class QueryGrades:
     grades: Array
     failed: Array | None = None
     scale: Scale | None = None
-    answers: Mapping[str, tuple[CitedSentence, ...]] = field(default_factory=dict)
+    answers: Mapping[str, tuple[CitedSentence, ...]] = {}
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -8,11 +8,11 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name, paused_collector
@@ -51,8 +51,7 @@ class RankedPassage(NamedTuple):
 _NO_NOTES = RankNotes()
 
 
-@dataclass(frozen=True)
-class RecordQuery:
+class RecordQuery(Struct, frozen=True):
     """One query of a graded-records file, ready to be scored.
 
     Attributes:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ir_measures
 from ir_measures import providers
@@ -161,8 +160,7 @@ def refuse_unscored(measures: Iterable[Measure], valued: Container[Measure]) -> 
             )
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """The values of one run.
 
     Attributes:

@@ -6,7 +6,7 @@ import math
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -14,6 +14,7 @@ import ir_measures
 import numpy as np
 from ir_measures.measures.base import Measure
 from ir_measures.util import ScoredDoc
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures import core

@@ -16,11 +16,11 @@ from ir_measures.measures.base import ParamInfo
 
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.measures.measure import RubricMeasure, register
-from rubric_measures.types.entities import CitedSentence
 from rubric_measures.types.scales import CONTRADICTED
 
 if TYPE_CHECKING:
     from rubric_measures.measures.grades import OnFailed, QueryGrades
+    from rubric_measures.types.entities import CitedSentence
 
 _STRICT = ParamInfo(dtype=bool, default=False, desc="partial support earns nothing")
 _RELAXED = ParamInfo(dtype=bool, default=False, desc="partial support counts as support")

@@ -19,7 +19,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.prompts.delimiters import Delimiters, delimiters_of, neutralise
 from rubric_measures.prompts.entries import FIELD, entry_of, entry_scale, prompt_names, read_entry
 from rubric_measures.types.entities import content_hash
-from rubric_measures.types.scales import Message, Scale
+from rubric_measures.types.scales import Message, QuotedMessage, Scale
 
 if TYPE_CHECKING:
     from rubric_measures.prompts.verdicts import Parsed
@@ -114,7 +114,7 @@ class Frame:
                 texts, quoted = texts.copy(), quoted.copy()
                 for place, slot in open_slots:
                     texts[place], quoted[place] = _remembered(values[slot.name], slot, self._delimiters)
-            found.append(Message.of_parts(role, texts, quoted))
+            found.append(QuotedMessage.of_parts(role, texts, quoted))
         return tuple(found)
 
 

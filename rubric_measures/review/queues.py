@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, overload
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.checked import CheckedGrade, CheckedPassage, check_records

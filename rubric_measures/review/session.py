@@ -16,7 +16,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
@@ -355,7 +357,7 @@ def _edited(snapshot: Snapshot, state: ItemState, event: Event) -> ItemState:
     made = item_of({**_fields(state.item), **{name: payload[name] for name in _FIELDS if name in payload}})
     reworded = made.text != state.item.text and not payload.get("same_meaning", False)
     if not reworded:
-        made = replace(made, item_id=state.item.item_id)
+        made = structs.replace(made, item_id=state.item.item_id)
     else:
         _refuse_twin(snapshot, made, state.key)
     names = [name for name in _FIELDS if getattr(made, name) != getattr(state.item, name)]

@@ -10,23 +10,21 @@ trec_eval). Rankings of records, by rank.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import operator
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cache
 from itertools import islice, pairwise, repeat
-from operator import itemgetter
+from json import JSONEncoder
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from rubric_measures.base.errors import InputError, UnknownNameError, counted
-
-if TYPE_CHECKING:
-    from json import JSONEncoder
-
 
 GradeStatus = Literal["graded", "unparsed", "refused", "truncated", "failed"]
 Importance = Literal["vital", "okay"]
@@ -192,14 +190,11 @@ def make_item_id(query_id: str, text: str, facet_id: str | None = None) -> str:
     >>> make_item_id("q1", " What is a leap year? ")
     'q1/969b08ba83da2a1c9935c5499c6ae6c6'
     """
-    import hashlib
-
     digest = hashlib.md5(text.strip().encode("utf-8"), usedforsecurity=False).hexdigest()
     return "/".join(part for part in (query_id, facet_id, digest) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class RubricItem:
+class RubricItem(Struct, frozen=True, eq=False):
     """One question or nugget (key fact) that a good passage answers or mentions.
 
     Attributes:
@@ -223,21 +218,34 @@ class RubricItem:
     gold_answers: tuple[str, ...] = ()
     importance: Importance | None = None
     weight: float | None = None
-    info: Any = field(default=None, compare=False, repr=False)
+    info: Any = None
 
-    @property
-    def facet(self) -> str | None:
-        """The facet that the item belongs to: `facet_id`, else what its id says (`query_id/facet_id/…`); or None."""
-        if self.facet_id is not None:
-            return self.facet_id
-        head = self.item_id.rpartition("/")[0]
-        return head[len(self.query_id) + 1 :] if head.startswith(f"{self.query_id}/") else None
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RubricItem) and _said(self) == _said(other)
+
+    def __hash__(self) -> int:
+        return hash(_said(self))
 
     @property
     def part(self) -> str:
-        """What the item is asked about: `query_id/facet_id`, or the query where it names no facet."""
-        facet = self.facet
-        return self.query_id if facet is None else f"{self.query_id}/{facet}"
+        """What the item is asked about: `query_id/facet_id`, or the query where it names no facet.
+
+        The facet is `facet_id`, else what the item's id says (`query_id/facet_id/…`).
+        """
+        if self.facet_id is not None:
+            return f"{self.query_id}/{self.facet_id}"
+        head = self.item_id.rpartition("/")[0]
+        return head if head.startswith(f"{self.query_id}/") else self.query_id
+
+    @property
+    def facet(self) -> str | None:
+        """The facet that the item belongs to, see `part`; or None."""
+        part = self.part
+        return None if part == self.query_id else part[len(self.query_id) + 1 :]
+
+
+_COMPARED = RubricItem.__struct_fields__[:-1]
+_said = attrgetter(*_COMPARED)
 
 
 def sentence_items(answers: Iterable[CitedAnswer]) -> tuple[RubricItem, ...]:
@@ -249,8 +257,7 @@ def sentence_items(answers: Iterable[CitedAnswer]) -> tuple[RubricItem, ...]:
     )
 
 
-@dataclass(frozen=True)
-class TestBank:
+class TestBank(Struct, frozen=True):
     """The complete list of rubric items of every query: the denominator of the measures.
 
     Attributes:
@@ -268,9 +275,9 @@ class TestBank:
     __test__ = False  # pytest would collect a class of this name
 
     items: Mapping[str, tuple[RubricItem, ...]]
-    query_texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    facet_texts: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
-    edited: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=lambda: MappingProxyType({}))
+    query_texts: Mapping[str, str] = MappingProxyType({})
+    facet_texts: Mapping[tuple[str, str], str] = MappingProxyType({})
+    edited: Mapping[str, Mapping[str, frozenset[str]]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
         for query_id, items in self.items.items():
@@ -325,12 +332,7 @@ class TestBank:
             raise UnknownNameError("query", query_id, self.items, hint=hint, where=where) from None
 
 
-@cache
-def _encoder() -> JSONEncoder:
-    # Made once: json.dumps with arguments makes an encoder for each call. Help needs none.
-    from json import JSONEncoder
-
-    return JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_encode = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def canonical_json(value: object) -> str:
@@ -339,21 +341,18 @@ def canonical_json(value: object) -> str:
     Raises:
         ValueError: the value holds NaN or infinity, or something that JSON cannot say.
     """
-    return _encoder().encode(value)
+    return _encode(value)
 
 
 def content_hash(value: object) -> str:
     """The sha256 hex digest of the canonical JSON of a value; the only key function of caches and manifests."""
-    import hashlib
-
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def bank_hash(bank: TestBank) -> str:
     """The first twelve hex digits of the hash of all that a bank says about its items."""
-    names = [field.name for field in fields(RubricItem) if field.compare]
     items = sorted(bank, key=lambda item: (item.query_id, item.item_id))
-    return content_hash([{name: getattr(item, name) for name in names} for item in items])[:12]
+    return content_hash([dict(zip(_COMPARED, _said(item), strict=True)) for item in items])[:12]
 
 
 def bank_content(bank: TestBank) -> str:
@@ -385,8 +384,7 @@ def made_by(made: Iterable[str]) -> dict[str, object]:
     return {"graders": listed} if listed else {}
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """The settings behind a number; equal signatures (and equal input) mean equal numbers.
 
     Attributes:
@@ -438,8 +436,7 @@ class ScoredIds(list[str]):
         self.given = given
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True, eq=False):
     """The documents of one query in the one sort: score descending, then doc_id descending (trec_eval's rule).
 
     Scores that differ only beyond single precision are equal where the trec_eval behind ir_measures takes them so.
@@ -452,7 +449,12 @@ class Ranking:
 
     doc_ids: Sequence[str]
     scores: Sequence[float]
-    as_given: Sequence[str] = field(default=(), compare=False)
+    as_given: Sequence[str] = ()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ranking) and (self.doc_ids, self.scores) == (other.doc_ids, other.scores)
 
     def __len__(self) -> int:
         return len(self.doc_ids)
@@ -469,8 +471,7 @@ class Ranking:
         return ScoredIds(doc_ids, [of_doc[doc_id] for doc_id in self.as_given])
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """The rankings of one run.
 
     Attributes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import InputError, MeasureError
@@ -256,8 +255,7 @@ def parse_scale(text: str) -> Scale:
     return scale
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One chat message.
 
     Attributes:
@@ -267,11 +265,21 @@ class Message:
 
     role: str
     content: str
-    # Not for `__init__`, so that `dataclasses.replace` never hands the JSON of one message on to another.
-    _json: str = field(default="", init=False, repr=False, compare=False)
+
+    def as_json(self) -> str:
+        """The canonical JSON of the pair (role, content)."""
+        from json.encoder import encode_basestring as quoted
+
+        return f"[{quoted(self.role)},{quoted(self.content)}]"
+
+
+class QuotedMessage(Message):
+    """A message that knows its JSON; messages that are made of it do not."""
+
+    _json = ""
 
     @classmethod
-    def of_parts(cls, role: str, texts: Iterable[str], quoted: Iterable[str]) -> Message:
+    def of_parts(cls, role: str, texts: Iterable[str], quoted: Iterable[str]) -> QuotedMessage:
         """A message put together from parts, by a maker of many similar ones.
 
         Args:
@@ -280,11 +288,9 @@ class Message:
             quoted: the parts of what `as_json` gives; JSON writes a text character by character.
         """
         message = cls(role, "".join(texts))
-        object.__setattr__(message, "_json", "".join(quoted))
+        message._json = "".join(quoted)
         return message
 
     def as_json(self) -> str:
         """The canonical JSON of the pair (role, content)."""
-        from json.encoder import encode_basestring as _quoted
-
-        return self._json or f"[{_quoted(self.role)},{_quoted(self.content)}]"
+        return self._json or super().as_json()

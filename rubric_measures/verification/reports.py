@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from rubric_measures.analysis.checked import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.base.errors import InputError, warn

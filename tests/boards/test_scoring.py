@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import ir_measures
 import pytest
 from ir_measures import Qrel
+from msgspec.structs import replace
 
 import rubric_measures
 from rubric_measures import NuggetV, RubricCover, RubricQrels, WeightedCover

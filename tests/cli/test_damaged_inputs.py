@@ -19,7 +19,7 @@ from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.lexical import ScriptedBackend
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.models.running import load_prices
-from rubric_measures.prompts import load_prompt_file
+from rubric_measures.prompts.library import load_prompt_file
 from rubric_measures.review.store import CellKey, ReviewStore
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Message

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rubric_measures.grading.asking import Fitter, GradingSettings, overlapping_chunks
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.scales import Message
 
 

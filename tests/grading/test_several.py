@@ -14,7 +14,7 @@ from rubric_measures.cli import main
 from rubric_measures.grading import GradingReport
 from rubric_measures.grading.asking import read_several
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import grade_of_items, provenance_of
 from tests.function_backend import FunctionBackend

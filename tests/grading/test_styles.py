@@ -13,7 +13,7 @@ from rubric_measures.grading.asking import Unit
 from rubric_measures.grading.styles import make_style
 from rubric_measures.models.base import Request
 from rubric_measures.models.running import LocalRunner
-from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.entities import RubricItem, content_hash
 from tests.function_backend import FunctionBackend
 

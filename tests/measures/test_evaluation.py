@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import ir_measures
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rubric_measures import NuggetV, RubricCover, RubricQrels
 from rubric_measures.base.errors import MeasureError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import nDCG
+from msgspec.structs import replace
 
 from rubric_measures import NuggetA, NuggetV, RubricCover, RubricQrels, WeightedCover, nRubricCover
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, build_query

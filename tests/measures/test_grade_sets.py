@@ -18,7 +18,7 @@ from rubric_measures.grading.nuggetization import related_segments
 from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.measures.grade_sets import GradeFilter, choices_of, grade_sets, scale_of_set
 from rubric_measures.measures.loading import load_records, read_records
-from rubric_measures.prompts import scale_of_prompt
+from rubric_measures.prompts.entries import scale_of_prompt
 from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key

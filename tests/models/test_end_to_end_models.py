@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.library import load_prompt
 from tests.hf_models import CHAT_TEMPLATE, save_llama, save_t5
 from tests.models.test_end_to_end_http import RATING, VERIFIED, grades, sets, write_items, write_passages
 

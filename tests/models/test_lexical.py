@@ -16,7 +16,7 @@ from rubric_measures.base.words import STOPWORDS, content_stems
 from rubric_measures.models import make_backend
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.lexical import LexicalBackend, lexical_grade
-from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.scales import Message
 
 

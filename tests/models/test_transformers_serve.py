@@ -19,7 +19,7 @@ from rubric_measures.base.errors import BackendError
 from rubric_measures.cli import main
 from rubric_measures.models.base import Request
 from rubric_measures.models.openai import OpenAICompatible
-from rubric_measures.prompts import load_prompt
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.scales import Message
 from tests.hf_models import save_llama
 from tests.models.test_end_to_end_http import RATING, grades, write_items, write_passages

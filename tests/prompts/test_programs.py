@@ -9,7 +9,8 @@ import pytest
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.grading.pairwise import Reference, documents_text
-from rubric_measures.prompts import load_prompt, prompt_names
+from rubric_measures.prompts.entries import prompt_names
+from rubric_measures.prompts.library import load_prompt
 from rubric_measures.types.scales import Message
 
 VALUES = {

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.base.errors import FormatError
-from rubric_measures.prompts import load_prompt_file
+from rubric_measures.prompts.library import load_prompt_file
 from rubric_measures.prompts.parsers import parse_label, parse_rating, parse_reply, parse_verdict, parse_yes_no
 
 REPLIES = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).resolve().parents[3] / "shared"))
