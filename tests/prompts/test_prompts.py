@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.prompts import delimiters
 from rubric_measures.prompts.entries import prompt_names, scale_of_prompt
-from rubric_measures.prompts.library import Prompt, delimiters, list_text, load_prompt, load_prompt_file
+from rubric_measures.prompts.library import Prompt, list_text, load_prompt, load_prompt_file
 from rubric_measures.types.entities import canonical_json
 from rubric_measures.types.scales import Message
 
