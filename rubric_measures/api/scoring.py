@@ -478,15 +478,14 @@ def _of_runs(
 ) -> Leaderboard:
     listed = run_list(runs)
     paths = [run for run in listed if isinstance(run, str)]
+    scored = in_units(grades, facets, per_facet) if facets or per_facet else grades
     if not paths:
-        scored = in_units(grades, facets, per_facet)
         rankings = ((run.run_id, rankings_for(run, scored)) for run in listed if not isinstance(run, str))
         return score_runs(scored, rankings, measures, overall=overall)
-
     given: dict[str, Any] = {"overall": overall}
     if watch is not None:
         given["watch"] = lambda files: watch(files, len(paths), "runs")
-    return score_run_files(in_units(grades, facets, per_facet), paths, measures, **given)
+    return score_run_files(scored, paths, measures, **given)
 
 
 def _of_rankings_inside(

@@ -69,10 +69,6 @@ class Table(Struct, frozen=True):
     title: str = ""
     notes: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        if {*map(len, self.rows)} - {len(self.columns)}:
-            raise ValueError(f"a row of the table has not {len(self.columns)} cells")
-
 
 class Report(NamedTuple):
     """What a command found, in the shapes that forms need; each is made only when a form asks for it.
@@ -128,7 +124,7 @@ def inert(text: str) -> str:
     >>> inert("=1+1"), inert("@name"), inert("-0.5"), inert("bm25")
     ("'=1+1", "'@name", '-0.5', 'bm25')
     """
-    return f"'{text}" if text[:1] in _OPENS_FORMULA and is_formula(text) else text
+    return f"'{text}" if is_formula(text) else text
 
 
 _OPENS_FORMULA = frozenset("=+-@")
@@ -189,7 +185,8 @@ def _shown(cell: Cell, column: Column) -> str:
 def _grid(table: Table, shown: Callable[[Cell, Column], str] = _shown) -> list[list[str]]:
     """Header and rows as text."""
     heads = [column.header for column in table.columns]
-    return [list(map(shown, row, table.columns)) for row in (heads, *table.rows)]
+    rows = (heads, *table.rows)
+    return [[shown(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in rows]
 
 
 def _aligned(grid: Sequence[Sequence[str]], table: Table, widths: Sequence[int]) -> Iterator[list[str]]:
@@ -241,7 +238,9 @@ def _tsv(report: Report) -> Iterator[str]:
         head: list[Cell] = [column.header for column in table.columns]
         for row in (head, *table.rows) if head != known else table.rows:
             cells = [(cell, _shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
-            line = "\t".join(inert(text) if isinstance(cell, str) else text for cell, text in cells)
+            line = "\t".join(
+                inert(text) if text[:1] in _OPENS_FORMULA and isinstance(cell, str) else text for cell, text in cells
+            )
             yield f"\n{line}\n" if row is head and known else f"{line}\n"
         known = head
 

@@ -19,7 +19,7 @@ from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import TABLE_FORMS, Report, render
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
 from rubric_measures.formats.base import FORMS
-from rubric_measures.measures.grades import Grades, OnFailed, check_on_failed
+from rubric_measures.measures.grades import OnFailed, check_on_failed
 from rubric_measures.types.scales import parse_scale
 
 if TYPE_CHECKING:
@@ -216,11 +216,6 @@ def passed(options: argparse.Namespace, function: Callable[..., object]) -> dict
     names = [name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY]
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
     return {**passed(options, api.load), **given} if "chosen" in parameters else given
-
-
-def loaded_grades(path: str, options: argparse.Namespace) -> Grades:
-    """The grades that a GRADED argument names, as the options of `add_grade_options` choose them."""
-    return api.load(path, options.bank, **passed(options, api.load))
 
 
 def wanted_of(options: argparse.Namespace) -> GradeFilter:

@@ -50,7 +50,6 @@ from rubric_measures.cli.inputs import (
     is_asked_for,
     is_watched,
     keep_inputs_of,
-    loaded_grades,
     passed,
     progress,
     review_of,
@@ -131,7 +130,7 @@ def run_check(options: argparse.Namespace) -> int:
     # As the board has it, unless it is said.
     if options.on_failed is None:
         options.on_failed = board.on_failed
-    grades = loaded_grades(options.graded, options)
+    grades = api.load(options.graded, options.bank, **passed(options, api.load))
     # The measures are those of the board: what does not fit them is the file.
     with naming(options.graded):
         differences = board.differences(grades, options.runs or None, qrels=options.qrels)
@@ -370,8 +369,14 @@ def run_leaderboard(options: argparse.Namespace) -> int:
     has_gates = options.fail_under or options.fail_if_worse_than or options.by is not None
     gates = gates_of(options) if has_gates else None
     review = None if options.report is None else _check_report(options)
-    keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
-    grades = loaded_grades(options.graded, options)
+    if options.output != "-" or options.plot is not None:
+        keep_inputs_of(options, options.graded, options.bank, options.assessor_scores, options.qrels, *options.runs)
+    # Imported here, as help needs none of them.
+    from rubric_measures.api.loading import load
+    from rubric_measures.api.scoring import score
+    from rubric_measures.boards.board import board_report
+
+    grades = load(options.graded, options.bank, **passed(options, load))
     has_more = is_asked_for(options)
     if has_more:
         if options.present or options.per_facet:
@@ -383,11 +388,11 @@ def run_leaderboard(options: argparse.Namespace) -> int:
         # The scores come first, and these look at the rankings again.
         for path in runs or ():
             check_readable_twice(path)
-    given: dict[str, Any] = {**passed(options, api.score), "overall": not options.no_overall, "notes": False}
+    given: dict[str, Any] = {**passed(options, score), "overall": not options.no_overall, "notes": False}
     if is_watched():
         given["watch"] = progress
     with contextlib.nullcontext() if runs else naming(options.graded):
-        board = api.score(grades, runs, options.measures, **given)
+        board = score(grades, runs, options.measures, **given)
     if options.report is not None:
         notes = [] if review is None else [review.note]
         address = None if review is None else review.address
@@ -395,9 +400,6 @@ def run_leaderboard(options: argparse.Namespace) -> int:
         api.write_report(options.report, board, grades, runs, **about, notes=notes, review=address)
     if options.plot is not None:
         _plot(options, board, grades=grades, runs=runs)
-    # Imported here, as help needs no boards.
-    from rubric_measures.boards.board import board_report
-
     places = chosen_places(options)
     write_output(options, _full_report(board, grades, options) if has_more else board_report(board, places))
     board.log_notes()
@@ -528,6 +530,6 @@ def run_qrels(options: argparse.Namespace) -> int:
     times = None
     if options.scale is not None and options.scale.isdecimal():
         times, options.scale = int(options.scale), None
-    grades = loaded_grades(options.graded, options)
+    grades = api.load(options.graded, options.bank, **passed(options, api.load))
     failed = api.write_qrels(grades, options.output, times=times, **passed(options, api.write_qrels))
     return 1 if failed else 0

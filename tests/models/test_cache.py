@@ -22,7 +22,7 @@ from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.lexical import ScriptedBackend
 from rubric_measures.models.replies import ReplyCache, Spent, messages_hash
 from rubric_measures.types.entities import canonical_json, content_hash
-from rubric_measures.types.scales import Message
+from rubric_measures.types.scales import Message, QuotedMessage
 
 
 def request(text: str, **changes: object) -> Request:
@@ -51,10 +51,10 @@ def test_the_key_is_the_hash_of_the_canonical_json_of_the_request() -> None:
 
 
 def test_the_json_of_a_message_is_never_that_of_another() -> None:
-    made = Message.of_parts("user", ["a", '"b'], ['["user","', 'a\\"b"]'])
+    made = QuotedMessage.of_parts("user", ["a", '"b'], ['["user","', 'a\\"b"]'])
     assert made == Message("user", 'a"b')
     assert made.as_json() == Message("user", 'a"b').as_json() == canonical_json(["user", 'a"b'])
-    assert dataclasses.replace(made, content="c").as_json() == '["user","c"]'
+    assert made._replace(content="c").as_json() == '["user","c"]'
     assert pickle.loads(pickle.dumps(made)).as_json() == made.as_json()
 
 

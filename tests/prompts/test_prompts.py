@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
-from rubric_measures.prompts import delimiters
+from rubric_measures.prompts import library
 from rubric_measures.prompts.entries import prompt_names, scale_of_prompt
 from rubric_measures.prompts.library import Prompt, list_text, load_prompt, load_prompt_file
 from rubric_measures.types.entities import canonical_json
@@ -73,7 +73,7 @@ def test_every_prompt_says_how_it_is_read() -> None:
 
 def test_each_prompt_is_read_from_its_own_table() -> None:
     """One table at a time, as the files say it as a whole: texts may hold lines that look like the head of a table."""
-    folder = Path(delimiters.__file__).parent
+    folder = Path(library.__file__).parent
     files = [folder / f"{name}.toml" for name in ("published", "own", "programs")]
     whole = {name: entry for file in files for name, entry in tomllib.loads(file.read_text()).items()}
     assert prompt_names()[: len(whole)] == tuple(whole)
