@@ -14,7 +14,6 @@ from ir_measures.util import Metric, RunConverter, ScoredDoc
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures.measure import RubricMeasure, is_supported
 from rubric_measures.measures.names import PROVIDER, other_providers, refuse_real
-from rubric_measures.types.entities import ranked
 
 if TYPE_CHECKING:
     from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
@@ -31,6 +30,8 @@ def rankings_of(run: Any) -> dict[str, Sequence[str]]:
     Raises:
         InputError: a score is NaN or no number, or a document stands twice in a query's ranking.
     """
+    from rubric_measures.types.entities import ranked
+
     scored: dict[str, list[tuple[str, float]]] = {}
     for query_id, doc_id, score in _run_rows(run):
         scored.setdefault(str(query_id), []).append((str(doc_id), score))

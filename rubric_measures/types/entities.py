@@ -16,6 +16,7 @@ import operator
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice, pairwise, repeat
 from json import JSONEncoder
 from operator import attrgetter, itemgetter
