@@ -6,7 +6,6 @@ import math
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ import ir_measures
 import numpy as np
 from ir_measures.measures.base import Measure
 from ir_measures.util import ScoredDoc
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError
@@ -92,8 +92,7 @@ def ranking_digest(doc_ids: Sequence[str]) -> str:
     return texts_digest(doc_ids)
 
 
-@dataclass(eq=False)
-class Shown:
+class Shown(Struct, eq=False, dict=True):
     """The graded passages of R rankings of a query, best first, where they stand, and one reading of failed grades.
 
     Attributes:
@@ -109,8 +108,8 @@ class Shown:
     ranks: Array
     lengths: Array
     ids: Sequence[Sequence[str]] = ()
-    _tops: dict[tuple[int | None, bool], tuple[Array, Array, Array]] = field(default_factory=dict)
-    _views: dict[tuple[int | None, bool], core.View] = field(default_factory=dict)
+    _tops: dict[tuple[int | None, bool], tuple[Array, Array, Array]] = {}
+    _views: dict[tuple[int | None, bool], core.View] = {}
 
     @classmethod
     def of(cls, grades: QueryGrades, rankings: Sequence[RankedRows]) -> Shown:
