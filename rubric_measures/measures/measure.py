@@ -160,7 +160,7 @@ class RubricMeasure(Measure):  # type: ignore[misc]
         return None if value is _NOT_PROVIDED else value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The classes of a table and of functions have no place of their own.
+        # The classes of functions have no place of their own.
         return _named, (repr(self),)
 
     def __repr__(self) -> str:
@@ -216,90 +216,92 @@ _CREDIT = {
     "cutoff": CUTOFF,
     "judged_only": JUDGED_ONLY,
 }
-_CLIP = ParamInfo(dtype=bool, default=False, desc="report values below 0 as 0")
-_OF_ITEMS = (
-    (
-        "RubricCover",
-        "Rubric-Cover",
-        "The share of the test bank's items that the top k passages cover with at least the minimum grade.",
-        _COVER,
-        """The share of the query's rubric items that some passage among the top k covers.
-
-        RubricCover(rel)@k = |{r in R_q : some p among the top k has grade(p, r) >= rel}| / |R_q|, in [0, 1]; R_q is
-        the complete test bank of the query.
-
-        .. cite:: Dietz, A Workbench for Autograding Retrieve/Generate Systems, SIGIR 2024 (as EXAM-Cover);
-           Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3
-        """,
-    ),
-    (
-        "nRubricCover",
-        "Normalised Rubric-Cover",
-        "The covered share of those items that any graded passage covers.",
-        _COVER,
-        """Rubric-Cover divided by what any graded passages reach: the items covered by at least one graded passage.
-
-        In [0, 1]; 0 when no graded passage covers any item.
-
-        .. cite:: Dietz, SIGIR 2024 (normalised EXAM-Cover)
-        """,
-    ),
-    (
-        "NuggetA",
-        "All-nugget score",
-        "The mean credit of an answer over all nuggets.",
-        _CREDIT,
-        """The mean credit over all nuggets: A = sum of s_i / N, in [0, 1].
-
-        s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >=
-        partial_rel), else 0; with strict=True partial support earns 0. Of several passages the best grade counts.
-
-        .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
-        """,
-    ),
-    (
-        "NuggetV",
-        "Vital-nugget score",
-        "The mean credit of an answer over the vital nuggets.",
-        _CREDIT,
-        """The mean credit over the vital nuggets: V = sum of s_i over vital / n_vital, in [0, 1].
-
-        0 where none is vital. V with strict=True is the primary measure of the TREC 2024 RAG track.
-
-        .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
-        """,
-    ),
-    (
-        "NuggetW",
-        "Weighted nugget score",
-        "The mean credit of an answer, vital nuggets counting 1 and okay nuggets 0.5.",
-        _CREDIT,
-        """The weighted credit: W = (sum of s_i over vital + 0.5 sum over okay) / (n_vital + 0.5 n_okay), in [0, 1].
-
-        .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
-        """,
-    ),
-    (
-        "WeightedCover",
-        "Weighted coverage",
-        "The weighted credit of an answer; criteria of negative weight are penalties.",
-        {**_CREDIT, "clip": _CLIP},
-        """The weighted credit over criteria of any weight: sum of w_i s_i / sum of the positive w_i.
-
-        In (-inf, 1]; 0 where no criterion has a positive weight. Criteria
-        of negative weight are penalties; clip=True reports values below 0 as 0.
-        """,
-    ),
-)
 
 
-def _item_measure(row: tuple[str, str, str, dict[str, ParamInfo], str]) -> ItemMeasure:
-    name, pretty, short, params, said = row
-    fields = {"NAME": name, "PRETTY_NAME": pretty, "SHORT_DESC": short, "SUPPORTED_PARAMS": params}
-    return register(type(name, (ItemMeasure,), {**fields, "__doc__": said}))
+class _RubricCover(ItemMeasure):
+    """The share of the query's rubric items that some passage among the top k covers.
+
+    RubricCover(rel)@k = |{r in R_q : some p among the top k has grade(p, r) >= rel}| / |R_q|, in [0, 1]; R_q is
+    the complete test bank of the query.
+
+    .. cite:: Dietz, A Workbench for Autograding Retrieve/Generate Systems, SIGIR 2024 (as EXAM-Cover);
+       Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3
+    """
+
+    PRETTY_NAME = "Rubric-Cover"
+    SHORT_DESC = "The share of the test bank's items that the top k passages cover with at least the minimum grade."
+    SUPPORTED_PARAMS = _COVER
 
 
-RubricCover, nRubricCover, NuggetA, NuggetV, NuggetW, WeightedCover = map(_item_measure, _OF_ITEMS)  # noqa: N816
+class _nRubricCover(ItemMeasure):
+    """Rubric-Cover divided by what any graded passages reach: the items covered by at least one graded passage.
+
+    In [0, 1]; 0 when no graded passage covers any item.
+
+    .. cite:: Dietz, SIGIR 2024 (normalised EXAM-Cover)
+    """
+
+    PRETTY_NAME = "Normalised Rubric-Cover"
+    SHORT_DESC = "The covered share of those items that any graded passage covers."
+    SUPPORTED_PARAMS = _COVER
+
+
+class _NuggetA(ItemMeasure):
+    """The mean credit over all nuggets: A = sum of s_i / N, in [0, 1].
+
+    s_i is 1 for support (grade >= rel), 0.5 for partial support (grade >=
+    partial_rel), else 0; with strict=True partial support earns 0. Of several passages the best grade counts.
+
+    .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
+    """
+
+    PRETTY_NAME = "All-nugget score"
+    SHORT_DESC = "The mean credit of an answer over all nuggets."
+    SUPPORTED_PARAMS = _CREDIT
+
+
+class _NuggetV(ItemMeasure):
+    """The mean credit over the vital nuggets: V = sum of s_i over vital / n_vital, in [0, 1].
+
+    0 where none is vital. V with strict=True is the primary measure of the TREC 2024 RAG track.
+
+    .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
+    """
+
+    PRETTY_NAME = "Vital-nugget score"
+    SHORT_DESC = "The mean credit of an answer over the vital nuggets."
+    SUPPORTED_PARAMS = _CREDIT
+
+
+class _NuggetW(ItemMeasure):
+    """The weighted credit: W = (sum of s_i over vital + 0.5 sum over okay) / (n_vital + 0.5 n_okay), in [0, 1].
+
+    .. cite:: Pradeep et al., AutoNuggetizer (TREC 2024 RAG), scoring
+    """
+
+    PRETTY_NAME = "Weighted nugget score"
+    SHORT_DESC = "The mean credit of an answer, vital nuggets counting 1 and okay nuggets 0.5."
+    SUPPORTED_PARAMS = _CREDIT
+
+
+class _WeightedCover(ItemMeasure):
+    """The weighted credit over criteria of any weight: sum of w_i s_i / sum of the positive w_i.
+
+    In (-inf, 1]; 0 where no criterion has a positive weight. Criteria
+    of negative weight are penalties; clip=True reports values below 0 as 0.
+    """
+
+    PRETTY_NAME = "Weighted coverage"
+    SHORT_DESC = "The weighted credit of an answer; criteria of negative weight are penalties."
+    SUPPORTED_PARAMS = {**_CREDIT, "clip": ParamInfo(dtype=bool, default=False, desc="report values below 0 as 0")}
+
+
+RubricCover = register(_RubricCover)
+nRubricCover = register(_nRubricCover)  # noqa: N816
+NuggetA = register(_NuggetA)
+NuggetV = register(_NuggetV)
+NuggetW = register(_NuggetW)
+WeightedCover = register(_WeightedCover)
 
 
 class FunctionMeasure(RubricMeasure):
