@@ -363,7 +363,8 @@ class Records:
         if any(one.paragraph and cited_answer(query_id, one) for query_id, one in passages):
             return "citations"
         # One passage stands for the same text of several runs.
-        ranked = [(query_id, one.doc_id, rankings) for query_id, one in passages if (rankings := one.rankings)]
+        placed = [(query_id, one.doc_id, one.paragraph_data) for query_id, one in passages]
+        ranked = [(query_id, doc_id, data.rankings) for query_id, doc_id, data in placed if data and data.rankings]
         is_part = (
             any(doc_id.startswith(f"{place.method}/{query_id}/") for place in rankings)
             for query_id, doc_id, rankings in ranked
@@ -395,30 +396,7 @@ class Records:
         return iter(self._found or ())
 
 
-class _GradesOnDemand(Grades):
-    """Grades that are compiled when they are looked at."""
-
-    def __init__(self, on_failed: OnFailed | None) -> None:
-        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
-
-    def _compiled(self) -> Grades:
-        raise NotImplementedError
-
-    @cached_property
-    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
-        """query_id -> its grades."""
-        found = self._compiled()
-        self.__dict__["source"] = found.source
-        return found.queries
-
-    @cached_property
-    def source(self) -> dict[str, object]:  # type: ignore[override]
-        """What the grades are, for the signature."""
-        assert self.queries is not None
-        return cast(dict[str, object], vars(self)["source"])
-
-
-class RecordGrades(_GradesOnDemand):
+class RecordGrades(Grades):
     """The grades of graded records: compiled when they are looked at."""
 
     def __init__(
@@ -430,18 +408,28 @@ class RecordGrades(_GradesOnDemand):
         name: str = "the records",
     ) -> None:
         self.records = Records(source, bank, wanted, name)
-        super().__init__(on_failed)
+        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
 
     def __repr__(self) -> str:
         return f"<Grades of {self.records.name}>"
 
-    def _compiled(self) -> Grades:
+    @cached_property
+    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
+        """query_id -> its grades."""
         from rubric_measures.measures.loading import collect_grades
 
-        return collect_grades(self.records.queries(), self.records.bank, self.on_failed_given)
+        found = collect_grades(self.records.queries(), self.records.bank)
+        vars(self)["source"] = found.source
+        return found.queries
+
+    @cached_property
+    def source(self) -> dict[str, object]:  # type: ignore[override]
+        """What the grades are, for the signature."""
+        assert self.queries is not None
+        return cast(dict[str, object], vars(self)["source"])
 
 
-class AnswerGrades(_GradesOnDemand):
+class AnswerGrades(Grades):
     """The grades of assigned nuggets, with the runs that they are about; read when they are looked at."""
 
     def __init__(
@@ -457,7 +445,7 @@ class AnswerGrades(_GradesOnDemand):
         self.of_criteria = of_criteria
         self.unknown_labels = unknown_labels
         self.bank = bank
-        super().__init__(on_failed)
+        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
 
     def __repr__(self) -> str:
         return f"<Grades of {self.path}>"
@@ -473,8 +461,15 @@ class AnswerGrades(_GradesOnDemand):
             return load_graded_answers(self.path, self.bank, **more)
         return load_assignments(self.path, self.bank, unknown_labels=self.unknown_labels, **more)
 
-    def _compiled(self) -> Grades:
-        return self.answers.grades
+    @cached_property
+    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
+        """query_id -> its grades."""
+        return self.answers.grades.queries
+
+    @cached_property
+    def source(self) -> dict[str, object]:  # type: ignore[override]
+        """What the grades are, for the signature."""
+        return self.answers.grades.source
 
 
 def grade_filter(scale: str | Scale | None = None, **chosen: Any) -> GradeFilter:
@@ -707,7 +702,7 @@ def run_list(runs: Runs) -> list[str] | list[Run]:
         several = list(runs)
         is_one = bool(several) and hasattr(several[0], "doc_id")
         given = [(None, several)] if is_one else [(None, run) for run in several]
-    named = [(name, _read_added(run)) for name, run in given]
+    named = [(name, _read_added(run)) for name, run in given] if FORMATS.added() else given
     if not named:
         raise InputError("there is no run to score")
     paths = [os.fspath(run) for name, run in named if name is None and isinstance(run, str | os.PathLike)]

@@ -118,7 +118,6 @@ class _Bounded(io.RawIOBase):
 
     def __init__(self, stream: io.BufferedReader, path: str) -> None:
         self._is_packed = stream.peek(2)[:2] == _GZIP_MAGIC
-        self._raw = stream
         self._stream = gzip.GzipFile(fileobj=stream, mode="rb") if self._is_packed else stream
         self._path = path
         self._left = _most
@@ -142,11 +141,6 @@ class _Bounded(io.RawIOBase):
                 settings=("max_size",),
             )
         return count
-
-    def close(self) -> None:
-        if self._path != "-":
-            self._raw.close()
-        super().close()
 
 
 @contextlib.contextmanager
@@ -190,7 +184,8 @@ def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
     """
     name = path_name(path)
     if name != "-":
-        check_readable_twice(name)
+        if not Path(name).is_file():
+            check_readable_twice(name)
         with open_binary(name) as stream:
             return stream.read(size).removeprefix(b"\xef\xbb\xbf")
     head = cast(io.BufferedReader, sys.stdin.buffer).peek(size)

@@ -187,25 +187,7 @@ class _Open:
         Raises:
             InputError: a grade is not on the scale, or a document stands twice in a ranking.
         """
-        selector = self._selector
-        rankings, notes = self._rankings(f"{selector.source}: query {self.query_id!r}")
-        return RecordQuery(
-            self._grades(),
-            rankings,
-            self._ranks,
-            self._judgments,
-            self._doc_ids,
-            frozenset(selector.found) | selector.assessors,
-            frozenset(selector.made),
-            notes=notes,
-        )
-
-    def _rankings(self, where: str) -> tuple[dict[str, Sequence[str]], RankNotes]:
-        """The rankings, and what is to be said of them."""
-        rankings: dict[str, Sequence[str]] = {}
-        notes = RankNotes()
-        if not self._runs:
-            return rankings, notes
+        selector, rankings, notes = self._selector, dict[str, Sequence[str]](), RankNotes()
         places, runs, ranks, scores = map(np.array, self._places)
         order = np.lexsort((ranks, runs))
         places, runs, ranks, scores = places[order], runs[order], ranks[order], scores[order]
@@ -216,15 +198,25 @@ class _Open:
         is_next = (ranks - ranks[first] == np.arange(len(runs)) - first) & (ranks[first] <= 1)
         is_next[1:] &= (scores[1:] <= scores[:-1]) | (first[1:] != first[:-1])
         is_plain = np.logical_and.reduceat(is_next, starts).tolist()
-        ends = [*starts[1:].tolist(), len(runs)]
+        ends = [*starts.tolist(), len(runs)][1:]
         for run_id, start, end, plain in zip(self._runs, starts.tolist(), ends, is_plain, strict=True):
             of_run = doc_ids[start:end]
             if not plain or len(set(of_run)) < len(of_run):
+                where = f"{selector.source}: query {self.query_id!r}"
                 triples = zip(ranks[start:end].tolist(), scores[start:end].tolist(), of_run, strict=True)
                 placed = by_rank(triples, self._doc_ids, where, run_id)
                 of_run, notes = list(placed.doc_ids), notes.adding(placed)
             rankings[run_id] = of_run
-        return rankings, notes
+        return RecordQuery(
+            self._grades(),
+            rankings,
+            self._ranks,
+            self._judgments,
+            self._doc_ids,
+            frozenset(selector.found) | selector.assessors,
+            frozenset(selector.made),
+            notes=notes,
+        )
 
     def _grades(self) -> QueryGrades:
         if self._answers and self._items is None:
@@ -365,7 +357,7 @@ def collect_grades(queries: Iterable[RecordQuery], bank: TestBank | None, on_fai
     found: dict[str, QueryGrades] = {}
     sets, made = frozenset[GradeSetKey](), frozenset[str]()
     for query in queries:
-        found[query.query_id] = query.grades
+        found[query.grades.query_id] = query.grades
         sets |= query.grade_sets
         made |= query.made
     return Grades(found, on_failed, {**describe(sets, bank), **made_by(made)})
