@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 
 # Controls, line ends that `str.splitlines` knows, and marks that turn the direction of what follows.
-CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+CONTROL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
 
 def escaped(text: str) -> str:
@@ -34,7 +34,7 @@ def escaped(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return re.sub(CONTROL, lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 # Not folders: the path of a file is needed whole.

@@ -19,8 +19,7 @@ import msgspec
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
 
-_TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?', re.DOTALL)
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_TOKEN = r'(?s)[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?'
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _EXPECTED = "Expected `(.*?)`(?:, got .*| ([<>])= (.*?)(?:[.]0)?| of length (?:>= )?(.*))"
 _KINDS = {
@@ -154,7 +153,7 @@ def _is_deep(data: bytes | str) -> bool:
         data = data.encode("utf-8")
     if data.count(b"[") + data.count(b"{") <= _DEEPEST:
         return False
-    brackets = _STRING.sub(b"", data).translate(None, _NO_BRACKETS)
+    brackets = re.sub(rb'(?s)"(?:[^"\\]|\\.)*"', b"", data).translate(None, _NO_BRACKETS)
     for _ in range(_DEEPEST):
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if not brackets:
@@ -284,7 +283,7 @@ def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:
 def _second_key(text: str) -> tuple[str, int]:
     """The first key of a JSON text that its object has already, and where it stands."""
     objects: list[set[str]] = []
-    for found in _TOKEN.finditer(text):
+    for found in re.finditer(_TOKEN, text):
         if found[0] in "{}":
             objects = [*objects, set()] if found[0] == "{" else objects[:-1]
         elif found["colon"]:

@@ -336,7 +336,7 @@ def plain(value: Any) -> Any:
 def _dumped(content: object, indent: int | None = None) -> str:
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent)
     # The same text for a reader; JSON itself escapes the controls below the space only.
-    return re.sub(CONTROL.pattern.replace("\x00-\x1f", ""), lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return re.sub(CONTROL.replace("\x00-\x1f", ""), lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def _objects(table: Table) -> Iterator[dict[str, object]]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("rubric_measures")
 # Spaces part the columns, and a terminal would obey the others.
-_SPACE = re.compile(r"[\s" + CONTROL.pattern[1:])
+_SPACE = re.compile(r"[\s" + CONTROL[1:])
 # Ids that are remembered at a time.
 _MANY = 1 << 16
 # More threads would wait for each other: part of the work holds the interpreter.
