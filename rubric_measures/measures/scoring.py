@@ -408,8 +408,7 @@ class _OfRankings(Computation):
         found = self.best_rows(query)
         if found is None:
             return math.nan
-        rows = np.array([found], int)
-        ranked = Shown(grades, rows, np.arange(1, rows.shape[1] + 1)[None], np.array([rows.shape[1]]))
+        ranked = Shown.of(grades, [RankedRows(found, len(found))])
         return float(self.value(query, ranked, grades)[0])
 
     @abstractmethod
@@ -777,6 +776,7 @@ class QueryScorer:
         measures: the measures, with all levels said.
         grades: the grades.
         counted: the grades as failed ones count.
+        everything: all graded passages, as one ranking.
         on_failed: how these count.
         is_expecting: whether they count as they are expected.
         depth: how many documents of a ranking have to be known; None for all.
@@ -786,20 +786,22 @@ class QueryScorer:
     def __init__(self, plan: Plan, grades: QueryGrades) -> None:
         self._plan, self.measures, self.grades, self.on_failed = plan, plan.measures, grades, plan.on_failed
         self.is_expecting = plan.on_failed == "expected"
-        for one in plan.computations:
-            if one.asks:
-                _refuse_lacking(one, grades.items)
+        for one in (of for of in plan.computations if of.asks):
+            lacking = next((item for item in grades.items if getattr(item, one.asks) is None), None)
+            if lacking is not None:
+                raise MeasureError(
+                    f"{one.measure} needs the {one.asks + ' (vital or okay)' * (one.asks != 'weight')} of every item, "
+                    f"and item {lacking.item_id!r} of query {lacking.query_id!r} has none; score with a test bank that "
+                    "gives it, or assignments by the rules of nuggetizer's program",
+                    settings=("bank", "compat"),
+                )
         self.counted = grades.counting_failed(plan.on_failed) if isinstance(plan.on_failed, int) else grades
+        size = len(grades.docs)
+        self.everything = Shown(self.counted, np.arange(size)[None], np.arange(1, size + 1)[None], np.array([size]))
         # Rankings that passages leave are looked at deeper.
         is_open = plan.condenses and self.counted.failed is not None and bool(self.counted.void.any())
         self.void = self.counted.void if is_open else None
         self.depth = plan.depth if self.void is None else None
-
-    @cached_property
-    def everything(self) -> Shown:
-        """All graded passages, as one ranking."""
-        size = len(self.grades.docs)
-        return Shown(self.counted, np.arange(size)[None], np.arange(1, size + 1)[None], np.array([size]))
 
     @cached_property
     def by_id(self) -> Array:
@@ -884,18 +886,6 @@ class QueryScorer:
         with np.errstate(invalid="ignore", divide="ignore"):
             found = [one.best(self) for one in self._plan.computations]
         return [None if math.isnan(value) else value for value in found]
-
-
-def _refuse_lacking(of: Computation, items: Sequence[RubricItem]) -> None:
-    """Refuses items that do not say what a measure asks for."""
-    lacking = next((item for item in items if getattr(item, of.asks) is None), None)
-    if lacking is not None:
-        raise MeasureError(
-            f"{of.measure} needs the {of.asks + ' (vital or okay)' * (of.asks != 'weight')} of every item, and item "
-            f"{lacking.item_id!r} of query {lacking.query_id!r} has none; score with a test bank that gives it, or "
-            "assignments by the rules of nuggetizer's program",
-            settings=("bank", "compat"),
-        )
 
 
 def cited_coverage(grades: QueryGrades, doc_ids: Sequence[str], first: bool) -> tuple[int, int, int]:
