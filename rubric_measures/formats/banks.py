@@ -9,6 +9,7 @@ A test bank as a table, an item a row, for people who edit it in a spreadsheet: 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import logging
@@ -25,7 +26,7 @@ from rubric_measures.base.files import atomic_writer, iter_lines, path_name, pee
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.base.json_text import check_keys, json_texts, parse_json
 from rubric_measures.base.tables import active, inert
-from rubric_measures.formats.base import Format, Head, PathName, cells_of, head_of, read_delimited
+from rubric_measures.formats.base import Format, Head, PathName, cells_of, given, head_of, read_delimited
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 
 _LOG = logging.getLogger("rubric_measures")
@@ -333,35 +334,30 @@ def bank_entries(
         for item in items:
             facets.setdefault(item.facet_id, []).append(_bank_item(item))
         for facet_id, members in facets.items():
-            fields: dict[str, Any] = {"query_id": query_id}
-            if facet_id is not None:
-                fields["facet_id"] = facet_id
-                if (query_id, facet_id) in bank.facet_texts:
-                    fields["facet_text"] = bank.facet_texts[query_id, facet_id]
-            if query_id in bank.query_texts:
-                fields["query_text"] = bank.query_texts[query_id]
-            fields["test_collection"] = test_collection
-            if info is not None:
-                fields["info"] = dict(info)
-            entries.append(BankEntry(**fields, items=members))
+            fields = {
+                "query_id": query_id,
+                "facet_id": facet_id,
+                "facet_text": None if facet_id is None else bank.facet_texts.get((query_id, facet_id)),
+                "query_text": bank.query_texts.get(query_id),
+                "test_collection": test_collection,
+                "info": None if info is None else dict(info),
+            }
+            entries.append(BankEntry(**given(fields), items=members))
     return entries
 
 
 def _bank_item(item: RubricItem) -> BankItem:
-    fields: dict[str, Any] = {"query_id": item.query_id}
-    if item.facet_id is not None:
-        fields["facet_id"] = item.facet_id
-    fields[f"{item.kind}_id"] = item.item_id
-    fields[f"{item.kind}_text"] = item.text
-    if item.gold_answers:
-        fields["gold_answers"] = list(item.gold_answers)
-    if item.importance is not None:
-        fields["importance"] = item.importance
-    if item.weight is not None:
-        fields["weight"] = item.weight
-    if item.info is not None:
-        fields["info"] = item.info
-    return BankItem(**fields)
+    fields = {
+        "query_id": item.query_id,
+        "facet_id": item.facet_id,
+        f"{item.kind}_id": item.item_id,
+        f"{item.kind}_text": item.text,
+        "gold_answers": list(item.gold_answers) or None,
+        "importance": item.importance,
+        "weight": item.weight,
+        "info": item.info,
+    }
+    return BankItem(**given(fields))
 
 
 BANK = Format(
@@ -419,25 +415,17 @@ def read_bank_csv(path: PathName) -> list[BankEntry]:
             raise FormatError(f"item {item_id} stands in line {before} already; keep one", path=name, line=line)
         items.append(item)
     return [
-        BankEntry(
-            query_id=query_id,
-            items=items,
-            **({"facet_id": facet} if facet else {}),
-            **({"query_text": texts[query_id]} if query_id in texts else {}),
-        )
-        for (query_id, facet), items in members.items()
+        BankEntry(query_id=key[0], items=items, **given({"facet_id": key[1] or None, "query_text": texts.get(key[0])}))
+        for key, items in members.items()
     ]
 
 
 def _check_header(header: tuple[str, ...], name: str) -> None:
     missing = [column for column in ("query_id", "text") if column not in header]
     unknown = [column for column in header if column not in COLUMNS]
-    if missing or unknown or len(set(header)) < len(header):
-        said = [
-            *([f"lacks {', '.join(missing)}"] if missing else []),
-            *([f"has {', '.join(unknown)}"] if unknown else []),
-            *(["names a column twice"] if len(set(header)) < len(header) else []),
-        ]
+    said = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has {', '.join(unknown)}"] * bool(unknown)
+    said += ["names a column twice"] * (len(set(header)) < len(header))
+    if said:
         raise FormatError(f"the header {' and '.join(said)}; expected {','.join(COLUMNS)}", path=name, line=1)
 
 
@@ -450,25 +438,23 @@ def _item(cells: Mapping[str, str], usual: str, name: str, line: int) -> BankIte
         raise wrong("kind", "question or nugget")
     if not cells["text"]:
         raise FormatError("is empty; remove the row, or give the item a text", path=name, line=line, field="text")
-    fields: dict[str, Any] = {f"{kind}_text": cells["text"]}
-    if cells.get("item_id"):
-        fields[f"{kind}_id"] = cells["item_id"]
-    if cells.get("facet"):
-        fields["facet_id"] = cells["facet"]
-    if importance := cells.get("importance"):
-        if importance not in _IMPORTANCES:
-            raise wrong("importance", "vital or okay")
-        fields["importance"] = importance
-    if weight := cells.get("weight"):
-        try:
-            fields["weight"] = float(weight)
-        except ValueError:
-            raise wrong("weight", "a number") from None
-        if not math.isfinite(fields["weight"]):
+    importance, weight = cells.get("importance") or None, None
+    if importance not in (None, *_IMPORTANCES):
+        raise wrong("importance", "vital or okay")
+    if cells.get("weight"):
+        with contextlib.suppress(ValueError):
+            weight = float(cells["weight"])
+        if weight is None or not math.isfinite(weight):
             raise wrong("weight", "a number")
-    if answers := _answers(cells.get("gold_answers", "")):
-        fields["gold_answers"] = answers
-    return BankItem(**fields)
+    fields = {
+        f"{kind}_text": cells["text"],
+        f"{kind}_id": cells.get("item_id") or None,
+        "facet_id": cells.get("facet") or None,
+        "importance": importance,
+        "weight": weight,
+        "gold_answers": _answers(cells.get("gold_answers", "")) or None,
+    }
+    return BankItem(**given(fields))
 
 
 def _answers(cell: str) -> list[str]:

@@ -142,6 +142,11 @@ def write_objects(path: PathName, rows: Iterable[Mapping[str, Any]], what: str) 
     write_texts(path, (json.dumps(row, ensure_ascii=False) for row in rows), what)
 
 
+def given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that have a value; others are not written."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 # The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
 _LONGEST = 1 << 30
 _DELIMITERS = (",", "\t", ";")

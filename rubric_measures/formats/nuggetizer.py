@@ -22,7 +22,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.base.json_text import json_texts, parse_json
-from rubric_measures.formats.base import Format, Head
+from rubric_measures.formats.base import Format, Head, given
 from rubric_measures.formats.nuggets import (
     ASSIGNMENT_GRADES,
     AssignmentLabel,
@@ -116,14 +116,10 @@ def rubric_lines(bank: TestBank) -> list[RubricLine]:
         for item in items:
             if item.weight is None:
                 raise InputError(f"item {item.item_id!r} has no weight, and a criterion needs one")
-            fields: dict[str, Any] = {"criterion": item.text, "weight": item.weight}
-            if item.facet_id is not None:
-                fields["axis"] = bank.facet_texts.get((query_id, item.facet_id), item.facet_id)
-            said = item.info if isinstance(item.info, dict) else {}
-            fields |= {name: said[name] for name in ("tier", "source_nugget") if isinstance(said.get(name), str)}
-            criteria.append(Criterion(**fields))
-        of_query = {"query": bank.query_texts[query_id]} if query_id in bank.query_texts else {}
-        lines.append(RubricLine(qid=query_id, **of_query, rubrics=criteria))
+            fields = {"criterion": item.text, "weight": item.weight, "axis": _facet_text(bank, item)}
+            fields |= {name: _of_info(item, name) for name in ("tier", "source_nugget")}
+            criteria.append(Criterion(**given(fields)))
+        lines.append(RubricLine(**given({"qid": query_id, "query": bank.query_texts.get(query_id)}), rubrics=criteria))
     return lines
 
 
@@ -343,10 +339,8 @@ def nugget_lines(bank: TestBank) -> list[NuggetLine]:
     _refuse_penalties(bank)
     lines = []
     for query_id, items in bank.items.items():
-        fields: dict[str, Any] = {"qid": query_id}
-        if query_id in bank.query_texts:
-            fields["query"] = bank.query_texts[query_id]
-        lines.append(NuggetLine(**fields, nuggets=[Nugget(**_nugget_fields(bank, item)) for item in items]))
+        nuggets = [Nugget(**_nugget_fields(bank, item)) for item in items]
+        lines.append(NuggetLine(**given({"qid": query_id, "query": bank.query_texts.get(query_id)}), nuggets=nuggets))
     return lines
 
 
@@ -360,14 +354,20 @@ def _refuse_penalties(bank: TestBank) -> None:
 
 
 def _nugget_fields(bank: TestBank, item: RubricItem) -> dict[str, Any]:
-    fields: dict[str, Any] = {"text": item.text}
-    if item.importance is not None:
-        fields["importance"] = item.importance
-    if item.facet_id is not None:
-        fields["mapped_sub_narrative"] = bank.facet_texts.get((item.query_id, item.facet_id), item.facet_id)
-    if isinstance(item.info, dict) and isinstance(item.info.get("source"), str):
-        fields["source"] = item.info["source"]
-    return fields
+    said = {"importance": item.importance, "mapped_sub_narrative": _facet_text(bank, item)}
+    return given({"text": item.text, **said, "source": _of_info(item, "source")})
+
+
+def _facet_text(bank: TestBank, item: RubricItem) -> str | None:
+    """The text of an item's facet, or else its id."""
+    facet_id = item.facet_id
+    return None if facet_id is None else bank.facet_texts.get((item.query_id, facet_id), facet_id)
+
+
+def _of_info(item: RubricItem, name: str) -> str | None:
+    """A text that the info of an item holds."""
+    found = item.info.get(name) if isinstance(item.info, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def grades_of_assignments(lines: Iterable[AssignmentLine]) -> list[Grade]:

@@ -32,7 +32,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId
-from rubric_measures.formats.base import Format, Head, PathName, write_objects
+from rubric_measures.formats.base import Format, Head, PathName, given, write_objects
 from rubric_measures.formats.labels import SupportAnswer
 from rubric_measures.formats.nuggetizer import Criterion, RubricLine, assigned_set, bank_of_rubrics
 from rubric_measures.formats.nuggets import bank_of_items
@@ -176,10 +176,8 @@ class _Criterion(Record):
     source_nugget: str | None = None
 
     def criterion(self) -> Criterion:
-        fields: dict[str, Any] = {"criterion": self.text, "weight": self.weight, "axis": self.type, "tier": self.tier}
-        if self.source_nugget is not None:
-            fields["source_nugget"] = self.source_nugget
-        return Criterion(**fields)
+        said = {"weight": self.weight, "axis": self.type, "tier": self.tier, "source_nugget": self.source_nugget}
+        return Criterion(**given({"criterion": self.text, **said}))
 
 
 class GradedCriterion(_Criterion):
@@ -252,7 +250,7 @@ _decoded = msgspec.json.Decoder(_BulkAnswer).decode
 
 
 def _rubric(query_id: str, query: str | None, criteria: Iterable[Criterion]) -> RubricLine:
-    return RubricLine(qid=query_id, **({} if query is None else {"query": query}), rubrics=list(criteria))
+    return RubricLine(**given({"qid": query_id, "query": query}), rubrics=list(criteria))
 
 
 def _bank_of(answer: AnyGradedAnswer) -> TestBank:
