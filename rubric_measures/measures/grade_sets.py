@@ -33,6 +33,7 @@ from rubric_measures.records.models import (
     distributions_of,
     grade_set_key,
     items_of_set,
+    key_of_making,
     kind_of_set,
     made_by_set,
     making_of,
@@ -707,7 +708,7 @@ class GradeSetSelector(Struct):
         making = making_of(entry)
         found = self._makings.get(making)
         if found is None:
-            key = self.wanted.key_of(entry)
+            key = self.wanted.key_of(entry) if self.wanted.grade_set else key_of_making(*making)
             signature = object_in(making[-1]).get("signature") or key.grader
             signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
             scale = _scale(bytes(entry.prompt_text), None, False)

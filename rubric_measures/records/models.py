@@ -619,11 +619,12 @@ def making_of(entry: ItemGradeSet | DirectGrade) -> tuple[str, str, bytes, bytes
 
 def grade_set_key(entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
     """What tells a grade set from others."""
-    return _key_of(*making_of(entry))
+    return key_of_making(*making_of(entry))
 
 
 @lru_cache(maxsize=_MANY)
-def _key_of(llm: str, kind: str, options: bytes, prompt: bytes, provenance: bytes) -> GradeSetKey:
+def key_of_making(llm: str, kind: str, options: bytes, prompt: bytes, provenance: bytes) -> GradeSetKey:
+    """What tells grade sets from others that say this of their making; see `making_of`."""
     info, made = prompt_in(prompt), object_in(provenance)
     settings = _settings(options, prompt)
     grader = made.get("mixed") or made.get("grader") or (content_hash(settings)[:12] if settings else "")
