@@ -40,7 +40,7 @@ from rubric_measures.analysis.leaderboards import LeaderboardCorrelation
 from rubric_measures.analysis.panels import Judge, JudgeBoard, JudgeRow, judge_board
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval
 from rubric_measures.analysis.workbench import JudgedPassage
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain, ranged, render
 from rubric_measures.formats.labels import LABELLERS
 from rubric_measures.formats.trec import read_qrels, spaced_ids, written_id
@@ -126,11 +126,9 @@ def labels_of_records(
     # Labels of citations that assessors gave come from no review.
     is_human = (chosen.llm or "").startswith(HUMAN) and chosen.llm != LABELLERS
     if is_human and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
-        logging.getLogger("rubric_measures").warning(
-            "%s: final grades of a review were settled with the grader's in sight, so they agree too well with it; "
-            "compare the first, blind ones (prompt class %s)",
-            name,
-            BLIND_REVIEW,
+        warn(
+            f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well with "
+            f"it; compare the first, blind ones (prompt class {BLIND_REVIEW})"
         )
     return labels_of_grades(load_records(path, bank, chosen), name, items=items, label=label, rel=rel)
 

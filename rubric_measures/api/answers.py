@@ -27,7 +27,7 @@ from rubric_measures.api.evaluating import evidence, write_report
 from rubric_measures.api.grading import grade, sentence_bank
 from rubric_measures.api.loading import Bank, File, bank_of, file_path, is_file, load
 from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, score
-from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted
+from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.pooling import pool
@@ -683,7 +683,6 @@ def _pooled(asked: Questions, contexts: bool) -> list[QueryPassages]:
                 of_run.setdefault(f"{run_id} contexts", []).append((query_id, doc_id, 1 / rank))
         runs = [make_run(name, rows) for name, rows in of_run.items()]
     elif retrieved:
-        text = "retrieved contexts of %d answers are not graded; they can be"
-        _LOG.info(text, len(retrieved), extra={"settings": ("contexts",)})
+        tell(f"retrieved contexts of {len(retrieved)} answers are not graded; they can be", settings=("contexts",))
     depth = max((len(texts) for texts in retrieved.values()), default=1)
     return list(pool(runs, depth, docs, answers=answers, queries=asked.texts, max_words=None))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import math
 import os
 import shutil
@@ -38,7 +37,7 @@ from rubric_measures.api.loading import (
     run_list,
 )
 from rubric_measures.api.scoring import Board, Compat, in_units, score, units
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.boards.board import BELOW, Best, Cell, Leaderboard
@@ -231,7 +230,6 @@ def _score(value: object) -> float | None:
     return None if value is None else float(value)
 
 
-_LOG = logging.getLogger("rubric_measures")
 # How many queries a line names.
 _NAMED = 5
 _SAID = {"bank": "bank", "grades": "grader", "graders": "settings of the grader"}
@@ -278,8 +276,7 @@ class Gates:
         now = board.signature.settings
         different = [_SAID[name] for name in _SAID if self.kept.settings.get(name) != now.get(name)]
         if different:
-            text = "%s was scored with another %s: the difference may be theirs"
-            _LOG.warning(text, self.name, " and other ".join(different))
+            warn(f"{self.name} was scored with another {' and other '.join(different)}: the difference may be theirs")
         measure = board.measures[0]
         values = self.table.per_query(column_named(measure, self.kept.measures))
         return lines + runs_worse(

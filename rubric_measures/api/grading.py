@@ -478,8 +478,7 @@ def _say_kept(report: GradingReport, is_kept: bool, then: str) -> None:
     if is_kept:
         _LOG.warning("%d calls of this run are in the cache: %s", _calls_kept(report), then)
     elif _calls_kept(report):
-        text = "%d calls of this run are lost: name a cache to keep them"
-        _LOG.warning(text, _calls_kept(report), extra={"settings": ("cache",)})
+        warn(f"{_calls_kept(report)} calls of this run are lost: name a cache to keep them", settings=("cache",))
 
 
 def _check_manifest(manifest: _File | None) -> None:
@@ -909,8 +908,7 @@ def run_canaries(
             report = canary_report(grader.grade_records(built, bank, graded), min_rating)
         except KeyboardInterrupt:
             if not calls.is_kept and graded.run.calls:
-                text = "%d calls of this run are lost: name a cache to keep them"
-                _LOG.warning(text, graded.run.calls, extra={"settings": ("cache",)})
+                warn(f"{graded.run.calls} calls of this run are lost: name a cache to keep them", settings=("cache",))
             raise
     note_limit(graded.run, is_kept=calls.is_kept)
     _LOG.info("canary suite: %d grades: %s", graded.by_status.total(), graded.run)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
 from rubric_measures.api.loading import File, file_path, listed
-from rubric_measures.base.errors import InputError, UnknownNameError, naming, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.base.files import peek_head
 from rubric_measures.types.entities import Preference
 
@@ -206,8 +206,7 @@ def tournament(
         _LOG.info("%d games (%d new): %s", len(wanted), len(wanted) - len(mine), stats)
         note_limit(stats, is_kept=asked.settings.is_kept)
         if others:
-            text = "%s: %d games of other graders, or of answers that are not here, stay as they are"
-            _LOG.info(text, save, len(others))
+            tell(f"{save}: {len(others)} games of other graders, or of answers that are not here, stay as they are")
     played += [game for listed in by_assessors.values() for game in listed]
     # What is wrong with all games together is a matter of who played them, or of the first file.
     with naming(*([model] if model else _names([*games, *assessor_games]))):

@@ -21,6 +21,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 # Controls, line ends that `str.splitlines` knows, and marks that turn the direction of what follows.
 CONTROL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
@@ -82,16 +83,20 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what[:-1]}ies" if what.endswith("y") else f"{number} {what}s"
 
 
-def warn(text: str, *values: object, settings: tuple[str, ...] = ()) -> None:
+def warn(text: str, *values: object, settings: tuple[str, ...] = (), level: int = logging.WARNING) -> None:
     """Logs what was left out or changed, unless one of the values is the count 0.
 
     Args:
         text: with a place for each value, as `logging` fills them.
         values: names, and how many there are.
         settings: parameters that change it; the command line adds its options.
+        level: how grave it is.
     """
     if 0 not in values:
-        logging.getLogger("rubric_measures").warning(text, *values, extra={"settings": settings})
+        logging.getLogger("rubric_measures").log(level, text, *values, extra={"settings": settings})
+
+
+tell = partial(warn, level=logging.INFO)
 
 
 def origin_of(error: BaseException) -> str:

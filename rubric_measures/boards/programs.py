@@ -47,7 +47,7 @@ from typing import Generic, NamedTuple, TypeVar
 from ir_measures.measures.base import Measure
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import InputError, MeasureError
+from rubric_measures.base.errors import InputError, MeasureError, tell
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
 from rubric_measures.boards.scoring import best_of, cell_of, collect_cells, digest_of, inputs_settings
@@ -282,8 +282,7 @@ def _say(notes: _LeftOut, failed: Sequence[tuple[str, str]], missing: int) -> No
     shown = ", ".join(f"{run} on {topic}" for run, topic in failed[:5])
     text = "%d reports have citations, or only sentences, that nobody judged; they have no scores (%s)"
     _warn(len(failed), text, shown)
-    if missing:
-        _LOG.info("%d reports are missing: their runs have a 0 for these topics", missing)
+    tell("%d reports are missing: their runs have a 0 for these topics", missing)
     _warn(
         notes.undecided.total(),
         "%d sentences without citations have no judgment whether they need one (judged: %s); they are left out",

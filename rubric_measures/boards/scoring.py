@@ -6,7 +6,6 @@ of files and whether they are packed.
 
 from __future__ import annotations
 
-import logging
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from ir_measures.measures.base import MeanAgg, Measure
 from msgspec.structs import replace
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, worst_failed
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.formats.columns import DocRows, Ranked, docs_digest
@@ -40,9 +39,6 @@ from rubric_measures.types.entities import RankNotes, Signature, made_by
 
 if TYPE_CHECKING:
     from rubric_measures.measures.loading import RecordQuery
-
-
-_LOG = logging.getLogger("rubric_measures")
 
 
 def digest_of(named: Mapping[str, str]) -> str:
@@ -281,10 +277,9 @@ class Scoring:
         best = {name: one for name, measure, column in asked if (one := best_of(column, measure)) is not None}
         hidden = [name for name, _, column in asked if None in column.values()]
         if hidden:
-            _LOG.warning(
-                "the best possible score (%s) is not known by %s: the measure says none, or a penalty (negative "
-                "weight) or a query of which all grades failed stands against it",
-                *(OVERALL, " ".join(hidden)),
+            warn(
+                f"the best possible score ({OVERALL}) is not known by {' '.join(hidden)}: the measure says none, or a "
+                "penalty (negative weight) or a query of which all grades failed stands against it"
             )
         if left_open is not None:
             share, run_id, name = worst_failed(cells)

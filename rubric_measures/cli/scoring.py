@@ -31,7 +31,7 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric
 
 from rubric_measures import api
-from rubric_measures.base.errors import InputError, counted, escaped, naming
+from rubric_measures.base.errors import InputError, counted, escaped, naming, tell, warn
 from rubric_measures.base.files import atomic_writer, check_readable_twice
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import (
@@ -470,11 +470,9 @@ def _say_report(report: LeaderboardReport) -> None:
         return
     for top in report.checks.top:
         if top.changed:
-            log.warning(
-                "%s: ties decide the winner: %s by document id, %s in file order",
-                top.measure,
-                _names(top.by_doc_id),
-                _names(top.by_file_order),
+            warn(
+                f"{top.measure}: ties decide the winner: {_names(top.by_doc_id)} by document id, "
+                f"{_names(top.by_file_order)} in file order"
             )
     for what, found in (
         ("ties decide", [check.run_id for check in report.checks.runs if check.order_by_ties]),
@@ -488,12 +486,9 @@ def _say_report(report: LeaderboardReport) -> None:
     tied = [check for check in report.checks.runs if check.tied]
     if tied:
         worst = max(tied, key=lambda check: check.tied or 0.0)
-        log.info(
-            "%d of %d runs have tied scores inside the cutoff; most has %s (%.1f %%)",
-            len(tied),
-            len(report.checks.runs),
-            worst.run_id,
-            100 * (worst.tied or 0.0),
+        tell(
+            f"{len(tied)} of {len(report.checks.runs)} runs have tied scores inside the cutoff; most has "
+            f"{worst.run_id} ({100 * (worst.tied or 0.0):.1f} %)"
         )
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from unicodedata import category
 
-from rubric_measures.base.errors import InputError, counted
+from rubric_measures.base.errors import InputError, counted, warn
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.queries import Topic, length_of, limit_for
 from rubric_measures.formats.reports import Answer
-
-_LOG = logging.getLogger("rubric_measures")
 
 # Scripts without blanks: of Han and kana two characters count as a word, of Thai, Lao, Tibetan, Burmese and Khmer five
 # (with the vowels and tones that belong to the last).
@@ -210,20 +207,12 @@ def check_answers(
     for pairs, what in ((empty, "empty"), (missing, "missing")):
         if pairs:
             run_id, query_id = pairs[0]
-            _LOG.warning(
-                "%s, scored 0 (such as that of run %s to query %s)",
-                *(counted(len(pairs), f"{what} answer"), run_id, query_id),
-            )
+            count = counted(len(pairs), f"{what} answer")
+            warn(f"{count}, scored 0 (such as that of run {run_id} to query {query_id})")
     if silent:
-        _LOG.warning(
-            "%s without a word in any answer, scored 0: %s",
-            counted(len(silent), "run"),
-            ", ".join(silent),
-        )
+        warn(f"{counted(len(silent), 'run')} without a word in any answer, scored 0: {', '.join(silent)}")
     if too_long:
-        _LOG.warning(
-            "%d answers of %d runs are longer than allowed (%s); they are kept whole",
-            len(too_long),
-            len(long_runs),
-            max(too_long, key=lambda one: one[0])[1],
+        warn(
+            f"{len(too_long)} answers of {len(long_runs)} runs are longer than allowed "
+            f"({max(too_long, key=lambda one: one[0])[1]}); they are kept whole"
         )

@@ -164,9 +164,7 @@ def _extended(groups: Iterable[QueryPassages], data: Mapping[tuple[str, str], Pa
 def _say_lost(lost: set[tuple[str, str]], what: str) -> None:
     if lost:
         query_id, doc_id = min(lost)
-        _LOG.warning(
-            "%d %s have no record and are left out (such as %s of query %s)", len(lost), what, doc_id, query_id
-        )
+        warn(f"{len(lost)} {what} have no record and are left out (such as {doc_id} of query {query_id})")
 
 
 def records_of_item_grades(

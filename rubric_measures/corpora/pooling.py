@@ -98,13 +98,9 @@ def pool(
     found: dict[str, _Pool] = {}
     repeated = [segment for segment in segments if not _add_segment(found.setdefault(segment.query_id, {}), segment)]
     if repeated:
-        _LOG.warning(
-            "%d parts of answers repeat an earlier part of the same answer; only the first is ranked (such as part "
-            "%d of run %s for query %s)",
-            len(repeated),
-            repeated[0].rank,
-            repeated[0].run_id,
-            repeated[0].query_id,
+        warn(
+            f"{len(repeated)} parts of answers repeat an earlier part of the same answer; only the first is ranked "
+            f"(such as part {repeated[0].rank} of run {repeated[0].run_id} for query {repeated[0].query_id})"
         )
     wanted = _retrieved(runs, depth, spaced)
     if judged:
@@ -216,9 +212,7 @@ def _groups(
             # The workbench wants a title beside each judgment.
             yield _group(query_id, members, labels.get(query_id, {}), titles.get(query_id) or query_id)
     if left_out:
-        _LOG.warning(
-            "%d pooled documents are not in the collection and are left out (such as %s)", len(left_out), min(left_out)
-        )
+        warn(f"{len(left_out)} pooled documents are not in the collection and are left out (such as {min(left_out)})")
 
 
 def _group(query_id: str, members: _Pool, labels: Mapping[str, float], title: str) -> QueryPassages:

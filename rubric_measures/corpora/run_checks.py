@@ -10,7 +10,6 @@ Runs held to what their track takes, before they are submitted; the rules are da
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 import os
 from collections import Counter
@@ -335,9 +334,6 @@ class CheckedAnswer:
             self.add("uncited", f"references has {listed(uncited)}, which no sentence cites")
 
 
-_LOG = logging.getLogger("rubric_measures")
-
-
 class Finding(NamedTuple):
     """One thing that is wrong with a run.
 
@@ -538,9 +534,7 @@ def check_runs(
     if collection is not None:
         _check_documents(files, collection)
     if topics is None:
-        _LOG.warning(
-            "no topics were given: missing and unknown topics are not looked for", extra={"settings": ("topics",)}
-        )
+        warn("no topics were given: missing and unknown topics are not looked for", settings=("topics",))
     warn(
         "%d answers were not measured: the length that is allowed stands in the topics",
         sum(file.unlimited for file in files),

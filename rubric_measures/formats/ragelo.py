@@ -20,7 +20,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError, InputError, tell
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.base.tables import is_formula
@@ -259,9 +259,7 @@ def read_ragelo_documents(path: PathName) -> list[QueryPassages]:
             seen.add(said)
             rows.append(row)
     if len(rows) < len(read):
-        _LOG.info(
-            "%s: %d rows repeat a document of their query; each is kept once", path_name(path), len(read) - len(rows)
-        )
+        tell(f"{path_name(path)}: {len(read) - len(rows)} rows repeat a document of their query; each is kept once")
     _once(rows, lambda row: (row.fields["qid"], row.fields["did"]), path_name(path), "document")
     groups: dict[str, list[GradedPassage]] = {}
     for row in rows:

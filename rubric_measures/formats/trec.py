@@ -135,12 +135,9 @@ class IdCleaner:
         """Says once, with the count, that ids were changed in the file `name`."""
         if self._written:
             identifier, written = next(iter(self._written.items()))
-            _LOG.warning(
-                "%s: %d ids hold spaces or control characters and were percent-encoded (%r became %s)",
-                name,
-                len(self._written),
-                identifier,
-                written,
+            warn(
+                f"{name}: {len(self._written)} ids hold spaces or control characters and were percent-encoded "
+                f"({identifier!r} became {written})"
             )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, tell, warn
 from rubric_measures.grading.asking import BY_RULE, GradingSettings, Outcome, Unit
 from rubric_measures.grading.recording import (
     AmendCounts,
@@ -190,15 +190,12 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
         f" ({report.kept} more were there already)" if report.kept else "",
         report.run,
     )
-    if report.unparsed_retries:
-        _LOG.info("%d of the calls drew replies again that could not be read", report.unparsed_retries)
+    tell("%d of the calls drew replies again that could not be read", report.unparsed_retries)
     if report.flip_rate is not None:
         _LOG.info("flip rate of the replicates: %.4f", report.flip_rate)
     if report.order.graded:
         _LOG.info("order of the items: %s", report.order)
-    if report.singly:
-        text = "%d items were asked about singly, as replies about several did not grade them"
-        _LOG.info(text, report.singly)
+    tell("%d items were asked about singly, as replies about several did not grade them", report.singly)
     warn("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
     warn(
         "%d grades are of passages or replies that were cut (status truncated)",
@@ -210,14 +207,9 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
         return
     counts = ", ".join(f"{count} {status}" for status, count in lacking.items())
     advice = _advice(report, deterministic)
-    _LOG.warning(
-        "%d of %d are not graded: %s%s",
-        sum(lacking.values()),
-        made.total(),
-        counts,
-        "".join(f"; {text}" for text, _ in advice),
-        extra={"settings": [name for _, name in advice if name]},
-    )
+    said = "; ".join([counts, *(text for text, _ in advice)])
+    settings = tuple(name for _, name in advice if name)
+    warn(f"{sum(lacking.values())} of {made.total()} are not graded: {said}", settings=settings)
     for status in lacking:
         reasons = [f"{reason} ({count})" for count, reason in report.common_reasons(status)]
         _LOG.warning("%s: %s", status, "; ".join(reasons))
@@ -246,16 +238,11 @@ def _advice(report: GradingReport, deterministic: bool) -> list[tuple[str, str]]
 
 def note_amended(counts: AmendCounts, passages: str) -> None:
     """Notes what following the edits of a bank changed and left."""
-    _LOG.info(
-        "only what edits touched: %d items graded anew; %d grade sets amended, %d left as they were",
-        len(counts.items),
-        counts.amended,
-        counts.untouched,
+    tell(
+        f"only what edits touched: {len(counts.items)} items graded anew; {counts.amended} grade sets amended, "
+        f"{counts.untouched} left as they were"
     )
-    if counts.taken_out:
-        _LOG.info(
-            "%d stale grades of items that changed or left are taken out (%s has them)", counts.taken_out, passages
-        )
+    tell("%d stale grades of items that changed or left are taken out (%s has them)", counts.taken_out, passages)
     warn(
         "%d failed grades of unchanged items are left; grade whatever lacks a grade",
         counts.failures_left,

@@ -5,7 +5,6 @@ what the programs behind ir_measures compute: their errors, and what they cannot
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 import subprocess
@@ -17,7 +16,7 @@ from ir_measures import providers
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, ParamInfo
 from ir_measures.util import Metric
 
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, origin_of
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, origin_of, tell
 from rubric_measures.measures.measure import (
     CUTOFF,
     INTENT_AWARE,
@@ -460,10 +459,9 @@ def note_labels(measures: Iterable[Measure]) -> None:
     """Says which of the measures asked for were wrapped; when there are scores, so that an error comes alone."""
     wrapped = list(map(str, rubric_measures_of(measure for measure in measures if not is_supported(measure))))
     if wrapped:
-        logging.getLogger("rubric_measures").info(
-            "%d standard measures read the labels that the grades imply (maximum grade): %s",
-            len(wrapped),
-            " ".join(wrapped),
+        tell(
+            f"{len(wrapped)} standard measures read the labels that the grades imply (maximum grade): "
+            f"{' '.join(wrapped)}"
         )
 
 

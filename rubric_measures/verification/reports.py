@@ -266,12 +266,9 @@ def _item_report(
     in_bank = {} if bank is None or settings.queries else bank.items
     silent = {query_id for query_id, items in in_bank.items() if items} - set(report.queries)
     if silent:
-        logging.getLogger("rubric_measures").warning(
-            "%d queries of the bank have no passages in %s, so their %d items are in no statistics (such as %s)",
-            len(silent),
-            source.name,
-            sum(len(in_bank[query_id]) for query_id in silent),
-            min(silent),
+        warn(
+            f"{len(silent)} queries of the bank have no passages in {source.name}, so their "
+            f"{sum(len(in_bank[query_id]) for query_id in silent)} items are in no statistics (such as {min(silent)})"
         )
     note_without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)})
     return report
