@@ -38,7 +38,7 @@ class Odd:
 
 # Queries that one side lacks are said, in whatever words.
 _MISSING = (r"\bquer(?:y|ies)\b",)
-_PENALTY = (r"the best possible score \(_overall_\) is not known",)
+_PENALTY = (r"the best possible score is not known",)
 _UNGRADED = (r"ranks of \d+ rankings have no record",)
 
 

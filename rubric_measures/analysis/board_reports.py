@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
 from rubric_measures.analysis.comparison import Comparison, Outlook, Pair, Verdict
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, Interval, bootstrap_means, score_table
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain, ranged
 from rubric_measures.boards.board import (
     BELOW,
@@ -318,19 +318,14 @@ def powered_means(
 
 def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: set[str]) -> None:
     """Says which scores by assessors are left out, and which runs have none."""
-    if strangers:
-        example = min(strangers)
-        _LOG.warning(
-            "%d scores by assessors left out: the leaderboard has none of that run on that query (such as %s on %s)",
-            *(len(strangers), *example),
-        )
+    text = "%d scores by assessors left out: the leaderboard has none of that run on that query (such as %s on %s)"
+    warn(text, len(strangers), *min(strangers, default=()))
     for names, what in (
         (assessed - runs, "runs with scores by assessors are not on the leaderboard and left out"),
         (runs - assessed, "runs have no scores by assessors"),
     ):
-        if names:
-            shown = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
-            _LOG.warning("%d %s (%s)", len(names), what, shown)
+        shown = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
+        warn("%d %s (%s)", len(names), what, shown)
 
 
 _PAIRS = ["run", "against", "difference", "interval", "p_t", "p_perm", "p_adjusted", "different", "d_z", "w/t/l"]

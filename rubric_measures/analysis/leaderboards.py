@@ -51,12 +51,13 @@ from rubric_measures.analysis.resampling import (
     score_table,
     weighted_means,
 )
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, warn
 from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain, ranged
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.programs import score_workbench, workbench_filter
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.leaderboards import LeaderboardTable
+from rubric_measures.measures.findings import Note, of_queries
 from rubric_measures.measures.grade_sets import (
     UNKNOWN_GRADER,
     GradeFilter,
@@ -406,6 +407,7 @@ class GridCell:
         result: the correlation; None where the measure cannot be computed from these grades.
         reason: why there is no result.
         scores: what was correlated; None where there is no result.
+        notes: what may be wrong with the grades, and queries that runs lack.
     """
 
     llm: str
@@ -415,6 +417,7 @@ class GridCell:
     result: LeaderboardCorrelation | None
     reason: str = ""
     scores: RunScores | None = field(default=None, repr=False)
+    notes: Sequence[Note] = field(default=(), repr=False)
 
 
 def best_cells(cells: Sequence[GridCell], coefficient: str) -> frozenset[int]:
@@ -482,11 +485,8 @@ def _sets_of(
         raise InputError(f"{name}: no grade set passes the filter; it has: {choices_of(every)}")
     if not keys:
         raise InputError(f"{name}: no grade set has grades of items in the bank: {choices_of(outside)}")
-    if outside:
-        _LOG.warning(
-            "%s: %d grade sets have no grade of an item in the bank and were left out: %s",
-            *(name, len(outside), choices_of(outside)),
-        )
+    text = "%s: %d grade sets have no grade of an item in the bank and were left out: %s"
+    warn(text, name, len(outside), choices_of(outside))
     return keys, levels
 
 
@@ -562,8 +562,11 @@ def correlate_grid(
             )
         every = expand_measures(measures, levels[key].all() if rels is None else rels)
         for measure, board, reason in _grid_boards(groups, items, chosen, every, on_failed, compat):
-            result = scores = None
+            result, scores, notes = None, None, list[Note]()
             if board is not None:
+                found = [*of_queries(board.values, board.unknown, board.missing), *board.findings]
+                named = f"{key.llm} {prompts[key]}: "
+                notes = [one._replace(text=named + one.text) for one in found if one.is_warning]
                 column = scores_of_workbench if compat == "workbench" else scores_of_board
                 scores = column(board, str(measure))
                 result = correlate_leaderboards(
@@ -574,7 +577,7 @@ def correlate_grid(
                     strict=compat is not None,
                     details=False,
                 )
-            cells.append(GridCell(key.llm, prompts[key], key.kind, str(measure), result, reason, scores))
+            cells.append(GridCell(key.llm, prompts[key], key.kind, str(measure), result, reason, scores, notes))
     return cells
 
 

@@ -9,7 +9,6 @@ How many queries an experiment needs, from the per-query scores of a board that 
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections import Counter
@@ -27,9 +26,10 @@ from rubric_measures.api.loading import (
     grade_filter,
     refuse_filters,
 )
-from rubric_measures.base.errors import InputError, UnknownNameError, naming, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.names import (
     column_named,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from rubric_measures.formats.leaderboards import LeaderboardTable
 
 
-_LOG = logging.getLogger("rubric_measures")
 # Numbers that name no measure are by whatever measure is compared.
 _ANY = ""
 _Values = Mapping[str, Mapping[str, float]]
@@ -98,22 +97,19 @@ class Comparisons(Mapping[str, "Comparison"]):
     def log_notes(self) -> None:
         """Logs what the tables leave out: queries that some run lacks, tests without a p-value; and who is best."""
         for one in self.by_measure.values():
-            if one.left_out:
-                text = (
-                    "%d queries that some run lacks are left out of the means (such as %s), which are over %d; each "
-                    "test is over the queries that both runs have"
-                )
-                _LOG.warning(text, len(one.left_out), one.left_out[0], len(one.queries))
+            for such in one.left_out[:1]:
+                text = "%d queries that some run lacks are left out of the means (such as %s), which are over %d; each "
+                text += "test is over the queries that both runs have"
+                warn(text, len(one.left_out), such, len(one.queries))
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
-                _LOG.warning("%d comparisons have no p-value: %s", count, reason or "no variance is left")
+                warn("%d comparisons have no p-value: %s", count, reason or "no variance is left")
             shifts = sum(pair.test.p is not None and pair.test.p_t is None for pair in one.pairs)
-            if shifts and one.test == "t":
-                text = "%d comparisons are of runs that differ by the same on every query: the permutation test counts"
-                _LOG.info(text, shifts)
+            text = "%d comparisons are of runs that differ by the same on every query: the permutation test counts"
+            tell(text, shifts * (one.test == "t"))
             if one.groups and one.groups[0][0] == next(iter(one.means)):
                 others = one.groups[0][1:]
                 named = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
-                _LOG.info("the best run cannot be told apart from %d others (%s)", len(others), named)
+                tell("the best run cannot be told apart from %d others (%s)", len(others), named)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row a measure and pair of runs.
@@ -388,6 +384,60 @@ class Correlations:
         """Every correlation, of leaderboards and of the grid."""
         return [*(one for _, one in self.results), *(cell.result for cell in self.grid if cell.result is not None)]
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether no official run is missing, and every coefficient is defined."""
+        return not any(
+            one.missing or any(part.coefficient.value is None for part in one.coefficients) for one in self.found
+        )
+
+    @property
+    def notes(self) -> list[Note]:
+        """What the numbers leave out, and what may be wrong with the leaderboards."""
+        notes: Counter[str] = Counter()
+        for result in self.found:
+            lacking: dict[str, list[str]] = {}
+            for names, what in (
+                (result.missing, "official runs are missing and left out"),
+                (result.extra, "runs are not in the official leaderboard and left out"),
+            ):
+                if names:
+                    notes[f"{len(names)} {what} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"] += 1
+            notes.update(result.notes)
+            for one in result.coefficients:
+                if one.coefficient.value is None:
+                    lacking.setdefault(f"undefined: {one.coefficient.reason}", []).append(one.coefficient.name)
+                elif one.interval is not None and one.interval.low is None:
+                    lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.coefficient.name)
+            if result.noise_free is not None and result.noise_free.expected is None and result.noise_free.reason:
+                notes[f"{result.name}: no tau without noise: {result.noise_free.reason}"] += 1
+            reasons = sorted(lacking.items(), key=lambda item: item[0].startswith("without"))
+            notes.update(f"{', '.join(names_of)} {what}" for what, names_of in reasons)
+        said = [
+            Note(f"{path}: {column.name} is read as ranks, 1 best", (path,), False)
+            for (path, _), column in zip(self.results, self.columns, strict=True)
+            if column.ranks
+        ]
+        if any(result.worst_drop for result in self.found):
+            worst = max(self.found, key=lambda result: result.worst_drop or 0.0)
+            text = f"the largest rank drop is {worst.worst_drop:g}, of run {worst.worst_run} by {worst.name}"
+            said.append(Note(text, (str(worst.worst_run),), False))
+        said += [Note(f"{text} (in {count} leaderboards)" if count > 1 else text) for text, count in notes.items()]
+        for column in self.columns:
+            name, means = column.name, column.means
+            counts = {run: len(queries) for run, queries in column.queries.items()}
+            if len(means) > 4 and column is not self.official and self.official.means == means:
+                text = f"{name} has the official score of each run: is it the official leaderboard?"
+                said.append(Note(text, (name,)))
+            if len(means) > 4 and not column.ranks and sorted(means.values()) == list(range(1, len(means) + 1)):
+                text = f"{name} has the numbers 1 to {len(means)}, of which 1 counts as the worst: are these ranks?"
+                said.append(Note(text, (name,)))
+            if len(set(counts.values())) > 1:
+                least = min(counts, key=counts.__getitem__)
+                text = f"{name}: run {least} has {counts[least]} queries, others up to {max(counts.values())}"
+                said.append(Note(text, (least,), False))
+        return [*said, *dict.fromkeys(note for cell in self.grid for note in cell.notes)]
+
     def to_dataframe(self) -> pandas.DataFrame:
         """A row a leaderboard and coefficient.
 
@@ -483,6 +533,7 @@ def correlate(
     level: float = 0.95,
     bank: Bank | None = None,
     on_failed: OnFailed | None = None,
+    notes: bool = True,
     **chosen: Any,
 ) -> Correlations:
     """Rank correlation of leaderboards with the official one, joined on their runs.
@@ -513,6 +564,7 @@ def correlate(
         level: nominal coverage of intervals, in (0, 1).
         bank: the test bank of a grid.
         on_failed: see `load`.
+        notes: log what the numbers leave out, see `Correlations.notes`.
         chosen: which grades make a grid, see `load`.
 
     Raises:
@@ -569,9 +621,11 @@ def correlate(
                 found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
             results.append((_name(other), found))
     together = None if is_paired else equal_boards(column, columns, names[0], draws)
-    return Correlations(
-        column, _name(official), results, grid, columns, spreads, names, asdict(draws), len(others) == 1, together
-    )
+    about = asdict(draws), len(others) == 1, together
+    made = Correlations(column, _name(official), results, grid, columns, spreads, names, *about)
+    if notes:
+        say(made.notes)
+    return made
 
 
 def _name(scores: Scores) -> str:

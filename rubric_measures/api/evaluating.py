@@ -14,13 +14,12 @@ A board with its evidence as a page: which run has which item, and why.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, ScoredDoc
@@ -54,14 +53,13 @@ from rubric_measures.api.scoring import Board
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.formats.trec import as_known, read_run, spaced_ids
+from rubric_measures.measures.findings import Looked, Note, of_labels, of_run, say
 from rubric_measures.measures.grades import (
     BANK_DOC,
     DIRECT_ITEM,
     LABEL_ITEMS,
     Grades,
     OnFailed,
-    note_queries,
-    note_without_items,
 )
 from rubric_measures.measures.measure import INTENT_AWARE, RubricMeasure, is_supported
 from rubric_measures.measures.names import (
@@ -85,9 +83,6 @@ if TYPE_CHECKING:
     from rubric_measures.measures.qrels import Unit
 
 
-_LOG = logging.getLogger("rubric_measures")
-
-
 @dataclass(frozen=True)
 class RunValues:
     """The values of one run.
@@ -96,15 +91,15 @@ class RunValues:
         measures: the measures, in the order asked for; standard ones over grades as `RubricQrels`.
         metrics: a value a query and measure, in ir_measures' order.
         evaluation: what is known beside the values, where they are computed from grades.
-        run: the run, likewise.
         asked: the measures as asked for.
+        notes: what the values do not show, and what may be wrong with grades and run.
     """
 
     measures: Sequence[Measure]
     metrics: Sequence[Metric]
     evaluation: Evaluation | None = None
-    run: Run | None = None
     asked: Sequence[Measure] = ()
+    notes: Sequence[Note] = ()
 
     @property
     def failed(self) -> int:
@@ -122,25 +117,10 @@ class RunValues:
         return {measure: aggregator.result() for measure, aggregator in aggregators.items()}
 
     def log_notes(self) -> None:
-        """Logs how much of what was ranked is graded at all, and which measures were wrapped."""
-        if self.evaluation is None or self.run is None:
-            return
-        one = self.evaluation
-        note_labels(self.asked)
-        asked = set(as_known(list(self.run.rankings), one.queries | one.without_items))
-        note_queries({self.run.run_id: asked - one.queries - one.without_items}, {self.run.run_id: one.queries - asked})
-        note_without_items(one.without_items)
-        if one.failed:
-            _LOG.warning(
-                "%d grades of ranked passages failed; counted as %s; %.1f %% of what a measure needs (a "
-                "leaderboard shows what they leave open)",
-                one.failed,
-                one.on_failed,
-                100 * one.share,
-                extra={"settings": ("on_failed",)},
-            )
-        if one.graded < one.ranked:
-            _LOG.info("%d of %d ranked passages are graded", one.graded, one.ranked)
+        """Logs the `notes`, and which measures were wrapped."""
+        if self.evaluation is not None:
+            note_labels(self.asked)
+        say(self.notes)
 
 
 def evaluate(
@@ -193,7 +173,9 @@ def evaluate(
     is_other = over_subtopics or facets or content == "dataset" or source == "-"
     labels = None if is_other else labels_in(source)
     if labels is not None:
-        return RunValues(asked, compute(asked, labels, _scored_as(labels, run), provider))
+        ranked = read_run(run)
+        metrics = compute(asked, labels, _scored_as(labels, ranked), provider)
+        return RunValues(asked, metrics, notes=of_run(ranked, map(of_labels, labels, labels.values()), asked))
     rows = judgments_of(source)
     has_items = are_items(rows)
     # Of real labels, too, it is said here which measures there are.
@@ -207,12 +189,17 @@ def evaluate(
         raise InputError(
             f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
         )
-    metrics = list(compute(asked, rows, _as_judged(_scored_docs(run), rows), provider))
+    ranked = read_run(run)
+    metrics = list(compute(asked, rows, _as_judged(_scored_docs(ranked), rows), provider))
     if is_ours and over_subtopics:
         # Each of these measures was computed by itself.
         places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}
         metrics.sort(key=lambda one: (places[one.query_id], asked.index(one.measure)))
-    return RunValues(asked, metrics)
+    best: dict[str, dict[str, float]] = {}
+    for row in rows:
+        of_query = best.setdefault(row.query_id, {})
+        of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
+    return RunValues(asked, metrics, notes=of_run(ranked, map(of_labels, best, best.values()), asked))
 
 
 def _have_plain_subtopics(rows: Sequence[Any]) -> bool:
@@ -238,22 +225,29 @@ def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool
     run = run_of(path)
     of_queries = (grades.by_facet() if facets else grades).queries
     found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
-    return RunValues(found.measures, found.metrics, found, run, asked)
+    notes = [*found.notes, *of_run(run, of_queries.values(), found.measures)]
+    if found.failed:
+        text = (
+            f"{found.failed} grades of ranked passages failed; counted as {found.on_failed}; {100 * found.share:.1f} % "
+            "of what a measure needs (a leaderboard shows what they leave open)"
+        )
+        notes.append(Note(text, settings=("on_failed",)))
+    return RunValues(found.measures, found.metrics, found, asked, notes)
 
 
-def _scored_docs(path: str) -> list[ScoredDoc]:
-    """The run in file order, checked: some providers of ir_measures break ties by it."""
+def _scored_docs(run: Run) -> list[ScoredDoc]:
+    """The run in file order: some providers of ir_measures break ties by it."""
     return [
         ScoredDoc(query_id, doc_id, score)
-        for query_id, ranking in read_run(path).rankings.items()
+        for query_id, ranking in run.rankings.items()
         for doc_id, score in ranking.with_scores(ranking.doc_ids).given
     ]
 
 
-def _scored_as(labels: Mapping[str, Mapping[str, int]], path: str) -> dict[str, dict[str, float]]:
-    """The run in file order, checked, with the ids of the judgments; see `_scored_docs` and `_as_judged`."""
+def _scored_as(labels: Mapping[str, Mapping[str, int]], run: Run) -> dict[str, dict[str, float]]:
+    """The run in file order, with the ids of the judgments; see `_scored_docs` and `_as_judged`."""
     queries, found = spaced_ids(labels), {}
-    for written, ranking in read_run(path).rankings.items():
+    for written, ranking in run.rankings.items():
         query_id = queries.get(written, written)
         doc_ids = as_known(ranking.doc_ids, labels.get(query_id, ()))
         found[query_id] = dict(ranking.with_scores(doc_ids).given)
@@ -470,6 +464,13 @@ def _file_of(source: File | PassageRecords) -> Iterator[str]:
             yield path
 
 
+class QrelsWritten(NamedTuple):
+    """What is to be said of qrels that were written: how many grades failed, and what may be wrong with the others."""
+
+    failed: int
+    notes: Sequence[Note]
+
+
 def write_qrels(
     grades: Gradable,
     output: str | os.PathLike[str],
@@ -478,7 +479,7 @@ def write_qrels(
     label: Label = "max",
     rel: int | None = None,
     times: int | None = None,
-) -> int:
+) -> QrelsWritten:
     """Writes grades as a TREC qrels file.
 
     Args:
@@ -492,7 +493,7 @@ def write_qrels(
             measures are then multiplied, too.
 
     Returns:
-        the number of grades that failed.
+        the number of grades that failed, and what may be wrong.
 
     Raises:
         InputError: no passage has a grade, no item names a facet, a label of items is asked for, lines of items of what
@@ -511,7 +512,14 @@ def write_qrels(
             "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
         )
     trec.write_qrels(output, times_rows(qrels_of(known, per, label, rel), times))
-    return sum(int(query.failed.sum()) for query in known.queries.values() if query.failed is not None)
+    failed, looked = 0, Looked()
+    for name, query in known.queries.items():
+        failed += 0 if query.failed is None else int(query.failed.sum())
+        looked.add(name, query, {})
+    least = known.scale.covers if rel is None and label == "count" and known.scale is not None else rel
+    found = list(looked.notes((), least))
+    say(found)
+    return QrelsWritten(failed, found)
 
 
 def write_report(

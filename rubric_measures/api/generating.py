@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import GradingError, InputError, counted, naming
+from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.banks import write_bank
@@ -332,8 +332,7 @@ def _say_failures(failures: Sequence[Failure]) -> None:
     """Lists what led to nothing, and what helps."""
     for failure in failures[:_SHOWN]:
         _LOG.warning("query %s, %s: %s", *failure)
-    if len(failures) > _SHOWN:
-        _LOG.warning("and %d more calls that led to nothing", len(failures) - _SHOWN)
+    warn("and %d more calls that led to nothing", len(failures[_SHOWN:]))
     if any(failure.reason.startswith("truncated") for failure in failures):
         _LOG.info("replies that were cut need a higher max_tokens", extra={"settings": ("max_tokens",)})
     if any(not failure.reason.startswith(("failed", "refused", "truncated", "none is")) for failure in failures):
@@ -404,8 +403,8 @@ def _finished(
     made = [query_id for query_id, items in bank.items.items() if items]
     lacking = {failure.query_id for failure in failures} - set(made)
     if lacking:
-        of_all = (len(made), len(made) + len(lacking), ",".join(made))
-        _LOG.info("the bank has %d of %d queries; only passages of these can be graded: %s", *of_all)
+        count, names = len(made) + len(lacking), ",".join(made)
+        tell(f"the bank has {len(made)} of {count} queries; only passages of these can be graded: {names}")
     return Generated(bank, failures=tuple(failures))
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,8 +37,9 @@ from rubric_measures.api.loading import (
     run_of,
     scale_of,
 )
-from rubric_measures.base.errors import InputError, naming, warn
+from rubric_measures.base.errors import InputError, counted, naming, warn
 from rubric_measures.base.files import check_readable_twice
+from rubric_measures.measures.findings import Note, say
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, covering_level
 
@@ -62,8 +63,45 @@ _JUDGMENTS = "judgments:"
 _COEFFICIENTS = ("kendall", "tau_ap", "spearman", "max_rank_drop")
 
 
+@dataclass(frozen=True, repr=False)
 class LabelAgreement(SourceAgreement):
-    """What `agreement` found, see `SourceAgreement`."""
+    """What `agreement` found, see `SourceAgreement`.
+
+    Attributes:
+        lacking: source -> queries of all the others of which it labels no document.
+    """
+
+    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[Note]:
+        """What is left out or undefined."""
+        return list(self._notes())
+
+    def _notes(self) -> Iterator[Note]:
+        for name, queries in self.lacking.items():
+            text = f"{name} labels no document of {counted(len(queries), 'query')} (such as {queries[0]})"
+            yield Note(text, (name, *queries))
+        for name, count in zip(self.names, self.only_in, strict=True):
+            if count:
+                yield Note(f"{count} documents are labelled by {name} only and left out of the pairs", (name,))
+        low, high = self.judges.scale
+        for row in self.judges.rows:
+            what = f"{row.name}: {row.outside} labels %soutside the truth's scale ({low} to {high}) "
+            if row.outside and self.judges.is_clamped:
+                yield Note(what % "" + "are brought to its nearest end", (row.name,))
+            elif row.outside:
+                yield Note(what % "are " + "and count as they are", (row.name,), settings=("clamp",))
+        for name, histogram in zip(self.names, self.histograms, strict=True):
+            if histogram.unused:
+                count = len(histogram.unused)
+                labels = ", ".join(map(str, histogram.unused[:12])) + (f" and {count - 12} more" if count > 12 else "")
+                yield Note(f"{name} never uses the label{'s' if count > 1 else ''} {labels}", (name,), False)
+        if self.agreement.kappa is None:
+            yield Note("kappa and alpha are undefined: both sources give one and the same label throughout")
+        if self.query_kappa.undefined:
+            count = self.query_kappa.undefined
+            yield Note(f"kappa is undefined on {count} queries (one label throughout)", is_warning=False)
 
     def plot(self, path: str | os.PathLike[str], kind: AgreementPlot = "bland-altman") -> None:
         """Draws the labels of the first two sources.
@@ -106,6 +144,7 @@ def agreement(
     llm_b: str | None = None,
     prompt_class_b: str | None = None,
     grade_set_b: str | None = None,
+    notes: bool = True,
     **chosen: Any,
 ) -> LabelAgreement:
     """How well label sources agree; `print` shows confusion, κ, α, cutoffs and more, or a leaderboard of judges.
@@ -137,6 +176,7 @@ def agreement(
         llm_b: the second source's model, where both are records.
         prompt_class_b: its prompt.
         grade_set_b: its settings.
+        notes: log what is left out, see `LabelAgreement.notes`.
         chosen: which grades of records count, see `load`.
 
     Raises:
@@ -164,7 +204,13 @@ def agreement(
         clamp=clamp,
     )
     found = result if runs is None else _with_leaderboards(result, runs, measure, draws)
-    return LabelAgreement(**vars(found))
+    asked = [{key[0] for key in source.labels} for source in read]
+    others = [set.intersection(*(some for some in asked if some is not own)) - own for own in asked]
+    lacking = {source.name: sorted(queries) for source, queries in zip(read, others, strict=True) if queries}
+    made = LabelAgreement(**vars(found), lacking=lacking)
+    if notes:
+        say(made.notes)
+    return made
 
 
 def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws: Draws) -> SourceAgreement:

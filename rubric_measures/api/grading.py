@@ -548,11 +548,9 @@ def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:
     for what, measures in (("importance", "NuggetV and NuggetW"), ("weight", "WeightedCover")):
         without = [item for item in bank if getattr(item, what) is None]
         if without and (len(without) < len(bank) or (what == "importance" and is_assigned)):
-            _LOG.warning(
-                "%d of %d items have no %s, which %s need of every item (such as %s of query %s)",
-                *(len(without), len(bank), what, measures, without[0].item_id, without[0].query_id),
-                extra={"settings": ("bank",)},
-            )
+            such = f"{without[0].item_id} of query {without[0].query_id}"
+            text = f"{len(without)} of {len(bank)} items have no {what}, which {measures} need of every item"
+            warn(f"{text} (such as {such})", settings=("bank",))
 
 
 def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_changed: bool) -> BankChange | None:

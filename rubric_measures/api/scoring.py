@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -20,7 +19,7 @@ from rubric_measures.api.loading import (
     rankings_for,
     run_list,
 )
-from rubric_measures.base.errors import InputError, MeasureError, counted
+from rubric_measures.base.errors import InputError, MeasureError, counted, tell
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import (
     BELOW,
@@ -34,7 +33,8 @@ from rubric_measures.boards.board import (
 )
 from rubric_measures.boards.scoring import score_records, score_run_files, score_runs
 from rubric_measures.formats.base import OVERALL
-from rubric_measures.measures.grades import Grades, faceted, note_queries, note_without_items
+from rubric_measures.measures.findings import Note, of_queries, say
+from rubric_measures.measures.grades import Grades, faceted
 from rubric_measures.measures.measure import is_supported
 from rubric_measures.measures.names import Measures, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import bank_hash
@@ -175,50 +175,43 @@ class Board(Leaderboard, frozen=True):
             smallest=smallest,
         )
 
-    def log_notes(self) -> None:
-        """Logs what a table of means does not show: queries without grades, failed grades, coverage."""
-        log = logging.getLogger("rubric_measures")
-        if any(self.ranks):
-            self.ranks.say()
-        if self.unknown or self.missing:
-            note_queries(self.unknown, self.missing)
-        if self.without_items:
-            note_without_items(self.without_items)
-        rows = [row for run, row in self.values.items() if run not in BELOW]
-        unscored = sum(list(column.values()).count(None) for row in rows for column in row.values())
+    @property
+    def notes(self) -> list[Note]:
+        """What a table of means does not show: queries without grades, failed grades, coverage; and what may be wrong
+        with grades and runs.
+        """
+        rows = {run: row for run, row in self.values.items() if run not in BELOW}
+        about = of_queries(rows, self.unknown, self.missing) if self.unknown or self.missing else ()
+        notes = [*about, *self.findings]
+        unscored = sum(list(column.values()).count(None) for row in rows.values() for column in row.values())
         failed = max((cell.failed for row in self.cells.values() for cell in row.values()), default=0)
         if failed:
-            self._note_failed(failed)
+            notes += self._of_failed(failed)
         if unscored:
-            log.warning(
-                "%d values are not scored: the grades of all their items failed, or no item has a positive weight",
-                unscored,
-            )
+            why = "the grades of all their items failed, or no item has a positive weight"
+            notes.append(Note(f"{unscored} values are not scored: {why}"))
         share, run = min(((share, run) for run, of in graded_shares(self).items() for share in of), default=(1.0, ""))
         if share < 1:
-            log.info("grades exist for %.1f %% of what the least covered run (%s) needs", 100 * share, run)
+            text = f"grades exist for {100 * share:.1f} % of what the least covered run ({run}) needs"
+            notes.append(Note(text, (run,), False))
+        return notes
 
-    def _note_failed(self, count: int) -> None:
-        """Says how many grades failed, and whose order that could turn."""
-        log = logging.getLogger("rubric_measures")
+    def log_notes(self) -> None:
+        """Logs the `notes`."""
+        say(self.notes)
+
+    def _of_failed(self, count: int) -> Iterator[Note]:
+        """How many grades failed, and whose order that could turn."""
         share, run, name = worst_failed(self.cells)
-        log.warning(
-            "up to %d grades that a score needed failed (%.1f %% of what %s needs of run %s)%s",
-            *(count, 100 * share, name, run),
-            ": many; read the bounds of the scores" if share >= MANY else "",
-        )
-        if share < TURNING:
-            return
-        for measure in self.measures:
-            pairs = turning_neighbours(self, measure)
+        many = ": many; read the bounds of the scores" if share >= MANY else ""
+        of = f"({100 * share:.1f} % of what {name} needs of run {run})"
+        yield Note(f"up to {count} grades that a score needed failed {of}{many}", (run,))
+        for measure in self.measures if share >= TURNING else ():
+            pairs = [f"{upper} and {lower}" for upper, lower in turning_neighbours(self, measure)]
+            more = f", and of {len(pairs) - 3} more pairs" if len(pairs) > 3 else ""
             if pairs:
-                log.log(
-                    logging.WARNING if share >= MANY else logging.INFO,
-                    "%s: failed grades could turn the order of %s%s",
-                    measure,
-                    ", ".join(f"{upper} and {lower}" for upper, lower in pairs[:3]),
-                    f", and of {len(pairs) - 3} more pairs" if len(pairs) > 3 else "",
-                )
+                text = f"{measure}: failed grades could turn the order of {', '.join(pairs[:3])}{more}"
+                yield Note(text, is_warning=share >= MANY)
 
     def plot(
         self,
@@ -313,7 +306,7 @@ def score(
         compat: compute as this program does: `workbench` (of rankings inside records), `nuggetizer` (of a file of
             assignments) or `ragdoll` (of its file of graded answers).
         watch: see `Watch`.
-        notes: log what the means do not show, see `Board.log_notes`.
+        notes: log what the means do not show, see `Board.notes`.
 
     Raises:
         InputError: there is no run, two runs have one name, one is called `_overall_` as the best possible score is in
@@ -428,10 +421,8 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
             return OF_CITATIONS
         if grades.records.is_of_labels:
             if not is_direct:
-                logging.getLogger("rubric_measures").info(
-                    "%s: holds labels of passages, no grades of items, and is scored by %s",
-                    *(grades.records.name, *OF_DIRECT),
-                )
+                name, by = grades.records.name, " ".join(OF_DIRECT)
+                tell(f"{name}: holds labels of passages, no grades of items, and is scored by {by}")
             return OF_DIRECT
         # Records say nothing of items but their ids.
         items = list(grades.records.bank or ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -14,7 +14,10 @@ from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.trec import IdCleaner
-from rubric_measures.types.entities import RankNotes, Signature
+from rubric_measures.types.entities import Signature
+
+if TYPE_CHECKING:
+    from rubric_measures.measures.findings import Note
 
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 # They are no runs, and no statistic over runs counts them.
@@ -103,11 +106,10 @@ class Leaderboard(Struct, frozen=True):
         signature: what produced the numbers.
         missing: run_id -> queries that the run does not rank (scored 0).
         unknown: run_id -> queries that the run ranks and nobody graded (left out).
-        ranks: what is to be said of rankings inside records.
-        without_items: queries without items, which have no score (left out).
         inputs: the content that was scored; its digests are part of the signature.
         best: measure -> best possible score, of the measures by which it is known for every query; empty where nobody
             asked for it.
+        findings: what may be wrong with grades and runs.
     """
 
     measures: Sequence[str]
@@ -116,10 +118,9 @@ class Leaderboard(Struct, frozen=True):
     signature: Signature
     missing: Mapping[str, Sequence[str]] = {}
     unknown: Mapping[str, Sequence[str]] = {}
-    ranks: RankNotes = RankNotes()
-    without_items: Sequence[str] = ()
     inputs: BoardInputs = BoardInputs()
     best: Mapping[str, Best] = {}
+    findings: Sequence[Note] = ()
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the first measure, and by name where they are equal. Rows that sum up the runs

@@ -439,6 +439,7 @@ def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[s
         unknown=_joined(ours.unknown, official.unknown, set.intersection),
         inputs=inputs,
         best={name: best for name in measures if (best := official.best.get(name) or ours.best.get(name))},
+        findings=[*ours.findings, *official.findings],
     )
 
 

@@ -17,24 +17,22 @@ from ir_measures.measures.base import MeanAgg, Measure
 from msgspec.structs import replace
 
 from rubric_measures.base import __version__
-from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.errors import InputError
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, worst_failed
-from rubric_measures.formats.base import OVERALL
 from rubric_measures.formats.columns import DocRows, Ranked, docs_digest
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
 from rubric_measures.measures.core import Array, Scores
+from rubric_measures.measures.findings import DROPPED, LOST, SAMPLED, Looked, Note, same_values, tied, without_items
 from rubric_measures.measures.grades import (
     Grades,
     OnFailed,
     QueryGrades,
-    note_dropped,
-    note_lost_penalties,
     refuse_share,
     texts_digest,
 )
 from rubric_measures.measures.measure import is_supported
 from rubric_measures.measures.names import measure_names
-from rubric_measures.measures.scoring import Plan, QueryScorer, QueryScores, RankedRows
+from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows
 from rubric_measures.types.entities import RankNotes, Signature, made_by
 
 if TYPE_CHECKING:
@@ -177,7 +175,7 @@ class Scoring:
         self.plan = Plan(measures, given or "expected", one_scale=True)
         self.order: dict[str, list[str]] = {}
         self._unknown: dict[str, list[str]] = {}
-        self._given = given
+        self._given, self._looked = given, Looked()
         self._graded: dict[str, str] = {}
         self._without_items: list[str] = []
         # run_id -> query -> digest of its ranking.
@@ -226,6 +224,7 @@ class Scoring:
     def score(self, name: str, scorer: QueryScorer, rankings: Mapping[str, RankedRows]) -> None:
         """Scores all rankings of a query, or for a facet of one: run_id -> ranking."""
         ranked = {run_id: one for run_id, one in rankings.items() if one.length}
+        self._looked.add(name, scorer.grades, ranked)
         scores = scorer.score([*ranked.values(), RankedRows(np.zeros(0, int), 0)])
         self._found[name] = scores, {run_id: place for place, run_id in enumerate(ranked)}
         for run_id, one in ranked.items():
@@ -276,17 +275,21 @@ class Scoring:
         asked = list(zip(names, measures, self._best, strict=False))
         best = {name: one for name, measure, column in asked if (one := best_of(column, measure)) is not None}
         hidden = [name for name, _, column in asked if None in column.values()]
+        notes = [*self._looked.notes(measures), *(map(Note, ranks.texts()) if ranks and any(ranks) else ())]
+        notes += same_values(values) if len(runs) > 1 else ()
+        notes += without_items(self._without_items) if self._without_items else ()
+        notes += [Note(DROPPED % dropped)] if dropped else []
+        notes += [Note(LOST % (lost.sum(), f" (most in run {runs[lost.argmax()]})"))] if lost.any() else []
         if hidden:
-            warn(
-                f"the best possible score ({OVERALL}) is not known by {' '.join(hidden)}: the measure says none, or a "
+            text = (
+                f"the best possible score is not known by {' '.join(hidden)}: the measure says none, or a "
                 "penalty (negative weight) or a query of which all grades failed stands against it"
             )
+            notes.append(Note(text, tuple(hidden)))
         if left_open is not None:
             share, run_id, name = worst_failed(cells)
             if self._given is None:
                 refuse_share(share, f"{name} needs of run {run_id}")
-            note_dropped(dropped)
-            note_lost_penalties(int(lost.sum()), runs[lost.argmax()])
         said = {"version": __version__, "on_failed": self.plan.on_failed, "sort": "score,doc_id", "missing": "zero"}
         inputs = BoardInputs(
             dict(sorted(self._graded.items())), {run_id: digest_of(self._ranked.get(run_id, {})) for run_id in runs}
@@ -298,10 +301,9 @@ class Scoring:
             Signature({"measures": names, **said, **settings, **inputs_settings(inputs)}),
             {run_id: lacking for run_id in runs if (lacking := [one for one in found if run_id not in found[one][1]])},
             {run_id: unknown for run_id, unknown in self._unknown.items() if unknown},
-            ranks=ranks or RankNotes(),
-            without_items=sorted(self._without_items),
             inputs=inputs,
             best=best,
+            findings=notes,
         )
 
 
@@ -411,6 +413,7 @@ def score_run_files(
     docs = {query_id: next(iter(parts.values())).grades.docs for query_id, parts in scoring.parts.items() if parts}
     forms = {query_id: spaced_ids(of_query) for query_id, of_query in docs.items()}
     indexes = {query_id: DocRows(of_query, forms[query_id]) for query_id, of_query in docs.items()}
+    sampled = list(indexes)[:SAMPLED]
 
     def take(query_id: str, ranked: Ranked) -> dict[str, RankedRows]:
         query_id = spaced.get(query_id, query_id)
@@ -421,13 +424,15 @@ def score_run_files(
         if scorers and scoring.plan.reads_ids:
             ranking = ranked.ranking()
             ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
-        rankings = {}
+        rankings, is_tied = {}, not ranked.falls and tied(ranked.scores)
         for name, scorer in scorers.items():
-            of_query = rows[scorer.depth]
-            looked_at = first[scorer.depth]
+            of_query, looked_at = rows[scorer.depth], first[scorer.depth]
+            is_odd = query_id in sampled or of_query.max(initial=-1) < 0
+            heads = looked_at.at(slice(HEAD)).strings() if is_odd else ()
             if scorer.void is not None:
                 looked_at = looked_at.at(slice(scorer.looked_at(of_query)))
-            rankings[name] = RankedRows(of_query, len(ranked.scores), docs_digest(looked_at, forms[query_id]), ids)
+            digest = docs_digest(looked_at, forms[query_id])
+            rankings[name] = RankedRows(of_query, len(ranked.scores), digest, ids, heads, is_tied)
         return rankings
 
     read = list(map_runs(paths, take, workers, watch))

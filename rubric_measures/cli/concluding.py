@@ -17,16 +17,14 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections import Counter
-from collections.abc import Sequence
 
 from rubric_measures import api
 from rubric_measures.analysis.board_reports import comparison_report
 from rubric_measures.analysis.correlation import COEFFICIENTS
-from rubric_measures.analysis.label_sources import SourceAgreement, agreement_report
-from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, LeaderboardCorrelation
+from rubric_measures.analysis.label_sources import agreement_report
+from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS
 from rubric_measures.analysis.workbench import tables_report
-from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import (
@@ -47,6 +45,7 @@ from rubric_measures.cli.inputs import (
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats.base import FORMS as BOARD_FORMS
+from rubric_measures.measures.findings import say
 
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,50 +142,15 @@ def add_bootstrap_options(parser: argparse.ArgumentParser) -> None:
 def run_correlate(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs_of(options, options.official, *options.others, options.bank)
-    found = api.correlate(options.official, *options.others, **passed(options, api.correlate))
+    found = api.correlate(options.official, *options.others, **passed(options, api.correlate), notes=False)
     report = found.report(options.best_by, options.places)
     if options.plot is not None:
         found.plot(options.plot, options.plot_kind)
     write_output(options, report)
     if found.official.ranks and options.official_ranks is None:
         _LOG.info("%s: read as ranks, 1 best (--official-scores reads scores)", options.official)
-    for (path, _), column in zip(found.results, found.columns, strict=True):
-        if column.ranks:
-            _LOG.info("%s: %s is read as ranks, 1 best", path, column.name)
-    return _correlate_say(found.found)
-
-
-def _correlate_say(results: Sequence[LeaderboardCorrelation]) -> int:
-    """Notes what the numbers leave out, each once; 1 when official runs are missing or a coefficient is undefined."""
-    notes: Counter[str] = Counter()
-    incomplete = False
-    for result in results:
-        lacking: dict[str, list[str]] = {}
-        for names, what in (
-            (result.missing, "official runs are missing and left out"),
-            (result.extra, "runs are not in the official leaderboard and left out"),
-        ):
-            if names:
-                notes[f"{len(names)} {what} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"] += 1
-        notes.update(result.notes)
-        for one in result.coefficients:
-            if one.coefficient.value is None:
-                incomplete = True
-                lacking.setdefault(f"undefined: {one.coefficient.reason}", []).append(one.coefficient.name)
-            elif one.interval is not None and one.interval.low is None:
-                lacking.setdefault(f"without an interval: {one.interval.reason}", []).append(one.coefficient.name)
-        incomplete |= bool(result.missing)
-        if result.noise_free is not None and result.noise_free.expected is None and result.noise_free.reason:
-            notes[f"{result.name}: no tau without noise: {result.noise_free.reason}"] += 1
-        reasons = sorted(lacking.items(), key=lambda item: item[0].startswith("without"))
-        notes.update(f"{', '.join(names_of)} {what}" for what, names_of in reasons)
-    drops = [result for result in results if result.worst_drop]
-    if drops:
-        worst = max(drops, key=lambda result: result.worst_drop or 0.0)
-        _LOG.info("the largest rank drop is %g, of run %s by %s", worst.worst_drop, worst.worst_run, worst.name)
-    for text, count in notes.items():
-        _LOG.warning("%s%s", text, f" (in {count} leaderboards)" if count > 1 else "")
-    return 1 if incomplete else 0
+    say(found.notes)
+    return 0 if found.is_complete else 1
 
 
 def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
@@ -251,36 +215,12 @@ def run_agreement(options: argparse.Namespace) -> int:
         write_output(options, tables_report(tables))
         return 0
     options.cutoff = [(a, b) for a, b in options.cutoff]
-    result = api.agreement(*options.sources, **passed(options, api.agreement))
+    result = api.agreement(*options.sources, **passed(options, api.agreement), notes=False)
     if options.plot is not None:
         result.plot(options.plot, options.plot_kind)
     write_output(options, agreement_report(result, options.places))
-    return _say(result)
-
-
-def _say(result: SourceAgreement) -> int:
-    for name, count in zip(result.names, result.only_in, strict=True):
-        warn("%d documents are labelled by %s only and left out of the pairs", count, name)
-    board = result.judges
-    ends = f"{board.scale[0]} to {board.scale[1]}"
-    for row in board.rows:
-        if row.outside and board.is_clamped:
-            text = "%s: %d labels outside the truth's scale (%s) are brought to its nearest end"
-            _LOG.warning(text, row.name, row.outside, ends)
-        elif row.outside:
-            text = "%s: %d labels are outside the truth's scale (%s) and count as they are; --clamp brings them into it"
-            _LOG.warning(text, row.name, row.outside, ends)
-    for name, histogram in zip(result.names, result.histograms, strict=True):
-        if histogram.unused:
-            count = len(histogram.unused)
-            labels = ", ".join(map(str, histogram.unused[:12])) + (f" and {count - 12} more" if count > 12 else "")
-            _LOG.info("%s never uses the label%s %s", name, "s" if count > 1 else "", labels)
-    is_undefined = result.agreement.kappa is None
-    if is_undefined:
-        _LOG.warning("kappa and alpha are undefined: both sources give one and the same label throughout")
-    if result.query_kappa.undefined:
-        _LOG.info("kappa is undefined on %d queries (one label throughout)", result.query_kappa.undefined)
-    return 1 if is_undefined else 0
+    say(result.notes)
+    return 1 if result.agreement.kappa is None else 0
 
 
 def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:

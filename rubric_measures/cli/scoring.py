@@ -465,7 +465,6 @@ def _argue(options: argparse.Namespace) -> int:
 
 def _say_report(report: LeaderboardReport) -> None:
     """Notes what ties and missing grades do to the order."""
-    log = logging.getLogger("rubric_measures")
     if report.checks is None:
         return
     for top in report.checks.top:
@@ -474,15 +473,9 @@ def _say_report(report: LeaderboardReport) -> None:
                 f"{top.measure}: ties decide the winner: {_names(top.by_doc_id)} by document id, "
                 f"{_names(top.by_file_order)} in file order"
             )
-    for what, found in (
-        ("ties decide", [check.run_id for check in report.checks.runs if check.order_by_ties]),
-        (
-            "single or double precision decides",
-            [check.run_id for check in report.checks.runs if check.order_by_precision],
-        ),
-    ):
-        if found:
-            log.warning("%d runs have an order inside the cutoff that %s: %s", len(found), what, _names(found))
+    for what, of in (("ties decide", "order_by_ties"), ("single or double precision decides", "order_by_precision")):
+        found = [check.run_id for check in report.checks.runs if getattr(check, of)]
+        warn("%d runs have an order inside the cutoff that %s: %s", len(found), what, _names(found))
     tied = [check for check in report.checks.runs if check.tied]
     if tied:
         worst = max(tied, key=lambda check: check.tied or 0.0)
@@ -526,5 +519,5 @@ def run_qrels(options: argparse.Namespace) -> int:
     if options.scale is not None and options.scale.isdecimal():
         times, options.scale = int(options.scale), None
     grades = api.load(options.graded, options.bank, **passed(options, api.load))
-    failed = api.write_qrels(grades, options.output, times=times, **passed(options, api.write_qrels))
-    return 1 if failed else 0
+    written = api.write_qrels(grades, options.output, times=times, **passed(options, api.write_qrels))
+    return 1 if written.failed else 0

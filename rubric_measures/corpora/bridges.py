@@ -264,12 +264,9 @@ def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Q
     if not labels:
         raise InputError("the records hold no judgments")
     several = [pair for pair, found in labels.items() if len(found) > 1]
-    if several:
-        _LOG.warning(
-            "%d passages have several judgments; the highest is written (such as %s of query %s)",
-            len(several),
-            *several[0][::-1],
-        )
+    for query_id, doc_id in several[:1]:
+        text = "%d passages have several judgments; the highest is written (such as %s of query %s)"
+        warn(text, len(several), doc_id, query_id)
     return [Qrel(query_id, doc_id, max(found)) for (query_id, doc_id), found in labels.items()]
 
 

@@ -141,7 +141,8 @@ def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
         check_keys(data, path=name, line=line)
     if not entries:
         raise FormatError("holds no test bank entries", path=name)
-    warn("%s: query ids of %d lines are numbers; read as text", name, numbers)
+    if numbers:
+        warn("%s: query ids of %d lines are numbers; read as text", name, numbers)
     return entries
 
 

@@ -704,7 +704,8 @@ def runs_of_records(groups: Iterable[QueryPassages], name: str = "") -> list[Run
                 one.doc_ids, [1 / rank for rank in range(1, len(one.doc_ids) + 1)]
             )
     warn("%s%d rankings name another query and were left out", say, strangers)
-    notes.say(name)
+    for text in notes.texts():
+        _LOG.warning("%s%s", say, text)
     warn("%s%d rankings have the scores 1 / rank, as their own give another order", say, rewritten)
     return [Run(run_id, of_run) for run_id, of_run in sorted(rankings.items())]
 

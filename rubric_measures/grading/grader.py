@@ -183,13 +183,8 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
         is_kept: there is a cache that outlives the run.
     """
     made = report.by_status
-    _LOG.info(
-        "%s of %s%s: %s",
-        counted(made.total(), "grade"),
-        counted(report.passages, "passage"),
-        f" ({report.kept} more were there already)" if report.kept else "",
-        report.run,
-    )
+    kept = f" ({report.kept} more were there already)" if report.kept else ""
+    tell(f"{counted(made.total(), 'grade')} of {counted(report.passages, 'passage')}{kept}: {report.run}")
     tell("%d of the calls drew replies again that could not be read", report.unparsed_retries)
     if report.flip_rate is not None:
         _LOG.info("flip rate of the replicates: %.4f", report.flip_rate)

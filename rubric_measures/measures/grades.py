@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from math import inf, isfinite
@@ -21,7 +21,7 @@ from ir_measures.util import Qrel
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import InputError, MeasureError, counted
+from rubric_measures.base.errors import InputError, MeasureError, counted, warn
 from rubric_measures.base.plugins import Late
 from rubric_measures.types.entities import CitedSentence, Grade, RubricItem
 from rubric_measures.types.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale, refuse_unreachable
@@ -41,16 +41,6 @@ _LOG = logging.getLogger("rubric_measures")
 def texts_digest(parts: Iterable[str]) -> str:
     """Twelve hex digits of texts in their order, parted by a NUL."""
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-
-
-def note_lost_penalties(count: int, run_id: str = "") -> None:
-    """Says once how many penalties cost nothing because their grades failed (see `Scored.lost_penalties`)."""
-    if count:
-        _LOG.warning(
-            "%d items of negative weight have a failed grade and count as no penalty%s: scores may be too high",
-            count,
-            f" (most in run {run_id})" if run_id else "",
-        )
 
 
 # From this share of failed grades on nobody gets scores who did not ask for them.
@@ -75,68 +65,10 @@ def refuse_share(share: float, needed: str) -> None:
         )
 
 
-def note_unscored(count: int) -> None:
-    """Says once how many values there are none of, because of all grades that they need it is known only that they
-    failed.
-    """
-    if count:
-        _LOG.warning("%d values are not scored, because all grades that they need failed", count)
-
-
-def note_dropped(count: int) -> None:
-    """Says once how many passages left rankings because all their grades failed (see `Scored.dropped`)."""
-    if count:
-        _LOG.warning(
-            "%d passages whose grades all failed left the rankings of measures over labels and subtopics; "
-            "programs that read exported qrels keep them, as not judged",
-            count,
-        )
-
-
-def note_queries(unknown: Mapping[str, Collection[str]], missing: Mapping[str, Collection[str]]) -> None:
-    """Says which queries of runs nobody graded, and which queries runs lack.
-
-    Args:
-        unknown: run_id -> queries that it ranks, and that neither grades nor bank have.
-        missing: run_id -> queries to score that it does not rank.
-    """
-    strangers = {run_id: min(queries) for run_id, queries in unknown.items() if queries}
-    if strangers:
-        count = len(set().union(*unknown.values()))
-        run_id = min(strangers, key=lambda run_id: (strangers[run_id], run_id))
-        of, such = f"run {run_id}", strangers[run_id]
-        if len(strangers) > 1:
-            of, such = f"{len(strangers)} runs", f"{such} of run {run_id}"
-        left = "is not graded and was" if count == 1 else "are not graded and were"
-        _LOG.warning("%s of %s %s left out (such as %s)", counted(count, "query"), of, left, such)
-    for run_id, queries in sorted(missing.items()):
-        if queries:
-            _LOG.warning(
-                "run %s does not rank %s (such as %s), and scores 0 there",
-                *(run_id, counted(len(queries), "query"), min(queries)),
-            )
-
-
-def note_without_items(queries: Collection[str]) -> None:
-    """Says once how many queries have no items: there is no denominator, so they have no score."""
-    if queries:
-        _LOG.warning(
-            "%d queries have no items, so they have no score and are in no mean (such as %s)",
-            len(queries),
-            min(queries),
-        )
-
-
 def note_left_out(left_out: Counter[str]) -> None:
     """Says once how many grades were left out because the bank does not have their items."""
-    if left_out:
-        example = min(left_out)
-        _LOG.warning(
-            "%d grades left out: their %d items are not in the test bank (such as %s)",
-            left_out.total(),
-            len(left_out),
-            example,
-        )
+    text = "%d grades left out: their %d items are not in the test bank (such as %s)"
+    warn(text, left_out.total(), len(left_out), min(left_out, default=""))
 
 
 OnFailed = Literal["expected", "zero", "error"] | int

@@ -16,6 +16,7 @@ from rubric_measures.measures.measure import RubricMeasure, is_supported
 from rubric_measures.measures.names import PROVIDER, other_providers, refuse_real
 
 if TYPE_CHECKING:
+    from rubric_measures.measures.findings import Note
     from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades
     from rubric_measures.measures.scoring import QueryScores
     from rubric_measures.types.entities import Run
@@ -97,7 +98,7 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         queries without items, and values of which all that is known is that grades failed, are left out and counted in
         a note.
         """
-        from rubric_measures.measures.grades import note_without_items
+        from rubric_measures.measures.findings import say, without_items
 
         rankings = rankings_of(run)
         found = {
@@ -106,20 +107,24 @@ class RubricEvaluator(providers.Evaluator):  # type: ignore[misc]
         }
         for query_id, scores in found.items():
             yield from _metrics(query_id, self.measures, scores)
-        _check_scores(self.measures, list(found.values()), self._on_failed)
-        note_without_items(self._without_items)
+        notes = _check_scores(self.measures, list(found.values()), self._on_failed)[1]
+        say([*notes, *without_items(self._without_items)])
 
 
-def _check_scores(measures: Sequence[Measure], found: Sequence[QueryScores], on_failed: OnFailed | None) -> float:
-    """Says what the values of one run do not show.
+def _check_scores(
+    measures: Sequence[Measure], found: Sequence[QueryScores], on_failed: OnFailed | None
+) -> tuple[float, list[Note]]:
+    """What the values of one run do not show.
 
     Returns:
-        the share of failed grades among those that the measure needs of which most failed, in [0, 1].
+        the share of failed grades among those that the measure needs of which most failed, in [0, 1]; what is to be
+        said.
 
     Raises:
         MeasureError: a measure has no value for any query, or too many grades failed and nobody said how they count.
     """
-    from rubric_measures.measures.grades import note_dropped, note_lost_penalties, note_unscored, refuse_share
+    from rubric_measures.measures.findings import DROPPED, LOST, Note
+    from rubric_measures.measures.grades import refuse_share
 
     # Which grades are needed -> how many are, how many of these are valid, and how many failed.
     needed = {which: sum(one.needed[which][0] for one in found) for which in (found[0].needed if found else ())}
@@ -129,10 +134,11 @@ def _check_scores(measures: Sequence[Measure], found: Sequence[QueryScores], on_
     columns = [[value for one in found for value in one.values[place].tolist()] for place in range(len(measures))]
     valued = {measure for measure, column in zip(measures, columns, strict=True) if not all(map(isnan, column))}
     refuse_unscored(measures if found else (), valued)
-    note_lost_penalties(sum(int(one.lost_penalties.sum()) for one in found))
-    note_unscored(sum(map(isnan, (value for column in columns for value in column))))
-    note_dropped(sum(int(one.dropped.sum()) for one in found))
-    return float(share)
+    lost, gone = (sum(int(getattr(one, name).sum()) for one in found) for name in ("lost_penalties", "dropped"))
+    unscored = sum(map(isnan, (value for column in columns for value in column)))
+    none = f"{unscored} values are not scored, because all grades that they need failed"
+    counts = {LOST % (lost, ""): lost, none: unscored, DROPPED % gone: gone}
+    return float(share), [Note(text) for text, count in counts.items() if count]
 
 
 def _metrics(query_id: str, measures: Iterable[Measure], scores: QueryScores) -> Iterator[Metric]:
@@ -168,24 +174,18 @@ class Evaluation(NamedTuple):
         measures: the measures, in the order asked for, with the levels of the scale.
         metrics: a value a query and measure, in ir_measures' order: the queries as the run has them, then those that it
             does not rank, sorted; measures as asked for.
-        queries: the queries that were scored.
-        without_items: queries that have no score, because they have no items.
-        ranked: documents that the run ranks for them.
-        graded: of these, how many were graded at all.
-        failed: failed grades of these.
+        failed: failed grades of ranked documents.
         on_failed: how they counted.
         share: the share of failed grades among those that the measure needs of which most failed, in [0, 1].
+        notes: what the values do not show.
     """
 
     measures: Sequence[Measure]
     metrics: Sequence[Metric]
-    queries: Set[str]
-    ranked: int
-    graded: int
     failed: int
-    without_items: Set[str] = frozenset()
-    on_failed: OnFailed = "expected"
-    share: float = 0.0
+    on_failed: OnFailed
+    share: float
+    notes: Sequence[Note]
 
 
 def evaluate_run(
@@ -207,11 +207,9 @@ def evaluate_run(
 
     plan = Plan(measures, on_failed or "expected", one_scale=True)
     found: dict[str, QueryScores] = {}
-    ranked = graded = failed = 0
-    without_items: set[str] = set()
+    failed = 0
     for query in queries:
         if not query.items:
-            without_items.add(query.query_id)
             continue
         ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
         doc_ids = as_known(ranking.doc_ids, query.docs) if ranking else ()
@@ -219,21 +217,17 @@ def evaluate_run(
             doc_ids = ranking.with_scores(doc_ids)
         scorer = plan.for_query(query)
         scores = found[query.query_id] = scorer.score([scorer.ranked(doc_ids)])
-        ranked += len(doc_ids)
-        # Of answers the documents are graded that they cite.
-        graded += sum(doc_id in query.docs or doc_id in query.answers for doc_id in doc_ids)
         if query.failed is not None:
             lost = query.failed.sum(axis=1)
             failed += int(sum(lost[query.docs[doc_id]] for doc_id in doc_ids if doc_id in query.docs))
         if query.answers:
             failed += max(int(one[0, 2]) for one in scores.needed.values())
     plan = plan.said
-    share = _check_scores(plan.measures, list(found.values()), on_failed)
+    share, notes = _check_scores(plan.measures, list(found.values()), on_failed)
     ranked_first = [query_id for query_id in as_known(list(run.rankings), found) if query_id in found]
     order = dict.fromkeys([*ranked_first, *sorted(found)])
     metrics = [metric for query_id in order for metric in _metrics(query_id, plan.measures, found[query_id])]
-    no_items = frozenset(without_items)
-    return Evaluation(plan.measures, metrics, frozenset(found), ranked, graded, failed, no_items, plan.on_failed, share)
+    return Evaluation(plan.measures, metrics, failed, plan.on_failed, share, notes)
 
 
 class RubricProvider(providers.Provider):  # type: ignore[misc]
@@ -322,14 +316,15 @@ class _JointEvaluator(providers.Evaluator):  # type: ignore[misc]
         self._evaluators, self._void = evaluators, void
 
     def iter_calc(self, run: Any) -> Iterator[Metric]:
-        from rubric_measures.measures.grades import note_dropped
+        from rubric_measures.measures.findings import DROPPED, Note, say
 
         for evaluator, one in zip(self._evaluators, RunConverter(run).tee(len(self._evaluators)), strict=True):
             rows = one.run
             if self._void and not isinstance(evaluator, RubricEvaluator):
                 given = [ScoredDoc(str(query_id), str(doc_id), score) for query_id, doc_id, score in _run_rows(rows)]
                 rows = [row for row in given if row.doc_id not in self._void.get(row.query_id, ())]
-                note_dropped(len(given) - len(rows))
+                gone = len(given) - len(rows)
+                say([Note(DROPPED % gone)] if gone else [])
             yield from evaluator.iter_calc(rows)
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ir_measures.util import Qrel
 
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming, warn
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming, tell, warn
 from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, spaced_ids
 from rubric_measures.measures.grades import (
@@ -388,22 +388,15 @@ def times_rows(rows: Iterable[Qrel], times: int | None) -> Iterator[Qrel]:
             yield row._replace(iteration=row.iteration.replace(str(scale), str(larger)))
         else:
             yield row._replace(relevance=round(row.relevance * times))
-    warn(
-        "%d labels have fractions, which trec_eval and others do not read; they need larger, whole ones",
-        real,
-        settings=("scale",),
-    )
+    text = "%d labels have fractions, which trec_eval and others do not read; they need larger, whole ones"
+    warn(text, real, settings=("scale",))
 
 
 def note_counted(queries: Iterable[QueryGrades], source: str = "") -> None:
     """Says from which grade on labels count items, where nobody chose it: the level that covers on the scale."""
     for scale in sorted({query.scale[:3] for query in queries if query.scale is not None}):
-        logging.getLogger("rubric_measures").info(
-            "%slabels count the items graded %d or better (the scale is %d to %d)",
-            f"{source}: " if source else "",
-            scale[2],
-            *scale[:2],
-        )
+        named = f"{source}: " if source else ""
+        tell(f"{named}labels count the items graded {scale[2]} or better (the scale is {scale[0]} to {scale[1]})")
 
 
 def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:

@@ -26,6 +26,8 @@ from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.types.entities import RubricItem, ScoredIds
 from rubric_measures.types.scales import ANY_LEVEL, Scale, refuse_unreachable
 
+# So many first documents of a ranking are its head.
+HEAD = 20
 # Cells of rankings × passages × items that are looked at together; more would not fit into a processor's cache.
 _TOGETHER = 1 << 21
 
@@ -59,12 +61,16 @@ class RankedRows(NamedTuple):
         length: how many documents are ranked.
         digest: of the documents that are looked at; empty where there are none.
         doc_ids: these documents, where `Plan.reads_ids`; else empty.
+        heads: the first documents, for who asks why they have no grade; empty where nobody does.
+        is_tied: whether nearly all documents have one score.
     """
 
     rows: Rows
     length: int
     digest: str = ""
     doc_ids: Sequence[str] = ()
+    heads: Sequence[str] = ()
+    is_tied: bool = False
 
 
 class QueryScores(NamedTuple):
@@ -824,7 +830,7 @@ class QueryScorer:
         get = self.grades.docs.get
         rows = [get(doc_id, -1) for doc_id in looked]
         digest = ranking_digest(looked if self.void is None else doc_ids[: self.looked_at(rows)])
-        return RankedRows(rows, len(doc_ids), digest, doc_ids if self._plan.reads_ids else ())
+        return RankedRows(rows, len(doc_ids), digest, doc_ids if self._plan.reads_ids else (), doc_ids[:HEAD])
 
     def score(self, rankings: Sequence[RankedRows]) -> QueryScores:
         """The values of all measures for all rankings, and how much of what they needed is there.

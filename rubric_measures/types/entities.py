@@ -616,25 +616,11 @@ class RankNotes(NamedTuple):
             self.disagreeing + (placed.disagreements > 0),
         )
 
-    def say(self, name: str = "") -> None:
-        """Says it, once."""
-        import logging
-
-        log, start = logging.getLogger("rubric_measures"), f"{name}: " if name else ""
-        if self.gaps:
-            log.warning(
-                "%s%d ranks of %d rankings have no record; they count as passages without grades",
-                start,
-                self.gaps,
-                self.without,
-            )
-        if self.disagreeing:
-            log.warning(
-                "%sthe ranks disagree with the scores in %d rankings (%d places); the ranks count",
-                start,
-                self.disagreeing,
-                self.places,
-            )
+    def texts(self) -> list[str]:
+        """What is to be said."""
+        gaps = f"{self.gaps} ranks of {self.without} rankings have no record; they count as passages without grades"
+        odd = f"the ranks disagree with the scores in {self.disagreeing} rankings ({self.places} places); the ranks"
+        return [text for text, count in ((gaps, self.gaps), (f"{odd} count", self.disagreeing)) if count]
 
 
 _NO_RECORD = "no-record-"

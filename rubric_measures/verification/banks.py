@@ -12,7 +12,6 @@ Does the bank hold: items that say the same, or work against the rest; new queri
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 import os
 import random
@@ -30,7 +29,7 @@ from rubric_measures.analysis.correlation import correlate, ranks
 from rubric_measures.analysis.resampling import FloatArray, adjust, seeded
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
-from rubric_measures.measures.grades import note_queries
+from rubric_measures.measures.findings import of_queries, say
 from rubric_measures.measures.loading import RecordQuery
 from rubric_measures.types.entities import RubricItem
 
@@ -195,10 +194,8 @@ def ranked_by_files(queries: Iterable[RecordQuery], paths: Sequence[str | os.Pat
     idle = [name for name, of_run in zip(names, places, strict=True) if known.isdisjoint(of_run)]
     if len(idle) == len(names):
         raise InputError(f"none of the {len(names)} runs ranks a query of the records")
-    log = logging.getLogger("rubric_measures")
-    if idle:
-        log.warning("%d runs rank none of the queries and are left out: %s", len(idle), ", ".join(idle[:3]))
-    note_queries({name: of_run.keys() - known for name, of_run in zip(names, places, strict=True)}, {})
+    warn("%d runs rank none of the queries and are left out: %s", len(idle), ", ".join(idle[:3]))
+    say(of_queries(names, {name: of_run.keys() - known for name, of_run in zip(names, places, strict=True)}, {}))
     warn("%d of %d passages in the first 20 places have no grades: they cover nothing", ungraded, shown)
     return found
 

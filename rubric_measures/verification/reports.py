@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from rubric_measures.analysis.checked import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.base.errors import InputError, warn
+from rubric_measures.measures.findings import say, without_items
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
-from rubric_measures.measures.grades import note_left_out, note_without_items
+from rubric_measures.measures.grades import note_left_out
 from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records.files import GradedFile
 from rubric_measures.records.models import QueryPassages, cited_answer
@@ -270,7 +271,7 @@ def _item_report(
             f"{len(silent)} queries of the bank have no passages in {source.name}, so their "
             f"{sum(len(in_bank[query_id]) for query_id in silent)} items are in no statistics (such as {min(silent)})"
         )
-    note_without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)})
+    say(without_items({*report.without_items, *(query_id for query_id, items in in_bank.items() if not items)}))
     return report
 
 

@@ -157,11 +157,10 @@ def test_a_failed_penalty_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         0.0,
         1 / 3,
     ]
-    # Before it, that the best possible score is not known.
-    assert caplog.messages[1:] == [said.format(" (most in run s)")]
-    caplog.clear()
-    score_records(read_records(path, bank), [RubricCover(rel=2) @ 5], on_failed="expected")
-    assert caplog.messages == []
+    # Behind it, that the best possible score is not known.
+    assert [note.text for note in board.findings[:-1]] == [said.format(" (most in run s)")]
+    board = score_records(read_records(path, bank), [RubricCover(rel=2) @ 5], on_failed="expected")
+    assert (board.findings, caplog.messages) == ([], [])
     # By default a penalty that failed costs what the penalty c lets expect: nothing, as b has a share of 0.
     grades = load_records(path, bank, on_failed="expected")
     run = [ir_measures.ScoredDoc("q1", "d1", 1.0)]
@@ -227,9 +226,7 @@ def test_labels_and_subtopics_of_which_all_grades_failed_are_left_out_as_items_a
     assert board.values["s"][str(measures[1])]["q1"] == pytest.approx(1 / math.log2(3))
 
 
-def test_the_best_possible_score_stays_for_the_measures_that_know_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_best_possible_score_stays_for_the_measures_that_know_it(tmp_path: Path) -> None:
     items = [{"question_id": f"q/{name}", "question_text": name, "weight": w} for name, w in (("a", 3), ("b", -2))]
     bank = load_bank(write_lines(tmp_path / "bank.jsonl", [{"query_id": "q", "items": items}]))
     graded = write_lines(
@@ -243,8 +240,8 @@ def test_the_best_possible_score_stays_for_the_measures_that_know_it(
     assert board.best == {cover: Best(1.0, None, {"q": 1.0})}
     # Nothing is incomplete: no run lacks a value.
     assert board.is_complete
-    said = f"the best possible score (_overall_) is not known by {weighted}: "
-    assert [record.message[: len(said)] for record in caplog.records] == [said]
+    said = f"the best possible score is not known by {weighted}: "
+    assert [note.text[: len(said)] for note in board.findings] == [said]
     assert f"best possible: {cover} 1.0000 (all graded passages together)\n" in render(board, "text")
     (tmp_path / "board.json").write_text(render(board, "json"), encoding="utf-8")
     table = read_leaderboard(tmp_path / "board.json")

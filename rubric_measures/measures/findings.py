@@ -1,0 +1,334 @@
+"""What may be wrong with grades and runs that are well-formed, found in what is in memory anyway.
+
+Each check asks for many odd grades, documents or queries before it says so: few queries, ties, sparse banks and other
+scales are no reason for an alarm. Of rankings the heads are looked at, and of ids those of two queries.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+from ir_measures.measures.base import Measure
+
+from rubric_measures.base.errors import counted
+from rubric_measures.formats.trec import as_known, written_id
+from rubric_measures.measures.core import NONE, Array
+from rubric_measures.measures.grades import DIRECT_ITEM, QueryGrades
+from rubric_measures.measures.measure import RubricMeasure
+from rubric_measures.measures.names import RubricQrels
+from rubric_measures.measures.scoring import HEAD, RankedRows
+from rubric_measures.types.entities import RubricItem, Run
+
+# What is said of failed grades: penalties that cost nothing, and passages without any other grade.
+LOST = "%d items of negative weight have a failed grade and count as no penalty%s: scores may be too high"
+DROPPED = (
+    "%d passages whose grades all failed left the rankings of measures over labels and subtopics; programs that read "
+    "exported qrels keep them, as not judged"
+)
+# So many grades or documents, or queries, have to be odd.
+_MANY, _QUERIES = 20, 4
+# Of so many queries ids are looked at where some documents have no grade.
+SAMPLED = 2
+
+
+class Note(NamedTuple):
+    """What a number does not show.
+
+    Attributes:
+        text: one line: what, where, and what to do.
+        ids: the runs, queries, documents or items that it names.
+        is_warning: whether the numbers are probably not what was meant; else it is a fact beside them.
+        settings: the parameters that mend it; the command line adds its options.
+    """
+
+    text: str
+    ids: tuple[str, ...] = ()
+    is_warning: bool = True
+    settings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def say(notes: Iterable[Note]) -> None:
+    """Logs each once."""
+    for one in dict.fromkeys(notes):
+        level = logging.WARNING if one.is_warning else logging.INFO
+        logging.getLogger("rubric_measures").log(level, "%s", one.text, extra={"settings": one.settings})
+
+
+def without_items(queries: Collection[str]) -> list[Note]:
+    """How many queries have no items: there is no denominator, so they have no score."""
+    text = "%d queries have no items, so they have no score and are in no mean (such as %s)"
+    return [Note(text % (len(queries), min(queries)), tuple(sorted(queries)))] if queries else []
+
+
+def of_queries(
+    runs: Collection[str], unknown: Mapping[str, Collection[str]], missing: Mapping[str, Collection[str]]
+) -> Iterator[Note]:
+    """Which queries of runs nobody graded, and which queries runs lack; those that all of several lack once.
+
+    Args:
+        runs: all runs.
+        unknown: run_id -> queries that it ranks, and that neither grades nor bank have.
+        missing: run_id -> queries to score that it does not rank.
+    """
+    strangers = {run_id: min(queries) for run_id, queries in unknown.items() if queries}
+    if strangers:
+        everyone = set().union(*unknown.values())
+        run_id = min(strangers, key=lambda run_id: (strangers[run_id], run_id))
+        of, such = f"run {run_id}", strangers[run_id]
+        near = Near(set(missing.get(run_id, ()))).find(such)
+        if near is not None:
+            yield _alike("queries", run_id, such, near)
+        if len(strangers) > 1:
+            of, such = f"{len(strangers)} runs", f"{such} of run {run_id}"
+        left = "is not graded and was" if len(everyone) == 1 else "are not graded and were"
+        text = f"{counted(len(everyone), 'query')} of {of} {left} left out (such as {such})"
+        yield Note(text, tuple(sorted(everyone)))
+    lone = set.intersection(*(set(missing.get(run_id, ())) for run_id in runs)) if len(runs) > 1 else set()
+    if lone:
+        text = f"no run ranks {counted(len(lone), 'query')} of the grades (such as {min(lone)}), and all score 0 there"
+        yield Note(text, tuple(sorted(lone)))
+    for run_id, queries in sorted(missing.items()):
+        own = sorted(set(queries) - lone)
+        if own:
+            text = f"run {run_id} does not rank {counted(len(own), 'query')} (such as {own[0]}), and scores 0 there"
+            yield Note(text, (run_id, *own))
+
+
+# What other programs add to ids, behind or before them.
+_BEHIND = re.compile(r"(?:\.(?:txt|html?|xml|json|pdf|gz|0)|#\d+)$")
+_BEFORE = re.compile(r"^(?:.*/|[^\W\d_][^\W_]*[-/:.#|])(?=.)")
+
+
+def _forms(one: str) -> tuple[str, str]:
+    """An id without case, form of letters, percent-encoding, quotes, leading zeros, and kinds of hyphens; and without
+    what was added.
+    """
+    text = unicodedata.normalize("NFC", unquote(one)).casefold().strip(" \t\xa0\ufeff\"'<>[]")
+    plain = re.sub(r"(?<![\d.])0+(?=\d)", "", text.replace("_", "-").replace(" ", "-").strip("-"))
+    return plain, _BEFORE.sub("", _BEHIND.sub("", plain))
+
+
+class Near:
+    """Finds the known id that another one is most probably meant to be.
+
+    Args:
+        known: the ids that are known. A form that two of these have says nothing.
+    """
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._known = tuple(defaultdict[str, list[str]](list) for _ in range(2))
+        for one in known:
+            for found, form in zip(self._known, _forms(one), strict=True):
+                found[form].append(one)
+
+    def find(self, lost: str) -> str | None:
+        """The known id; None where there is none.
+
+        >>> Near(["d007", "d008"]).find("D008.txt")
+        'd008'
+        """
+        (plain, bare), (by_plain, by_bare) = _forms(lost), self._known
+        for near in (by_plain.get(plain, ()), by_plain.get(bare, ()), by_bare.get(plain, ())):
+            if len(near) == 1 and near[0] != lost:
+                return near[0]
+        return None
+
+
+def _alike(what: str, run_id: str, lost: str, near: str) -> Note:
+    text = f"ids of {what} of run {run_id} are written in another way than those of the grades ({lost!r} and {near!r})"
+    return Note(f"{text}: write them in one", (run_id, lost, near))
+
+
+def tied(scores: Array) -> bool:
+    """Whether nearly all scores are the one before them."""
+    return bool(np.count_nonzero(scores[1:] == scores[:-1]) >= 0.9 * (len(scores) - 1) > 1)
+
+
+class Looked:
+    """What grades and runs show while they are scored."""
+
+    def __init__(self) -> None:
+        # Of queries: how many grades, their lowest, highest, and lowest above 0; how many are no whole numbers, and the
+        # highest of these; whether the scale is known, and has more than two grades; whether there is nothing at all.
+        self._facts: dict[str, tuple[float, ...]] = {}
+        # Of items: weight, whether it is vital, and whether it alone has no grade.
+        self._items: list[Array] = [np.zeros((3, 0))]
+        # Of runs: the queries that they rank, those where nearly all documents have one score, an id of those where
+        # none of the first documents has a grade, and ids without grades, each with one of the grades.
+        self._ranked, self._tied, self._strange = (defaultdict[str, list[str]](list) for _ in range(3))
+        self._alike = defaultdict[str, list[tuple[str, str]]](list)
+
+    def add(self, name: str, grades: QueryGrades, rankings: Mapping[str, RankedRows]) -> None:
+        """Takes a query, with the rankings of runs."""
+        found = grades.grades[grades.valid]
+        parts = found[found != np.rint(found)]
+        ungraded = ~(grades.valid if grades.failed is None else grades.valid | grades.failed).any(axis=0)
+        ends = found.min(initial=np.inf), found.max(initial=NONE), found.min(initial=np.inf, where=found > 0)
+        is_known = grades.scale is not None and grades.scale.highest > 1
+        self._facts[name] = len(found), *ends, len(parts), parts.max(initial=NONE), is_known, bool(ungraded.all())
+        self._items.append(np.stack([grades.weights, grades.vital, ungraded & bool(len(found))]))
+        lost = dict[str, list[str]]()
+        for run_id, one in rankings.items():
+            self._ranked[run_id].append(name)
+            if one.is_tied:
+                self._tied[run_id].append(name)
+            is_strange = len(one.heads) > 0 and max(one.rows[:HEAD]) < 0
+            if is_strange:
+                self._strange[run_id].append(one.heads[0])
+            if is_strange or len(self._facts) <= SAMPLED:
+                lost[run_id] = [doc_id for doc_id, row in zip(one.heads, one.rows, strict=False) if row < 0]
+        find = cache(Near(grades.docs if any(lost.values()) else ()).find)
+        for run_id, ids in lost.items():
+            pairs = ((doc_id, near) for doc_id in ids if (near := find(doc_id)))
+            # A known document that is ranked as well is another one.
+            self._alike[run_id] += [pair for pair in pairs if grades.docs[pair[1]] not in rankings[run_id].rows]
+
+    def notes(self, measures: Iterable[Measure], least: float | None = None) -> Iterator[Note]:
+        """All that may be wrong.
+
+        Args:
+            measures: what is computed.
+            least: the least grade that counts for labels, where these are written.
+        """
+        # The least grade that counts; NaN where grades are not compared with one.
+        levels = {} if least is None else {"labels": least}
+        for measure in measures:
+            of = measure.inner() if isinstance(measure, type(RubricQrels)) and "rel" not in measure.params else measure
+            said = [of.params[name] for name in ("rel", "partial_rel") if name in of.params]
+            usual = np.nan if isinstance(of, RubricMeasure) else of["rel"] if "rel" in of.SUPPORTED_PARAMS else 0.0
+            levels[str(measure)] = min(said, default=usual)
+        if sum(size for size, *_ in self._facts.values()) >= _MANY:
+            yield from self._of_scale(levels)
+        weights, vital, ungraded = np.concatenate(self._items, axis=1)
+        asked = {name for name in ("NuggetV", "WeightedCover") if any(map(re.compile(rf"{name}\b").match, levels))}
+        if asked and len(vital) > 2:
+            yield from _of_bank(weights[~np.isnan(weights)], vital, asked)
+        if ungraded.any():
+            text = f"{int(ungraded.sum())} of {len(ungraded)} items have no grade, so that nothing covers them"
+            yield Note(text, is_warning=False, settings=("bank",))
+        ranked = set().union(*self._ranked.values()) or self._facts.keys()
+        empty = [name for name in sorted(ranked) if self._facts[name][-1]]
+        if empty and len(empty) < len(self._facts):
+            text = f"{counted(len(empty), 'query')} of {len(self._facts)} have no grade (such as {empty[0]})"
+            yield Note(text, tuple(empty))
+        if self._tied or self._strange or any(self._alike.values()):
+            yield from self._of_runs()
+
+    def _of_scale(self, levels: Mapping[str, float]) -> Iterator[Note]:
+        """Grades that reach no level, all go far beyond it, or are all the same; grades on two scales."""
+        sizes, low, high, positive, parts, part, known, _ = map(np.array, zip(*self._facts.values(), strict=True))
+        count, lowest, highest, least = int(sizes.sum()), low.min(), high.max(), positive.min()
+        names = list(self._facts)
+        never = [name for name, level in levels.items() if highest < level or highest <= level == 0]
+        beyond = [name for name, level in levels.items() if level > 1 and 10 * level <= least < np.inf]
+        text = ""
+        if never:
+            more = f", nor those of {counted(len(never) - 1, 'more measure')}" if len(never) > 1 else ""
+            level = levels[never[0]]
+            what = f"reaches {level:g}, the level of {never[0]}{more}" if level else f"is above 0 for {never[0]}"
+            text = f"no grade {what}; the highest is {highest:g}: are the grades"
+        elif beyond:
+            level = levels[beyond[0]]
+            text = f"the grades above 0 begin at {least:g}, far from {level:g}, the level of {beyond[0]}: are they"
+        if text:
+            yield Note(f"{text} on another scale? Say which", tuple(never or beyond), settings=("scale",))
+        # Where all are 1, what is covered is listed, and nothing else.
+        if lowest == highest != 1 and not never and known.all():
+            yield Note(f"all {count} grades are {lowest:g}: was something else written in their place?")
+        if parts.sum() >= _MANY and part.max() < 1 < highest:
+            such = names[parts.argmax()]
+            text = f"{parts.sum()} of {count} grades are fractions below 1 (such as in query {such}), and the others go"
+            yield Note(f"{text} up to {highest:g}: are some of them on the scale 0 to 1?", (such,))
+        for place in range(_QUERIES, len(names) - _QUERIES + 1 if sizes.all() and not parts.any() else 0):
+            first, last = high[:place], high[place:]
+            if first.min() > last.max() or first.max() < last.min():
+                text = f"the highest grade is {first.max():g} up to query {names[place - 1]}, and {last.max():g} from"
+                is_warning = min(first.max(), last.max()) <= 1
+                yield Note(f"{text} query {names[place]} on: are these on two scales?", (names[place],), is_warning)
+                return
+
+    def _of_runs(self) -> Iterator[Note]:
+        """Runs of other documents, or of constant scores; each once for all runs."""
+        alike = [(run_id, *pairs[0]) for run_id, pairs in self._alike.items() if len(pairs) > 2]
+        for one in alike[:1]:
+            yield _alike("documents", *one)
+        sizes = {run_id: len(queries) for run_id, queries in self._ranked.items()}
+        strange = [run_id for run_id, lost in self._strange.items() if len(lost) == max(sizes[run_id], _QUERIES)]
+        level = [run_id for run_id, queries in self._tied.items() if len(queries) >= max(_QUERIES, sizes[run_id] / 3)]
+        odd = "none of the first documents has a grade (such as %s): are they of another collection?"
+        same = "nearly all documents have one score (as for query %s), so ids order them: is it in another column?"
+        for text, runs, found in ((odd, [] if alike else strange, self._strange), (same, level, self._tied)):
+            if runs:
+                more = f" and {counted(len(runs) - 1, 'more run')}" if len(runs) > 1 else ""
+                such = found[runs[0]][0]
+                yield Note(f"run {runs[0]}{more}: {text % such}", (*runs, such))
+
+
+def _of_bank(weights: Array, vital: Array, measures: Collection[str]) -> Iterator[Note]:
+    """Importance and weights that leave nothing to score by."""
+    count, below, most = len(weights), np.count_nonzero(weights < 0), abs(weights).max(initial=0)
+    half = np.median(abs(weights)) if count else 0
+    wrong = {
+        f"none of {len(vital)} items is vital, and NuggetV is of these alone": not vital.any(),
+        f"none of {count} items has a positive weight": weights.max(initial=0) <= 0,
+        f"{below} of {count} items have a negative weight: are the signs turned?": 2 * below > count,
+        f"one item weighs {most:g}, half of them {half:g} at most: is that a slip?": count > 9 and most > 99 * half > 0,
+    }
+    needed = ("NuggetV", *["WeightedCover"] * 3)
+    found = [text for (text, is_so), name in zip(wrong.items(), needed, strict=True) if is_so and name in measures]
+    yield from (Note(text, settings=("bank",)) for text in found[:1])
+
+
+def same_values(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> Iterator[Note]:
+    """Runs that have the same values throughout."""
+    first: dict[tuple[object, ...], str] = {}
+    for run_id, columns in values.items():
+        row = tuple(value for column in columns.values() for value in column.values())
+        twin = first.setdefault(row, run_id)
+        if twin != run_id and len(set(row)) > _QUERIES:
+            text = f"runs {twin} and {run_id} have the same values for all queries: is one of them another run?"
+            yield Note(text, (twin, run_id), False)
+
+
+def of_labels(query_id: str, labels: Mapping[str, float]) -> QueryGrades:
+    """Labels of passages, as grades of one item."""
+    docs = {doc_id: place for place, doc_id in enumerate(labels)}
+    column = np.fromiter(labels.values(), float, len(docs))[:, None]
+    return QueryGrades(query_id, (RubricItem(DIRECT_ITEM, query_id, ""),), docs, column)
+
+
+def of_run(run: Run, queries: Iterable[QueryGrades], measures: Iterable[Measure]) -> list[Note]:
+    """What may be wrong with grades and one run, and what of either the other lacks."""
+    looked, ranked, graded, bare, scored = Looked(), 0, 0, set[str](), set[str]()
+    for query in queries:
+        (scored if query.items else bare).add(query.query_id)
+        ranking = run.rankings.get(query.query_id) or run.rankings.get(written_id(query.query_id))
+        rankings: dict[str, RankedRows] = {}
+        if ranking and query.items:
+            doc_ids = as_known(ranking.doc_ids, query.docs)
+            rows = [query.docs.get(doc_id, -1) for doc_id in doc_ids]
+            one = RankedRows(rows, len(rows), heads=doc_ids[:HEAD], is_tied=tied(np.array(ranking.scores)))
+            rankings[run.run_id] = one
+            ranked += len(rows)
+            # Of answers the documents are graded that they cite.
+            graded += sum(row >= 0 or doc_id in query.answers for row, doc_id in zip(rows, doc_ids, strict=True))
+        looked.add(query.query_id, query, rankings)
+    asked = set(as_known(list(run.rankings), scored | bare))
+    covered = f"{graded} of {ranked} ranked passages are graded"
+    return [
+        *looked.notes(measures),
+        *of_queries([run.run_id], {run.run_id: asked - scored - bare}, {run.run_id: scored - asked}),
+        *without_items(bare),
+        *([Note(covered, is_warning=False)] if graded < ranked else []),
+    ]

@@ -1,0 +1,233 @@
+"""Tests of what is said of files that are well-formed and wrong, and of odd but right ones, which stay quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pytest
+from ir_measures import Qrel
+
+import rubric_measures
+from rubric_measures.api import Board
+from rubric_measures.measures.findings import Near
+from rubric_measures.measures.grades import Grades
+from rubric_measures.types.entities import RubricItem, TestBank
+
+QUERIES = [f"q{number:02d}" for number in range(8)]
+DOCS = [f"d{number:02d}" for number in range(6)]
+COVER = "RubricCover(rel=4)@5"
+Grade = Callable[[int, int, int], float]
+
+
+def usual(query: int, doc: int, item: int) -> float:
+    return (3 * query + 5 * doc + 2 * item) % 6
+
+
+def graded(grade: Grade = usual) -> list[Qrel]:
+    return [
+        Qrel(query_id, doc_id, grade(query, doc, item), f"item-{item}")
+        for query, query_id in enumerate(QUERIES)
+        for doc, doc_id in enumerate(DOCS)
+        for item in range(4)
+    ]
+
+
+def a_run(
+    doc_id: Callable[[str], str] = str, query_id: Callable[[str], str] = str, shift: int = 0
+) -> dict[str, dict[str, float]]:
+    return {
+        query_id(query): {doc_id(doc): 9.0 - (place + shift + number) % 6 for place, doc in enumerate(DOCS)}
+        for number, query in enumerate(QUERIES)
+    }
+
+
+def board_of(rows: Grades | Iterable[Qrel], *runs: dict[str, dict[str, float]], measures: str = COVER) -> Board:
+    named = {f"run{number}": one for number, one in enumerate(runs or (a_run(), a_run(shift=2)))}
+    return rubric_measures.score(rows if isinstance(rows, Grades) else list(rows), named, measures, notes=False)
+
+
+def warnings(board: Board) -> list[str]:
+    return [note.text for note in board.notes if note.is_warning]
+
+
+WRONG: dict[str, tuple[Grade, str]] = {
+    "all in 0 to 1": (
+        lambda *at: usual(*at) / 5,
+        "no grade reaches 4, the level of RubricCover(rel=4)@5; the highest is 1",
+    ),
+    "some in 0 to 1": (
+        lambda query, *at: usual(query, *at) / (5 if query > 3 else 1),
+        "are fractions below 1 (such as in query q04), and the others go up to 5",
+    ),
+    "half yes or no": (
+        lambda query, *at: usual(query, *at) > 3 if query > 3 else usual(query, *at),
+        "from query q04 on",
+    ),
+    "one grade": (lambda *_: 5, "all 192 grades are 5"),
+    "in percent": (lambda *at: 20 * usual(*at), "the grades above 0 begin at 20"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_grades_on_another_scale_are_named(name: str) -> None:
+    grade, text = WRONG[name]
+    level = 2 if name == "in percent" else 4
+    rows = graded(lambda *at: float(grade(*at)))
+    # That all are the same is no wonder where nobody knows which others there are.
+    grades = rubric_measures.load(rows, scale="0-5:4:3") if name == "one grade" else rows
+    found = warnings(board_of(grades, measures=f"RubricCover(rel={level})@5"))
+    assert any(text in one for one in found), found
+
+
+RIGHT: dict[str, Grade] = {
+    "usual": usual,
+    "fractions all along": lambda *at: usual(*at) * 0.97,
+    "in halves": lambda query, doc, item: (usual(query, doc, item) + usual(query, doc + 1, item)) / 2,
+    "one hard query": lambda query, *at: min(usual(query, *at), 1) if query == 2 else usual(query, *at),
+    "all of one query 0": lambda query, *at: usual(query, *at) * (query != 2),
+    "0 or 5 alone": lambda *at: 5 * (usual(*at) > 3),
+    "hard queries first": lambda query, *at: min(usual(query, *at), 2) if query < 4 else max(usual(query, *at), 2),
+    "one grade that covers": lambda *at: 4 + usual(*at) % 2 if at[0] else usual(*at),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_odd_but_right_grades_raise_no_alarm(name: str) -> None:
+    assert warnings(board_of(graded(RIGHT[name]))) == []
+
+
+def test_few_grades_say_nothing_of_their_scale() -> None:
+    assert not any("grade" in note.text for note in board_of([Qrel("q00", "d00", 1, "item")]).findings)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        str.upper,
+        lambda one: f"{one[0]}{int(one[1:])}",
+        "{}.txt".format,
+        "{}#1".format,
+        "corpus-{}".format,
+        "'{}'".format,
+        "{}\u00a0".format,
+        lambda one: one.replace("d", "%64").replace("q", "%71"),
+    ],
+)
+def test_ids_that_are_nearly_those_of_the_grades_are_named_with_the_near_one(change: Callable[[str], str]) -> None:
+    board = board_of(graded(), a_run(), a_run(change))
+    (said,) = [note for note in board.notes if note.text.startswith("ids of")]
+    assert said.text.startswith("ids of documents of run run1 are written in another way than those of the grades")
+    assert said.ids[0] == "run1" and change(said.ids[2]) == said.ids[1]
+    (said,) = [note for note in board_of(graded(), a_run(query_id=change)).notes if note.text.startswith("ids of")]
+    assert said.text.startswith("ids of queries of run run0") and said.ids[0] == "run0"
+
+
+def test_ids_of_another_collection_and_equal_runs_are_named() -> None:
+    other = a_run(lambda one: f"{one[1:]}x{one[1:]}")
+    assert "run run1: none of the first documents has a grade (such as 00x00)" in " ".join(
+        warnings(board_of(graded(), a_run(), other))
+    )
+    text = "runs run0 and run1 have the same values for all queries: is one of them another run?"
+    board = board_of(graded(), a_run(), a_run(), measures="RubricCover(rel=3)@2 alpha_nDCG(rel=1)@3")
+    assert text in [note.text for note in board.notes]
+
+
+@pytest.mark.parametrize(
+    ("known", "lost"),
+    [
+        (["d1", "D1"], "ｄ1"),
+        (["d1#1", "d1#2"], "d1#3"),
+        (["7", "07"], "007"),
+        (["msmarco_v2.1_doc_03_12#1_99"], "msmarco_v2.1_doc_03_12#2_101"),
+        (["d1", "d2"], "d3"),
+    ],
+)
+def test_ids_that_differ_on_purpose_are_not_near(known: Sequence[str], lost: str) -> None:
+    assert Near(known).find(lost) is None
+
+
+def test_a_document_that_is_ranked_as_well_is_another_one() -> None:
+    both = {query: {**ranking, **{doc.upper(): 0.5 for doc in DOCS}} for query, ranking in a_run().items()}
+    assert not any(note.text.startswith("ids of") for note in board_of(graded(), both).notes)
+
+
+def test_a_query_that_no_run_ranks_is_said_once_and_one_that_some_lack_of_these() -> None:
+    runs = [a_run(), a_run(shift=1), a_run(shift=2)]
+    for run in runs:
+        del run["q07"]
+    del runs[1]["q02"]
+    found = warnings(board_of(graded(), *runs))
+    assert found == [
+        "no run ranks 1 query of the grades (such as q07), and all score 0 there",
+        "run run1 does not rank 1 query (such as q02), and scores 0 there",
+    ]
+
+
+def test_each_note_is_logged_once_and_belongs_to_the_board(caplog: pytest.LogCaptureFixture) -> None:
+    board = rubric_measures.score(graded(WRONG["all in 0 to 1"][0]), {"one": a_run()}, COVER)
+    said = [record for record in caplog.records if "no grade reaches 4" in record.getMessage()]
+    assert len(said) == 1 and said[0].levelname == "WARNING" and said[0].settings == ("scale",)  # type: ignore[attr-defined]
+    assert said[0].getMessage() in [str(note) for note in board.notes]
+
+
+def test_evaluate_says_of_judgments_what_a_board_says(tmp_path: Path) -> None:
+    """Also where another program computes the numbers."""
+    (tmp_path / "qrels.txt").write_text(
+        "".join(f"{q} 0 {d} {(n + m) % 3}\n" for n, q in enumerate(QUERIES) for m, d in enumerate(DOCS))
+    )
+    lines = [f"{q} Q0 {d.upper()} {n} {9 - n} one\n" for q in QUERIES[1:] for n, d in enumerate(DOCS)]
+    (tmp_path / "one.run").write_text("".join(lines) + "x Q0 d00 1 1 one\n")
+    notes = rubric_measures.api.evaluate(
+        str(tmp_path / "qrels.txt"), str(tmp_path / "one.run"), "nDCG@10 RR(rel=3)"
+    ).notes
+    begins = (
+        "no grade reaches 3, the level of RR(rel=3); the highest is 2",
+        "ids of documents of run one are written in another way than those of the grades ('D00' and 'd00')",
+        "1 query of run one is not graded and was left out (such as x)",
+        "run one does not rank 1 query (such as q00)",
+        "0 of 42 ranked passages are graded",
+    )
+    assert [note.text[: len(begin)] for note, begin in zip(notes, begins, strict=True)] == list(begins)
+
+
+BANK = {
+    "NuggetV@5": ({"importance": "okay"}, "none of 4 items is vital"),
+    "WeightedCover@5": ({"weight": -1}, "none of 4 items has a positive weight"),
+}
+
+
+@pytest.mark.parametrize("measure", BANK)
+def test_a_bank_that_leaves_nothing_to_score_by_is_named(measure: str) -> None:
+    said, text = BANK[measure]
+    items = [RubricItem(f"item-{number}", query, "", **said) for query in ("q00",) for number in range(4)]
+    grades = rubric_measures.load(
+        [row for row in graded() if row.query_id == "q00"], bank=TestBank({"q00": items}), scale="0-5:4:3"
+    )
+    found = warnings(rubric_measures.score(grades, {"one": a_run()}, measure, notes=False))
+    assert any(text in one for one in found), found
+
+
+def test_qrels_agreement_and_correlations_have_notes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = graded(WRONG["all in 0 to 1"][0])
+    written = rubric_measures.api.write_qrels(rows, tmp_path / "out.qrels", rel=4)
+    assert [note.text for note in written.notes] == caplog.messages
+    assert written.notes[0].text.startswith("no grade reaches 4, the level of labels") and written.failed == 0
+    caplog.clear()
+    labels = [Qrel(query, doc, (n + m) % 3) for n, query in enumerate(QUERIES) for m, doc in enumerate(DOCS)]
+    agreed = rubric_measures.agreement(labels, labels[6:], rounds=0)
+    assert "labels no document of 1 query (such as q00)" in agreed.notes[0].text
+    assert [note.text for note in agreed.notes] == caplog.messages
+    caplog.clear()
+    scores = dict(zip("abcde", (0.5, 0.4, 0.3, 0.2, 0.1), strict=True))
+    ranks = dict(zip("abcd", (1, 2, 3, 4), strict=True)) | {"f": 5}
+    found = rubric_measures.correlate(scores, scores, ranks, rounds=0)
+    assert [note.text for note in found.notes if note.is_warning] == caplog.messages
+    said = " ".join(caplog.messages)
+    for text in (
+        "1 official runs are missing",
+        "1 runs are not in the official",
+        "the official score of each run",
+        "1 to 5",
+    ):
+        assert text in said
