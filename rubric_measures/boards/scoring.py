@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ir_measures.measures.base import MeanAgg, Measure
+from ir_measures.measures.base import Agg, MeanAgg, Measure
 from msgspec.structs import replace
 
 from rubric_measures.base import __version__
@@ -55,6 +55,15 @@ def is_summed(measure: Measure) -> bool:
     return not (getattr(measure, "is_averaged", False) or isinstance(measure.aggregator(), MeanAgg))
 
 
+def _mean_of(values: Sequence[float], aggregator: Agg | None) -> float:
+    """The values of one or more queries put together, by their exact mean where there is no aggregator."""
+    if aggregator is None:
+        return math.fsum(values) / len(values)
+    for value in values:
+        aggregator.add(value)
+    return float(aggregator.result())
+
+
 def cell_of(values: Iterable[float | None], grades: Sequence[int] = (0, 0, 0), measure: Measure | None = None) -> Cell:
     """Mean and standard error of the values of one run and measure, with counts of grades.
 
@@ -70,13 +79,7 @@ def cell_of(values: Iterable[float | None], grades: Sequence[int] = (0, 0, 0), m
     if not scored:
         return Cell(None, None, 0, share, failed)
     aggregator = None if measure is None or getattr(measure, "is_averaged", False) else measure.aggregator()
-    if aggregator is None:
-        mean = math.fsum(scored) / len(scored)
-    else:
-        for value in scored:
-            aggregator.add(value)
-        mean = float(aggregator.result())
-    error = None
+    mean, error = _mean_of(scored, aggregator), None
     if len(scored) > 1 and (aggregator is None or isinstance(aggregator, MeanAgg)):
         error = math.sqrt(math.fsum([(value - mean) ** 2 for value in scored]) / (len(scored) - 1) / len(scored))
     return Cell(mean, error, len(scored), share, failed)
@@ -113,8 +116,10 @@ def _with_failures(cell: Cell, needed: int, measure: Measure, left: Scores) -> C
     lost = np.isnan(left.value)
     if not (cell.failed or lost.any() or not (left.low >= left.high).all()):
         return cell
+    is_exact = getattr(measure, "is_averaged", False)
     certain, least, most = (
-        None if np.isnan(column).any() else cell_of(column.tolist(), measure=measure).mean for column in left[1:4]
+        None if np.isnan(column).any() else _mean_of(column.tolist(), None if is_exact else measure.aggregator())
+        for column in left[1:4]
     )
     failures = Failures(
         cell.failed / needed if needed else 0.0,

@@ -61,8 +61,8 @@ class View:
             times, valid, lost, sure = (
                 cells.sum(axis=1) for cells in (self.grades >= level, given, failed, given & ~failed)
             )
-            misses, left = np.where(times > 0, 0, sure), np.nonzero((times == 0) & (lost > 0))
-            self._counts[level] = Counts(times, valid, lost, times == 1, misses, left)
+            misses, left = np.where(times > 0, 0.0, sure), np.nonzero((times == 0) & (lost > 0))
+            self._counts[level] = Counts(times, valid, lost, (times == 1) + 0.0, misses, left)
         return self._counts[level]
 
     def covered(self, level: float, weights: Array | None = None) -> Array:
@@ -121,8 +121,8 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
     once, misses = (counts.once @ weights)[at], (counts.misses @ weights)[at]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = once / (once + misses)
-        for some in (weights, others):
-            if some is not None and np.isnan(share).any():
+        for some in (weights, others) if np.isnan(share).any() else ():
+            if some is not None:
                 share = np.where(np.isnan(share), ((counts.times @ some) / (counts.valid @ some))[at], share)
     mean, lost = weights.sum() / max(np.count_nonzero(weights), 1), counts.failed[at, place]
     miss, smooth = ((1 - p) ** lost for p in (share, (once + mean / 2) / (once + misses + mean)))
