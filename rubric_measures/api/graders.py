@@ -81,7 +81,7 @@ class LabelAgreement(SourceAgreement):
     def _notes(self) -> Iterator[Note]:
         for name, queries in self.lacking.items():
             text = f"{name} labels no document of {counted(len(queries), 'query')} (such as {queries[0]})"
-            yield Note(text, (name, *queries))
+            yield Note(text, (name, *queries), False)
         for name, count in zip(self.names, self.only_in, strict=True):
             if count:
                 yield Note(f"{count} documents are labelled by {name} only and left out of the pairs", (name,))
@@ -91,7 +91,11 @@ class LabelAgreement(SourceAgreement):
             if row.outside and self.judges.is_clamped:
                 yield Note(what % "" + "are brought to its nearest end", (row.name,))
             elif row.outside:
-                yield Note(what % "are " + "and count as they are", (row.name,), settings=("clamp",))
+                yield Note(
+                    what % "are " + "and count as they are; they can be brought into it",
+                    (row.name,),
+                    settings=("clamp",),
+                )
         for name, histogram in zip(self.names, self.histograms, strict=True):
             if histogram.unused:
                 count = len(histogram.unused)

@@ -183,10 +183,11 @@ class Looked:
             self._ranked[run_id].append(name)
             if one.is_tied:
                 self._tied[run_id].append(name)
-            is_strange = len(one.heads) > 0 and max(one.rows[:HEAD]) < 0
+            # An answer is no document of a collection.
+            is_strange = len(one.heads) > 0 and not grades.answers and max(one.rows[:HEAD]) < 0
             if is_strange:
                 self._strange[run_id].append(one.heads[0])
-            if is_strange or len(self._facts) <= SAMPLED:
+            if is_strange or (len(self._facts) <= SAMPLED and not grades.answers):
                 lost[run_id] = [doc_id for doc_id, row in zip(one.heads, one.rows, strict=False) if row < 0]
         find = cache(Near(grades.docs if any(lost.values()) else ()).find)
         for run_id, ids in lost.items():

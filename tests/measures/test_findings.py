@@ -217,7 +217,7 @@ def test_qrels_agreement_and_correlations_have_notes(tmp_path: Path, caplog: pyt
     labels = [Qrel(query, doc, (n + m) % 3) for n, query in enumerate(QUERIES) for m, doc in enumerate(DOCS)]
     agreed = rubric_measures.agreement(labels, labels[6:], rounds=0)
     assert "labels no document of 1 query (such as q00)" in agreed.notes[0].text
-    assert [note.text for note in agreed.notes] == caplog.messages
+    assert [note.text for note in agreed.notes if note.is_warning] == caplog.messages
     caplog.clear()
     scores = dict(zip("abcde", (0.5, 0.4, 0.3, 0.2, 0.1), strict=True))
     ranks = dict(zip("abcd", (1, 2, 3, 4), strict=True)) | {"f": 5}
