@@ -547,8 +547,7 @@ def rankings_of(doc_ids: Sequence[str], ranks: Sequence[int], scores: Sequence[f
     """The ranking of one query, as `rankings` says it."""
     docs = Tokens.of([doc_id.encode() for doc_id in doc_ids])
     edges = np.array([0, len(doc_ids)])
-    (found,) = rankings(docs, np.array(ranks, np.int64), np.array(scores, np.float64), edges)
-    return found
+    return next(rankings(docs, np.array(ranks, np.int64), np.array(scores, np.float64), edges))
 
 
 def _disagreements(ranks: Ints, scores: NDArray[Any]) -> int:

@@ -145,6 +145,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
             np.array_equal(self.grades[mine], other.grades[theirs]) and np.array_equal(lost[0][mine], lost[1][theirs])
         )
 
+    __ne__ = object.__ne__
+
     @property
     def digest(self) -> str:
         """Twelve hex digits of all that measures read, in any order: items with importance, weight and facet; grades.

@@ -103,6 +103,8 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
             return NotImplemented
         return self.raw == other.raw or content_of(self.as_json()) == content_of(other.as_json())
 
+    __ne__ = object.__ne__
+
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:

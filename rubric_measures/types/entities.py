@@ -224,6 +224,9 @@ class RubricItem(Struct, frozen=True, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RubricItem) and _said(self) == _said(other)
 
+    # That of structs knows nothing of the line above.
+    __ne__ = object.__ne__
+
     def __hash__(self) -> int:
         return hash(_said(self))
 
@@ -456,6 +459,8 @@ class Ranking(Struct, frozen=True, eq=False):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ranking) and (self.doc_ids, self.scores) == (other.doc_ids, other.scores)
+
+    __ne__ = object.__ne__
 
     def __len__(self) -> int:
         return len(self.doc_ids)

@@ -1,11 +1,13 @@
 """Tests of the records: ids, banks, and what they refuse."""
 
 import hashlib
+import operator
 
 import pytest
 
 from rubric_measures.base.errors import InputError, UnknownNameError
-from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.measures.grades import QueryGrades
+from rubric_measures.types.entities import Ranking, RubricItem, TestBank, make_item_id
 
 
 def test_item_id_is_the_md5_of_the_stripped_text() -> None:
@@ -18,6 +20,18 @@ def test_item_id_is_the_md5_of_the_stripped_text() -> None:
 def test_facet_of_is_everything_before_the_last_slash() -> None:
     assert RubricItem("q/1/abc", "q", "What?").facet == "1"
     assert RubricItem("q/abc", "q", "What?").facet is None
+
+
+def test_what_is_equal_does_not_differ() -> None:
+    one, same, other = (RubricItem("q/a", "q", text, info=info) for text, info in (("a", None), ("a", 1), ("b", None)))
+    triples: list[tuple[object, object, object]] = [
+        (one, same, other),
+        (Ranking(["a"], [1.0]), Ranking(["a"], [1.0], ["a"]), Ranking(["b"], [1.0])),
+        (QueryGrades.empty("q", []), QueryGrades.empty("q", []), QueryGrades.empty("r", [])),
+    ]
+    for first, second, third in triples:
+        assert operator.eq(first, second) and not operator.ne(first, second)
+        assert operator.ne(first, third) and not operator.eq(first, third)
 
 
 def test_bank_refuses_an_item_twice_and_a_foreign_item() -> None:
