@@ -19,7 +19,6 @@ import msgspec
 from rubric_measures.base.errors import FormatError
 from rubric_measures.base.files import iter_lines, path_name
 
-_TOKEN = r'(?s)[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?'
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _EXPECTED = "Expected `(.*?)`(?:, got .*| ([<>])= (.*?)(?:[.]0)?| of length (?:>= )?(.*))"
 _KINDS = {
@@ -283,7 +282,7 @@ def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:
 def _second_key(text: str) -> tuple[str, int]:
     """The first key of a JSON text that its object has already, and where it stands."""
     objects: list[set[str]] = []
-    for found in re.finditer(_TOKEN, text):
+    for found in re.finditer(r'(?s)[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?', text):
         if found[0] in "{}":
             objects = [*objects, set()] if found[0] == "{" else objects[:-1]
         elif found["colon"]:

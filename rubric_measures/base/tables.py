@@ -184,8 +184,7 @@ def _shown(cell: Cell, column: Column) -> str:
 
 def _grid(table: Table, shown: Callable[[Cell, Column], str] = _shown) -> list[list[str]]:
     """Header and rows as text."""
-    heads = [column.header for column in table.columns]
-    rows = (heads, *table.rows)
+    rows = ([column.header for column in table.columns], *table.rows)
     return [[shown(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in rows]
 
 

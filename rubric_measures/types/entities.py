@@ -230,6 +230,9 @@ class RubricItem(Struct, frozen=True, eq=False):
     def __hash__(self) -> int:
         return hash(_said(self))
 
+    def __repr__(self) -> str:
+        return f"RubricItem({', '.join(map('{}={!r}'.format, _COMPARED, _said(self)))})"
+
     @property
     def part(self) -> str:
         """What the item is asked about: `query_id/facet_id`, or the query where it names no facet.
