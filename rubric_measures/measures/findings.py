@@ -304,7 +304,7 @@ def same_values(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) 
 
 def of_labels(query_id: str, labels: Mapping[str, float]) -> QueryGrades:
     """Labels of passages, as grades of one item."""
-    docs = {doc_id: place for place, doc_id in enumerate(labels)}
+    docs = dict(zip(labels, range(len(labels)), strict=True))
     column = np.fromiter(labels.values(), float, len(docs))[:, None]
     return QueryGrades(query_id, (RubricItem(DIRECT_ITEM, query_id, ""),), docs, column)
 
@@ -318,12 +318,13 @@ def of_run(run: Run, queries: Iterable[QueryGrades], measures: Iterable[Measure]
         rankings: dict[str, RankedRows] = {}
         if ranking and query.items:
             doc_ids = as_known(ranking.doc_ids, query.docs)
-            rows = [query.docs.get(doc_id, -1) for doc_id in doc_ids]
+            # So far down a document is looked for that is ranked under another id, too.
+            rows = [query.docs.get(doc_id, -1) for doc_id in doc_ids[: 5 * HEAD]]
             one = RankedRows(rows, len(rows), heads=doc_ids[:HEAD], is_tied=tied(np.array(ranking.scores)))
             rankings[run.run_id] = one
-            ranked += len(rows)
+            ranked += len(doc_ids)
             # Of answers the documents are graded that they cite.
-            graded += sum(row >= 0 or doc_id in query.answers for row, doc_id in zip(rows, doc_ids, strict=True))
+            graded += sum(map(({*query.docs, *query.answers} if query.answers else query.docs).__contains__, doc_ids))
         looked.add(query.query_id, query, rankings)
     asked = set(as_known(list(run.rankings), scored | bare))
     covered = f"{graded} of {ranked} ranked passages are graded"
