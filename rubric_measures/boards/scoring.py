@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -55,10 +56,8 @@ def is_summed(measure: Measure) -> bool:
     return not (getattr(measure, "is_averaged", False) or isinstance(measure.aggregator(), MeanAgg))
 
 
-def _mean_of(values: Sequence[float], aggregator: Agg | None) -> float:
-    """The values of one or more queries put together, by their exact mean where there is no aggregator."""
-    if aggregator is None:
-        return math.fsum(values) / len(values)
+def _aggregated(values: Iterable[float], aggregator: Agg) -> float:
+    """The values of one or more queries put together."""
     for value in values:
         aggregator.add(value)
     return float(aggregator.result())
@@ -79,7 +78,7 @@ def cell_of(values: Iterable[float | None], grades: Sequence[int] = (0, 0, 0), m
     if not scored:
         return Cell(None, None, 0, share, failed)
     aggregator = None if measure is None or getattr(measure, "is_averaged", False) else measure.aggregator()
-    mean, error = _mean_of(scored, aggregator), None
+    mean, error = fmean(scored) if aggregator is None else _aggregated(scored, aggregator), None
     if len(scored) > 1 and (aggregator is None or isinstance(aggregator, MeanAgg)):
         error = math.sqrt(math.fsum([(value - mean) ** 2 for value in scored]) / (len(scored) - 1) / len(scored))
     return Cell(mean, error, len(scored), share, failed)
@@ -118,8 +117,8 @@ def _with_failures(cell: Cell, needed: int, measure: Measure, left: Scores) -> C
         return cell
     is_exact = getattr(measure, "is_averaged", False)
     certain, least, most = (
-        None if np.isnan(column).any() else _mean_of(column.tolist(), None if is_exact else measure.aggregator())
-        for column in left[1:4]
+        None if np.isnan(column).any() else fmean(column) if is_exact else _aggregated(column, measure.aggregator())
+        for column in map(np.ndarray.tolist, left[1:4])
     )
     failures = Failures(
         cell.failed / needed if needed else 0.0,
@@ -441,6 +440,9 @@ def score_run_files(
         return rankings
 
     read = list(map_runs(paths, take, workers, watch))
-    for name, (_, found) in zip(distinct_run_names([tag for tag, _ in read], paths), read, strict=True):
+    names = [tag for tag, _ in read]
+    if len(set(names)) < len(names):
+        names = distinct_run_names(names, paths)
+    for name, (_, found) in zip(names, read, strict=True):
         scoring.take(name, {spaced.get(query_id, query_id): parts for query_id, parts in found.items()})
     return scoring.finish(grades.source)

@@ -15,7 +15,7 @@ from functools import cached_property
 from hashlib import blake2b
 from math import inf, isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 from ir_measures.util import Qrel
 from msgspec import Struct
@@ -123,6 +123,11 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         scale: the scale of the grades; None where it is not known.
         answers: doc_id -> the sentences of the answer that it is, with what they cite; empty where the grades are of
             something else.
+        is_of_labels: whether passages have one label each, and no grades of items.
+        weights: the weights of the items; NaN where one has none.
+        vital: whether each item is vital.
+        valid: passages × items: whether there is a valid grade.
+        best: the highest grade of each passage; -inf where it has none.
     """
 
     query_id: str
@@ -132,8 +137,23 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
     failed: Array | None = None
     scale: Scale | None = None
     answers: Mapping[str, tuple[CitedSentence, ...]] = {}
+    # What follows from the fields, so that it is none of them.
+    is_of_labels: ClassVar[bool]
+    weights: ClassVar[Array]
+    vital: ClassVar[Array]
+    valid: ClassVar[Array]
+    best: ClassVar[Array]
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        self.__dict__.update(
+            is_of_labels=len(self.items) == 1 and self.items[0].item_id in LABEL_ITEMS,
+            weights=np.array([np.nan if item.weight is None else item.weight for item in self.items], float),
+            vital=np.array([item.importance == "vital" for item in self.items], bool),
+            valid=self.grades > NONE,
+            best=self.grades.max(axis=1, initial=NONE),
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, QueryGrades) or self.docs.keys() != other.docs.keys():
@@ -180,33 +200,6 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         """A query of which nothing is graded."""
         listed = tuple(items)
         return cls(query_id, listed, {}, np.zeros((0, len(listed))), scale=scale)
-
-    @property
-    def is_of_labels(self) -> bool:
-        """Whether passages have one label each, and no grades of items."""
-        return len(self.items) == 1 and self.items[0].item_id in LABEL_ITEMS
-
-    @cached_property
-    def weights(self) -> Array:
-        """The weights of the items; NaN where one has none."""
-        return np.array([np.nan if item.weight is None else item.weight for item in self.items], float)
-
-    @cached_property
-    def vital(self) -> Array:
-        """Whether each item is vital."""
-        return np.array([item.importance == "vital" for item in self.items], bool)
-
-    @cached_property
-    def valid(self) -> Array:
-        """Passages × items: whether there is a valid grade."""
-        found: Array = self.grades > NONE
-        return found
-
-    @cached_property
-    def best(self) -> Array:
-        """The highest grade of each passage; -inf where it has none."""
-        found: Array = self.grades.max(axis=1, initial=NONE)
-        return found
 
     def level(self, said: int | None = None) -> int:
         """The least grade that covers an item: what somebody said, else what the scale says.

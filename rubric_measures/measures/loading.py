@@ -207,18 +207,6 @@ class _Open:
                 placed = by_rank(triples, self._doc_ids, where, run_id)
                 of_run, notes = list(placed.doc_ids), notes.adding(placed)
             rankings[run_id] = of_run
-        return RecordQuery(
-            self._grades(),
-            rankings,
-            self._ranks,
-            self._judgments,
-            self._doc_ids,
-            frozenset(selector.found) | selector.assessors,
-            frozenset(selector.made),
-            notes=notes,
-        )
-
-    def _grades(self) -> QueryGrades:
         if self._answers and self._items is None:
             # The sentences are all items that there are, also those that nobody graded.
             items = sentence_items(self._answers.values())
@@ -234,7 +222,7 @@ class _Open:
         places, lost_rows, lost_places = moved[self._cells[0]], np.array(self._lost[0]), moved[self._lost[1]]
         if len(moved) > len(items):
             named = list(self._columns)
-            self._selector.left_out.update(named[place] for place in np.array(self._cells[0])[places < 0])
+            selector.left_out.update(named[place] for place in np.array(self._cells[0])[places < 0])
             rows, values, places = rows[places >= 0], values[places >= 0], places[places >= 0]
             lost_rows, lost_places = lost_rows[lost_places >= 0], lost_places[lost_places >= 0]
         matrix = np.full((len(docs), len(items)), NONE)
@@ -244,9 +232,18 @@ class _Open:
             failed = np.zeros(matrix.shape, bool)
             failed[lost_rows, lost_places] = True
         answers = {doc_id: answer.sentences for doc_id, answer in self._answers.items()}
-        grades = QueryGrades(self.query_id, items, docs, matrix, failed, self._selector.scale, answers)
+        grades = QueryGrades(self.query_id, items, docs, matrix, failed, selector.scale, answers)
         refuse_off_scale(grades)
-        return grades
+        return RecordQuery(
+            grades,
+            rankings,
+            self._ranks,
+            self._judgments,
+            self._doc_ids,
+            frozenset(selector.found) | selector.assessors,
+            frozenset(selector.made),
+            notes=notes,
+        )
 
 
 def select_query(

@@ -609,8 +609,7 @@ class _OfLabels(_OfRankings):
             return None
         grades = query.counted
         column = grades.label_column(self._label, self._rel)
-        # A stable sort.
-        order: Array = query.by_id[::-1][np.argsort(-column[query.by_id[::-1]], kind="stable")]
+        order: Array = np.argsort(-column, kind="stable")
         return order[column[order] > NONE]
 
 
@@ -841,16 +840,7 @@ class QueryScorer:
         width = max((len(one.rows) for one in rankings), default=0)
         step = max(1, _TOGETHER // max(width * len(self.grades.items), 1))
         if len(rankings) > step:
-            parts = [self.score(rankings[start : start + step]) for start in range(0, len(rankings), step)]
-            opened = [part.left_open or () for part in parts]
-            return QueryScores(
-                np.concatenate([part.values for part in parts], axis=1),
-                [core.Scores(*map(np.concatenate, zip(*one, strict=True))) for one in zip(*opened, strict=True)]
-                or None,
-                {which: np.concatenate([part.needed[which] for part in parts]) for which in parts[0].needed},
-                np.concatenate([part.lost_penalties for part in parts]),
-                np.concatenate([part.dropped for part in parts]),
-            )
+            return _joined([self.score(rankings[start : start + step]) for start in range(0, len(rankings), step)])
         shown, computations = Shown.of(self.counted, rankings), self._plan.computations
         with np.errstate(invalid="ignore", divide="ignore"):
             found = [one.scores(self, shown) for one in computations]
@@ -863,35 +853,46 @@ class QueryScorer:
             gone = np.append(self.void, False)
             tops = [np.array(one.rows[: self.looked_at(one.rows)], int) for one in rankings]
             dropped = np.array([gone[top].sum() for top in tops], int)
+        grades, needed = self.grades, dict[Needed, Coverage]()
+        asked = {"vital": grades.vital, "weighing": (grades.weights != 0) & ~np.isnan(grades.weights)}
+        for cutoff, of in {one.needed: 0 for one in computations}:
+            if of in ("first", "citations"):
+                cited = [cited_coverage(grades, one.doc_ids, of == "first") for one in rankings]
+                needed[Needed(cutoff, of)] = np.array(cited).reshape(-1, 3)
+                continue
+            # Of how many items a passage has a valid grade, and a failed one; last come passages without grades.
+            counts, columns = np.zeros((len(grades.docs) + 1, 2), int), asked.get(of, np.ones(len(grades.items), bool))
+            counts[:-1, 0] = grades.valid[:, columns].sum(axis=1)
+            if grades.failed is not None:
+                counts[:-1, 1] = grades.failed[:, columns].sum(axis=1)
+            rows, _, lengths = shown.top(cutoff)
+            size = lengths[:, None] * columns.sum()
+            needed[Needed(cutoff, of)] = np.concatenate([size, counts[rows].sum(axis=1)], axis=1)
         return QueryScores(
             np.stack([one.value for one in found]) if found else np.zeros((0, len(rankings))),
             found if self.counted.failed is not None else None,
-            {which: self._coverage(shown, rankings, which) for which in {one.needed: 0 for one in computations}},
+            needed,
             lost,
             dropped,
         )
-
-    def _coverage(self, shown: Shown, rankings: Sequence[RankedRows], which: Needed) -> Coverage:
-        grades = self.grades
-        if which.which in ("first", "citations"):
-            return np.array([cited_coverage(grades, one.doc_ids, which.which == "first") for one in rankings]).reshape(
-                -1, 3
-            )
-        # Of how many items a passage has a valid grade, and a failed one; the last row is of passages without grades.
-        counts = np.zeros((len(grades.docs) + 1, 2), int)
-        asked = {"vital": grades.vital, "weighing": (grades.weights != 0) & ~np.isnan(grades.weights)}.get(which.which)
-        columns = np.ones(len(grades.items), bool) if asked is None else asked
-        counts[:-1, 0] = grades.valid[:, columns].sum(axis=1)
-        if grades.failed is not None:
-            counts[:-1, 1] = grades.failed[:, columns].sum(axis=1)
-        rows, _, lengths = shown.top(which.cutoff)
-        return np.concatenate([lengths[:, None] * columns.sum(), counts[rows].sum(axis=1)], axis=1)
 
     def best_possible(self) -> list[float | None]:
         """The best value that any ranking of the graded passages could reach; None where it is not known."""
         with np.errstate(invalid="ignore", divide="ignore"):
             found = [one.best(self) for one in self._plan.computations]
         return [None if math.isnan(value) else value for value in found]
+
+
+def _joined(parts: Sequence[QueryScores]) -> QueryScores:
+    """The scores of rankings of a query that were scored in several parts."""
+    opened = [part.left_open or () for part in parts]
+    return QueryScores(
+        np.concatenate([part.values for part in parts], axis=1),
+        [core.Scores(*map(np.concatenate, zip(*one, strict=True))) for one in zip(*opened, strict=True)] or None,
+        {which: np.concatenate([part.needed[which] for part in parts]) for which in parts[0].needed},
+        np.concatenate([part.lost_penalties for part in parts]),
+        np.concatenate([part.dropped for part in parts]),
+    )
 
 
 def cited_coverage(grades: QueryGrades, doc_ids: Sequence[str], first: bool) -> tuple[int, int, int]:
