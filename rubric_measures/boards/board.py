@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -14,10 +14,8 @@ from rubric_measures.base import tables
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.base.tables import Column, Report, Table, columns, number
 from rubric_measures.formats.trec import IdCleaner
+from rubric_measures.measures.findings import Note
 from rubric_measures.types.entities import Signature
-
-if TYPE_CHECKING:
-    from rubric_measures.measures.findings import Note
 
 # Rows that stand below the runs: the greatest, median and least of their scores (see `with_summary`).
 # They are no runs, and no statistic over runs counts them.

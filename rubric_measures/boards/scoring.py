@@ -23,7 +23,7 @@ from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Lead
 from rubric_measures.formats.columns import DocRows, Ranked, docs_digest
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
 from rubric_measures.measures.core import Array, Scores
-from rubric_measures.measures.findings import DROPPED, LOST, SAMPLED, Looked, Note, same_values, tied, without_items
+from rubric_measures.measures.findings import DROPPED, LOST, SAMPLED, Looked, Note, same_rankings, tied, without_items
 from rubric_measures.measures.grades import (
     Grades,
     OnFailed,
@@ -280,7 +280,6 @@ class Scoring:
         best = {name: one for name, measure, column in asked if (one := best_of(column, measure)) is not None}
         hidden = [name for name, _, column in asked if None in column.values()]
         notes = [*self._looked.notes(measures), *(map(Note, ranks.texts()) if ranks and any(ranks) else ())]
-        notes += same_values(values) if len(runs) > 1 else ()
         notes += without_items(self._without_items) if self._without_items else ()
         notes += [Note(DROPPED % dropped)] if dropped else []
         notes += [Note(LOST % (lost.sum(), f" (most in run {runs[lost.argmax()]})"))] if lost.any() else []
@@ -298,6 +297,7 @@ class Scoring:
         inputs = BoardInputs(
             dict(sorted(self._graded.items())), {run_id: digest_of(self._ranked.get(run_id, {})) for run_id in runs}
         )
+        notes += same_rankings({run_id: inputs.runs[run_id] for run_id in runs if run_id in self._ranked}, len(found))
         return Leaderboard(
             names,
             values,

@@ -7,7 +7,6 @@ Nuggets from documents (AutoNuggetizer): create over windows of segments, label 
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import re
 import unicodedata
@@ -15,6 +14,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, Literal, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
@@ -366,7 +367,7 @@ def label_importance(bank: TestBank, caller: Caller) -> MadeNuggets:
     )
     items = {
         query_id: tuple(
-            dataclasses.replace(item, importance=nugget.importance)
+            replace(item, importance=nugget.importance)
             for item, nugget in zip(members, found[query_id].nuggets, strict=True)
         )
         for query_id, members in bank.items.items()

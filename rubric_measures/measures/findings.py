@@ -208,7 +208,8 @@ class Looked:
             of = measure.inner() if isinstance(measure, type(RubricQrels)) and "rel" not in measure.params else measure
             said = [of.params[name] for name in ("rel", "partial_rel") if name in of.params]
             usual = np.nan if isinstance(of, RubricMeasure) else of["rel"] if "rel" in of.SUPPORTED_PARAMS else 0.0
-            levels[str(measure)] = min(said, default=usual)
+            # A parameter without a value of its own is an object in ir_measures.
+            levels[str(measure)] = min(said, default=usual if isinstance(usual, int | float) else np.nan)
         if sum(size for size, *_ in self._facts.values()) >= _MANY:
             yield from self._of_scale(levels)
         weights, vital, ungraded = np.concatenate(self._items, axis=1)
@@ -291,14 +292,18 @@ def _of_bank(weights: Array, vital: Array, measures: Collection[str]) -> Iterato
     yield from (Note(text, settings=("bank",)) for text in found[:1])
 
 
-def same_values(values: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> Iterator[Note]:
-    """Runs that have the same values throughout."""
-    first: dict[tuple[object, ...], str] = {}
-    for run_id, columns in values.items():
-        row = tuple(value for column in columns.values() for value in column.values())
-        twin = first.setdefault(row, run_id)
-        if twin != run_id and len(set(row)) > _QUERIES:
-            text = f"runs {twin} and {run_id} have the same values for all queries: is one of them another run?"
+def same_rankings(digests: Mapping[str, str], queries: int) -> Iterator[Note]:
+    """Runs that rank the same documents in the same order.
+
+    Args:
+        digests: run_id -> the digest of all that is looked at of it.
+        queries: how many queries are scored.
+    """
+    first: dict[str, str] = {}
+    for run_id, digest in digests.items() if queries >= _QUERIES else ():
+        twin = first.setdefault(digest, run_id)
+        if twin != run_id:
+            text = f"runs {twin} and {run_id} rank the same documents for all queries: is one of them another run?"
             yield Note(text, (twin, run_id), False)
 
 

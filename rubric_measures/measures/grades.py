@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rubric_measures.measures.core import Array
 else:
-    np = Late("numpy")
+    np, Array = Late("numpy"), Any
 
 
 _LOG = logging.getLogger("rubric_measures")

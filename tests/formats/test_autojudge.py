@@ -1,12 +1,12 @@
 """Tests of Auto-Judge nugget banks in both forms, and of measures.yml."""
 
-import dataclasses
 import json
 import logging
 import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.conversion import convert_files
@@ -160,7 +160,7 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
         "answers": [{"answer": "Ada", "references": ["d1"]}, {"answer": "Lovelace"}],
     }
     # The names of banks are those of their items, whatever else is known of these.
-    bare = {query_id: [dataclasses.replace(one, info=None) for one in items] for query_id, items in bank.items.items()}
+    bare = {query_id: [replace(one, info=None) for one in items] for query_id, items in bank.items.items()}
     assert bank_hash(bank) == bank_hash(bank_of_items(bare))
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         convert_files([tmp_path / "bank.jsonl"], tmp_path / "again.jsonl", to="nugget-bank")
@@ -178,7 +178,7 @@ def test_a_bank_keeps_answers_with_documents_and_how_they_are_joined(
     assert who["answers"]["Ada"] == {"answer": "Ada", "references": ["d1"]}
     # Of edited answers those that stay keep their documents.
     first = bank.for_query("300")[0]
-    edited = dataclasses.replace(first, gold_answers=("Ada", "Byron"))
+    edited = replace(first, gold_answers=("Ada", "Byron"))
     (shorter,) = list_banks(TestBank.from_items([edited]))
     assert shorter.nugget_bank[0].model_dump(exclude_unset=True)["answers"] == [
         {"answer": "Ada", "references": ["d1"]},

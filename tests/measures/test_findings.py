@@ -128,9 +128,14 @@ def test_ids_of_another_collection_and_equal_runs_are_named() -> None:
     assert "run run1: none of the first documents has a grade (such as 00x00)" in " ".join(
         warnings(board_of(graded(), a_run(), other))
     )
-    text = "runs run0 and run1 have the same values for all queries: is one of them another run?"
+    text = "runs run0 and run1 rank the same documents for all queries: is one of them another run?"
     board = board_of(graded(), a_run(), a_run(), measures="RubricCover(rel=3)@2 alpha_nDCG(rel=1)@3")
     assert text in [note.text for note in board.notes]
+
+
+def test_measures_whose_level_has_no_default_are_looked_at() -> None:
+    board = board_of(graded(), a_run(), measures="RubricQrels(measure='RBP') RubricQrels(measure='AP',rel=3)")
+    assert not warnings(board)
 
 
 @pytest.mark.parametrize(
