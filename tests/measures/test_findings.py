@@ -134,7 +134,7 @@ def test_ids_of_another_collection_and_equal_runs_are_named() -> None:
 
 
 def test_measures_whose_level_has_no_default_are_looked_at() -> None:
-    board = board_of(graded(), a_run(), measures="RubricQrels(measure='RBP') RubricQrels(measure='AP',rel=3)")
+    board = board_of(graded(), a_run(), measures="RubricQrels(measure='NumRet') RubricQrels(measure='AP',rel=3)")
     assert not warnings(board)
 
 
