@@ -20,6 +20,7 @@ import numpy as np
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 NONE = -np.inf
+_NOWHERE = np.zeros(0, int)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,7 @@ class View:
         vital: n: whether an item is vital.
         item_ids: the n items.
         query_id: the query.
+        known: what several measures ask for, computed once.
     """
 
     grades: Array
@@ -46,7 +48,7 @@ class View:
     vital: Array
     item_ids: Sequence[str] = ()
     query_id: str = ""
-    _counts: dict[float, Counts] = field(default_factory=dict, repr=False)
+    known: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def best(self) -> Array:
@@ -56,20 +58,24 @@ class View:
 
     def counts(self, level: float) -> Counts:
         """How many of the passages cover each item, and how many grades of it are valid or failed."""
-        if level not in self._counts:
+        if level not in self.known:
             given, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
             times, valid, lost, sure = (
                 cells.sum(axis=1) for cells in (self.grades >= level, given, failed, given & ~failed)
             )
             misses, left = np.where(times > 0, 0.0, sure), np.nonzero((times == 0) & (lost > 0))
-            self._counts[level] = Counts(times, valid, lost, (times == 1) + 0.0, misses, left)
-        return self._counts[level]
+            self.known[level] = Counts(times, valid, lost, (times == 1) + 0.0, misses, left)
+        counts: Counts = self.known[level]
+        return counts
 
     def covered(self, level: float, weights: Array | None = None) -> Array:
         """R × n: whether an item has a grade of `level` or better, 0 or 1; where only failed grades could tell, the
         probability of it. NaN where all grades that it needs failed.
         """
-        return covered(self, level, np.ones(self.grades.shape[2]) if weights is None else weights).expected
+        found = covered(self, level, np.ones(self.grades.shape[2]) if weights is None else weights)
+        expected: Array = found.sure + 0.0
+        expected[found.open] = found.expected
+        return expected
 
 
 class Counts(NamedTuple):
@@ -86,12 +92,17 @@ class Counts(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """Whether each item is covered, R × n each: with failed grades as the lowest, as the highest, as they are expected
-    (a probability), and the standard deviation of that.
+    """Whether items are covered.
+
+    Attributes:
+        sure: R × n: whether a valid grade covers the item.
+        open: where only failed grades could tell: rankings, items.
+        expected: of each of these the probability that one covers.
+        spread: the standard deviation of that.
     """
 
-    low: Array
-    high: Array
+    sure: Array
+    open: tuple[Array, ...]
     expected: Array
     spread: Array
 
@@ -113,11 +124,11 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
         weights: n, 0 or more; items of weight 0 are not asked about.
         others: n, see above.
     """
-    low = view.best >= level
+    sure = view.best >= level
     counts = None if view.failed is None else view.counts(level)
-    at, place = ((), ()) if counts is None else (of[weights[counts.open[1]] > 0] for of in counts.open)
+    at, place = (_NOWHERE, _NOWHERE) if counts is None else (of[weights[counts.open[1]] > 0] for of in counts.open)
     if counts is None or not len(at):
-        return Covered(low, low, low, np.zeros(low.shape))
+        return Covered(sure, (at, place), at, at)
     once, misses = (counts.once @ weights)[at], (counts.misses @ weights)[at]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = once / (once + misses)
@@ -126,10 +137,7 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
                 share = np.where(np.isnan(share), ((counts.times @ some) / (counts.valid @ some))[at], share)
     mean, lost = weights.sum() / max(np.count_nonzero(weights), 1), counts.failed[at, place]
     miss, smooth = ((1 - p) ** lost for p in (share, (once + mean / 2) / (once + misses + mean)))
-    # All else is certain.
-    high, expected, deviation = low.copy(), low + 0.0, np.zeros(low.shape)
-    high[at, place], expected[at, place], deviation[at, place] = True, 1 - miss, np.sqrt(smooth * (1 - smooth))
-    return Covered(low, high, expected, deviation)
+    return Covered(sure, (at, place), 1 - miss, np.sqrt(smooth * (1 - smooth)))
 
 
 class Scores(NamedTuple):
@@ -179,16 +187,23 @@ _NOT_VITAL = {"each": 1.0, "vital": 0.0, "half": 0.5}
 
 def _sums(view: View, levels: Mapping[int, float], weights: Array) -> Array:
     """5 × R: Σ over levels of the share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread."""
-    sums = np.zeros((5, len(view.grades)))
-    sides = [side for side in (np.maximum(weights, 0), np.minimum(weights, 0)) if side.any()]
+    sums, asked = np.zeros((5, len(view.grades))), weights.tobytes()
     for level, share in levels.items():
-        for side in sides:
-            found = covered(view, level, abs(side), abs(weights))
-            if found.high is found.low:
-                sums[:4] += share * (found.low @ side)
-                continue
-            low, high, expected, spread = share * (np.array(found) @ abs(side))
-            sums += [expected, low, low, high, spread] if side.max() > 0 else [-expected, -low, -high, -low, spread]
+        if (level, asked) not in view.known:
+            # Strict scores and others ask the same.
+            view.known[level, asked] = of_level = np.zeros(sums.shape)
+            for side in (np.maximum(weights, 0), np.minimum(weights, 0)):
+                if view.failed is None or not side.any():
+                    of_level[:4] += (view.best >= level) @ side
+                    continue
+                sure, (at, place), expected, spread = covered(view, level, abs(side), abs(weights))
+                of_level[:4] += sure @ side
+                worth = side[place]
+                # Penalties make the lowest value lower.
+                end = 3 if side.max() > 0 else 2
+                for row, more in ((0, worth * expected), (end, worth), (4, abs(worth) * spread)) if len(at) else ():
+                    of_level[row] += np.bincount(at, more, len(sure))
+        sums += share * view.known[level, asked]
     return sums
 
 
