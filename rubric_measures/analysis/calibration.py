@@ -370,7 +370,7 @@ def anchor_report(
         "grades": [one._asdict() for one in values],
         "runs": [one._asdict() for one in runs],
     }
-    return Report(tables, None, lambda: plain(content))
+    return Report(tables, content=lambda: plain(content))
 
 
 def said_of(one: Bias, settings: Mapping[str, object]) -> str:

@@ -476,7 +476,7 @@ def agreement_report(result: SourceAgreement, places: int = 4) -> Report:
         "judges": [_judge(row, result.judges) for row in result.judges.rows],
         "groups": result.judges.groups,
     }
-    data = [_data(result.judges, places)] if len(result.names) > 2 else None
+    data = [_data(result.judges, places)] if len(result.names) > 2 else ()
     return Report(_tables(result, places), data, lambda: plain(content))
 
 

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import peek_head
+from rubric_measures.base.plugins import named_groups
 from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
 from rubric_measures.formats.trec import as_known, distinct_run_names, map_qrels, read_qrels, read_run, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
@@ -403,11 +404,13 @@ class RecordGrades(Grades):
         self,
         source: str | Sequence[QueryPassages],
         bank: TestBank | None,
-        wanted: GradeFilter,
+        chosen: Mapping[str, Any],
         on_failed: OnFailed | None,
         name: str = "the records",
     ) -> None:
-        self.records = Records(source, bank, wanted, name)
+        from rubric_measures.measures.grade_sets import GradeFilter
+
+        self.records = Records(source, bank, GradeFilter(**chosen), name)
         self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
 
     def __repr__(self) -> str:
@@ -545,7 +548,19 @@ def load(
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale}
     if isinstance(source, PassageRecords) and source.path:
         source = source.path
-    if not is_file(source):
+    with_scale = {**chosen, "scale": scale}
+    if not isinstance(source, str | os.PathLike):
+        if is_file(source):
+            # An open file may be closed when its grades are looked at.
+            with file_path(source) as copy:
+                if content_of(copy) == "records":
+                    from rubric_measures.records.files import load_graded
+
+                    if unknown_labels is not None:
+                        raise _no_labels("the open file")
+                    return RecordGrades(load_graded(copy), known_bank, with_scale, on_failed)
+                read = load(copy, known_bank, on_failed=on_failed, unknown_labels=unknown_labels, **with_scale)
+                return Grades(read.queries, on_failed, read.source)
         if unknown_labels is not None:
             raise _no_labels("what is in memory")
         if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
@@ -553,21 +568,9 @@ def load(
         is_whole = isinstance(source, Grades | ItemRows | dict) or hasattr(source, "columns")
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
-            return RecordGrades(rows, known_bank, grade_filter(**chosen, scale=scale), on_failed)
+            return RecordGrades(rows, known_bank, with_scale, on_failed)
         refuse_filters("the rows", chosen)
         return build_grades(rows, known_bank, **counted)
-    if not isinstance(source, str | os.PathLike):
-        # An open file may be closed when its grades are looked at.
-        with file_path(source) as copy:
-            if content_of(copy) == "records":
-                from rubric_measures.records.files import load_graded
-
-                if unknown_labels is not None:
-                    raise _no_labels("the open file")
-                return RecordGrades(load_graded(copy), known_bank, grade_filter(**chosen, scale=scale), on_failed)
-            further: Any = {**chosen, "scale": scale, "unknown_labels": unknown_labels}
-            read = load(copy, known_bank, on_failed=on_failed, **further)
-            return Grades(read.queries, on_failed, read.source)
     path = os.fspath(source)
     content = content_of(path)
     # A name that is nothing is said first.
@@ -575,21 +578,21 @@ def load(
     if content != "assignments" and unknown_labels is not None:
         raise _no_labels(path)
     if content == "records":
-        return RecordGrades(path, known_bank, grade_filter(**chosen, scale=scale), on_failed, path)
+        return RecordGrades(path, known_bank, with_scale, on_failed, path)
     if content == "support":
         from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
 
         with naming(path):
             labelled = records_of_support_labels(read_support_labels(path))
-        return RecordGrades(labelled, known_bank, grade_filter(**chosen, scale=scale), on_failed, path)
+        return RecordGrades(labelled, known_bank, with_scale, on_failed, path)
     if content == "added":
         added = _of_added_format(path)
-        return load(added, known_bank, on_failed=on_failed, scale=scale, **chosen)
+        return load(added, known_bank, on_failed=on_failed, **with_scale)
     if content == "assignments":
-        refuse_filters(path, {**chosen, "scale": scale}, "assigned nuggets")
+        refuse_filters(path, with_scale, "assigned nuggets")
         return AnswerGrades(path, known_bank, on_failed, unknown_labels)
     if content == "graded answers":
-        refuse_filters(path, {**chosen, "scale": scale}, "graded criteria")
+        refuse_filters(path, with_scale, "graded criteria")
         return AnswerGrades(path, known_bank, on_failed, of_criteria=True)
     refuse_filters(path, chosen)
     if content == "judgments":
@@ -662,8 +665,9 @@ def labels_in(path: str) -> dict[str, dict[str, int]] | None:
 
 def are_labels(grades: Grades) -> bool:
     """Whether these are labels of passages as assessors give them, which no grades of items stand behind."""
-    is_of_grades = isinstance(grades, RecordGrades | AnswerGrades)
-    return not is_of_grades and all(query.is_of_labels for query in grades.queries.values())
+    return not isinstance(grades, RecordGrades | AnswerGrades) and all(
+        query.is_of_labels for query in grades.queries.values()
+    )
 
 
 def are_items(rows: Iterable[Any]) -> bool:
@@ -694,7 +698,7 @@ def run_list(runs: Runs) -> list[str] | list[Run]:
     if isinstance(runs, Mapping):
         is_one = all(isinstance(of_query, Mapping) and _holds_scores(of_query) for of_query in runs.values())
         given = [(None, runs)] if is_one else list(runs.items())
-    elif is_file(runs) or isinstance(runs, Run) or hasattr(runs, "columns"):
+    elif isinstance(runs, str | os.PathLike | Run) or hasattr(runs, "read") or hasattr(runs, "columns"):
         given = [(None, runs)]
     elif not isinstance(runs, Iterable):
         raise InputError(f"{runs!r:.60} is no run, and no list of runs")
@@ -702,7 +706,9 @@ def run_list(runs: Runs) -> list[str] | list[Run]:
         several = list(runs)
         is_one = bool(several) and hasattr(several[0], "doc_id")
         given = [(None, several)] if is_one else [(None, run) for run in several]
-    named = [(name, _read_added(run)) for name, run in given] if FORMATS.added() else given
+    # Hardly any package adds a format.
+    is_added = f"[{FORMATS.group}]".encode() in named_groups()
+    named = [(name, _read_added(run)) for name, run in given] if is_added else given
     if not named:
         raise InputError("there is no run to score")
     paths = [os.fspath(run) for name, run in named if name is None and isinstance(run, str | os.PathLike)]

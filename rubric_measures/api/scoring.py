@@ -15,6 +15,7 @@ from rubric_measures.api.loading import (
     RecordGrades,
     Runs,
     are_labels,
+    load,
     loaded,
     rankings_for,
     run_list,
@@ -315,7 +316,7 @@ def score(
         MeasureError: a measure cannot be read, or not be computed from these grades.
         UnknownNameError: there is no such measure, or the bank lacks a query.
     """
-    known = loaded(grades)
+    known = grades if isinstance(grades, Grades) else load(grades)
     official: Sequence[Measure] = ()
     judged = known
     if qrels is not None:
@@ -413,8 +414,6 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
     """
     if compat is not None:
         return OF_PROGRAM[compat]
-    if are_labels(grades):
-        return OF_LABELS
     if isinstance(grades, RecordGrades):
         is_direct = grades.records.wanted.prompt_type == "direct"
         if not is_direct and grades.records.are_of == "citations":
@@ -426,6 +425,8 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
             return OF_DIRECT
         # Records say nothing of items but their ids.
         items = list(grades.records.bank or ())
+    elif are_labels(grades):
+        return OF_LABELS
     else:
         items = [item for query in grades.queries.values() for item in query.items]
     if items and all(item.importance is not None for item in items):
@@ -473,10 +474,8 @@ def _of_runs(
     if not paths:
         rankings = ((run.run_id, rankings_for(run, scored)) for run in listed if not isinstance(run, str))
         return score_runs(scored, rankings, measures, overall=overall)
-    given: dict[str, Any] = {"overall": overall}
-    if watch is not None:
-        given["watch"] = lambda files: watch(files, len(paths), "runs")
-    return score_run_files(scored, paths, measures, **given)
+    seen = iter if watch is None else lambda files: watch(files, len(paths), "runs")
+    return score_run_files(scored, paths, measures, overall=overall, watch=seen)
 
 
 def _of_rankings_inside(

@@ -70,9 +70,8 @@ def fewer_collections() -> Iterator[None]:
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-def path_name(path: str | os.PathLike[str]) -> str:
-    """The name of `path` as error messages print it (`-` is standard input)."""
-    return os.fspath(path)
+# The name of a path as error messages print it (`-` is standard input).
+path_name = os.fspath
 
 
 # What nobody sees the size of beforehand (gzip, standard input, pipes, devices) is read up to so many bytes: 47 MB can
@@ -270,58 +269,51 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
     Raises:
         InputError: the folder does not exist or cannot be written.
     """
-    name = path_name(path)
-    if name == "-":
-        with _named("standard output"):
+    name, temporary = path_name(path), None
+    try:
+        if name == "-":
             yield sys.stdout
             sys.stdout.flush()
-        return
-    target = followed(name)
-    if target.is_dir():
-        raise InputError(f"{name}: is a folder; name a file")
-    if target.exists() and not target.is_file():
-        # Devices and pipes (/dev/null, a FIFO) cannot be renamed over.
-        with _named(name), open(name, "w", encoding="utf-8", newline="\n") as stream:
-            yield stream
-        return
-    _remove_orphans(target)
-    try:
-        handle, temporary = _temporary_for(target)
-    except OSError as error:
-        raise InputError(f"{name}: cannot be written ({error.strerror or error})") from None
-    # Holds the lock until the file has its name.
-    lock = os.dup(handle)
-    try:
-        with _named(name), os.fdopen(handle, "wb") as raw:
-            if name.endswith(".gz"):
-                with (
-                    gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
-                    io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream,
-                ):
-                    yield stream
-            else:
-                with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
-                    yield stream
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        with _named(name, temporary):
+            return
+        target = followed(name)
+        if target.is_dir():
+            raise InputError(f"{name}: is a folder; name a file")
+        if target.exists() and not target.is_file():
+            # Devices and pipes (/dev/null, a FIFO) cannot be renamed over.
+            with open(name, "w", encoding="utf-8", newline="\n") as stream:
+                yield stream
+            return
+        _remove_orphans(target)
+        try:
+            handle, temporary = _temporary_for(target)
+        except OSError as error:
+            raise InputError(f"{name}: cannot be written ({error.strerror or error})") from None
+        # Holds the lock until the file has its name.
+        lock = os.dup(handle)
+        try:
+            with os.fdopen(handle, "wb") as raw:
+                if name.endswith(".gz"):
+                    with (
+                        gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed,
+                        io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as stream,
+                    ):
+                        yield stream
+                else:
+                    with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as stream:
+                        yield stream
+            mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
             Path(temporary).chmod(mode)
             Path(temporary).replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
-    finally:
-        os.close(lock)
-
-
-@contextlib.contextmanager
-def _named(name: str, temporary: str | None = None) -> Iterator[None]:
-    """Lets what the system refuses name the file that was to be written: a full disk names none, a move its source."""
-    try:
-        yield
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+            raise
+        finally:
+            os.close(lock)
     except OSError as error:
-        if error.filename == temporary and (temporary or error.errno in _FULL):
-            error.filename = name
+        # What the system refuses names the file that was to be written: a full disk names none, a move its source.
+        if error.errno in _FULL if error.filename is None else error.filename == temporary:
+            error.filename = "standard output" if name == "-" else name
             error.filename2 = None
         raise
 

@@ -47,18 +47,6 @@ def require(module: str, extra: str) -> Any:
         raise InputError(f"{module} cannot be imported ({error}); install versions that go together") from error
 
 
-class Late:
-    """A module that is imported once something of it is asked for; for type checkers it is imported as usual."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, attribute: str) -> Any:
-        found = getattr(importlib.import_module(self._name), attribute)
-        setattr(self, attribute, found)
-        return found
-
-
 def lazy_names(
     package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -127,7 +115,7 @@ def plug_ins(group: str, what: str, taken: Collection[str] = frozenset()) -> Map
         taken: the names of what is built in (a frozen set); plug-ins of these names are left out, which is said once.
     """
     found: dict[str, PlugIn] = {}
-    if f"[{group}]".encode() not in _named_groups():
+    if f"[{group}]".encode() not in named_groups():
         return found
     from importlib.metadata import entry_points
 
@@ -204,7 +192,7 @@ class Registry(Generic[T]):
 
 
 @lru_cache(maxsize=1)
-def _named_groups() -> bytes:
+def named_groups() -> bytes:
     """What the installed packages with entry points for this one say about theirs, as their files do.
 
     `importlib.metadata` takes a quarter of the time of `import rubric_measures` to say so; this takes a hundredth.

@@ -75,19 +75,15 @@ class Report(NamedTuple):
 
     Attributes:
         tables: for reading; consumed once.
-        data: the same for programs, one value a cell; None: the tables. Consumed once.
+        data: the same for programs, one value a cell; empty: the tables. Consumed once.
         content: the JSON object, of plain values; None: `rows`, with an object a row of the data.
         scores: rows of run, measure, query, value; None where there is more to say, or something else.
     """
 
     tables: Iterable[Table]
-    data: Iterable[Table] | None = None
+    data: Iterable[Table] = ()
     content: Callable[[], Mapping[str, object]] | None = None
     scores: Callable[[], Table] | None = None
-
-    def for_programs(self) -> Iterable[Table]:
-        """The tables with one value a cell."""
-        return self.tables if self.data is None else self.data
 
 
 def columns(headers: Iterable[str], places: int = 4, left: int = 1) -> list[Column]:
@@ -169,7 +165,7 @@ def render(report: Report, form: str) -> Iterator[str]:
     """
     if form not in FORMS:
         raise UnknownNameError("output format", form, FORMS, settings=("output_format",))
-    return FORMS[form](report)
+    return FORMS[form](report if report.data else report._replace(data=report.tables))
 
 
 def _shown(cell: Cell, column: Column) -> str:
@@ -233,7 +229,7 @@ def _text(report: Report) -> Iterator[str]:
 
 def _tsv(report: Report) -> Iterator[str]:
     known: list[Cell] = []
-    for table in report.for_programs():
+    for table in report.data:
         head: list[Cell] = [column.header for column in table.columns]
         for row in (head, *table.rows) if head != known else table.rows:
             cells = [(cell, _shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
@@ -351,11 +347,11 @@ def _json(report: Report) -> Iterator[str]:
     if report.content is not None:
         yield _dumped(report.content(), 1)
         return
-    yield _dumped({"rows": [row for table in report.for_programs() for row in _objects(table)]}, 1)
+    yield _dumped({"rows": [row for table in report.data for row in _objects(table)]}, 1)
 
 
 def _json_lines(report: Report) -> Iterator[str]:
-    for table in report.for_programs():
+    for table in report.data:
         yield from map(_dumped, _objects(table))
 
 

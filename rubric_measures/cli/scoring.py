@@ -388,11 +388,9 @@ def run_leaderboard(options: argparse.Namespace) -> int:
         # The scores come first, and these look at the rankings again.
         for path in runs or ():
             check_readable_twice(path)
-    given: dict[str, Any] = {**passed(options, score), "overall": not options.no_overall, "notes": False}
-    if is_watched():
-        given["watch"] = progress
+    given = {**passed(options, score), "overall": not options.no_overall, "watch": progress if is_watched() else None}
     with contextlib.nullcontext() if runs else naming(options.graded):
-        board = score(grades, runs, options.measures, **given)
+        board = score(grades, runs, options.measures, **given, notes=False)
     if options.report is not None:
         notes = [] if review is None else [review.note]
         address = None if review is None else review.address

@@ -9,6 +9,7 @@ The grade sets of graded records: filters over them, what they say, and the choi
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -406,11 +407,11 @@ def scale_of_set(entry: ItemGradeSet | DirectGrade) -> Scale | None:
 @lru_cache(maxsize=1024)
 def _scale(prompt: bytes, kind: Scale | None, answered: bool) -> Scale | None:
     told = object_in(prompt)
-    try:
-        said, by_range = scale_from(told), scale_from(told, by_range=True)
-    except TypeError:
-        # A number in the place of names: no scale that can be read, as other wrong ones.
-        said = by_range = None
+    said = by_range = None
+    # A number in the place of names: no scale that can be read, as other wrong ones.
+    with contextlib.suppress(TypeError):
+        if "scale" in told:
+            said, by_range = scale_from(told), scale_from(told, by_range=True)
     if said is not None and told.get("covers") is not None:
         return said
     from rubric_measures.prompts.entries import scale_of_prompt

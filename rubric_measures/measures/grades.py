@@ -22,17 +22,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, MeasureError, counted, warn
-from rubric_measures.base.plugins import Late
 from rubric_measures.types.entities import CitedSentence, Grade, RubricItem
 from rubric_measures.types.scales import ANY_LEVEL, Scale, as_number, covering_level, parse_scale, refuse_unreachable
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas
 
     from rubric_measures.measures.core import Array
 else:
-    np, Array = Late("numpy"), Any
+    Array = Any
 
 
 _LOG = logging.getLogger("rubric_measures")
@@ -147,6 +145,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
     __hash__ = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        import numpy as np
+
         self.__dict__.update(
             is_of_labels=len(self.items) == 1 and self.items[0].item_id in LABEL_ITEMS,
             weights=np.array([np.nan if item.weight is None else item.weight for item in self.items], float),
@@ -156,6 +156,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         )
 
     def __eq__(self, other: object) -> bool:
+        import numpy as np
+
         if not isinstance(other, QueryGrades) or self.docs.keys() != other.docs.keys():
             return NotImplemented if not isinstance(other, QueryGrades) else False
         mine, theirs = list(self.docs.values()), [other.docs[doc_id] for doc_id in self.docs]
@@ -173,13 +175,15 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
 
         Grades that failed count as such; grades of items that the bank lacks are not part of it.
         """
+        import numpy as np
+
         docs = sorted(self.docs)
         rows = [self.docs[doc_id] for doc_id in docs]
         parts = [f"{len(self.items)} {len(docs)}", *docs]
         given, masks = self.grades[rows], []
         # numpy.unique would import numpy's masked arrays.
         for grade in sorted(set(given[given > NONE].tolist())):
-            parts.append(str(as_number(grade)))
+            parts.append(str(int(grade) if grade.is_integer() else grade))
             masks.append(given == grade)
         if self.failed is not None:
             lost = self.failed[rows]
@@ -198,6 +202,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
     @classmethod
     def empty(cls, query_id: str, items: Iterable[RubricItem], scale: Scale | None = None) -> QueryGrades:
         """A query of which nothing is graded."""
+        import numpy as np
+
         listed = tuple(items)
         return cls(query_id, listed, {}, np.zeros((0, len(listed))), scale=scale)
 
@@ -213,6 +219,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def void(self) -> Array:
         """Whether all that is known of a passage is that grades failed."""
+        import numpy as np
+
         lost = np.zeros(len(self.docs), bool) if self.failed is None else self.failed.any(axis=1)
         void: Array = lost & (self.best == NONE)
         return void
@@ -238,6 +246,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
 
     def label_column(self, label: Label = "max", rel: int | None = None) -> Array:
         """The labels by row; -inf where there is none. See `labels`."""
+        import numpy as np
+
         known = self.best > NONE
         if label == "count":
             if rel is None and self.scale is None and known.any():
@@ -253,6 +263,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
 
     def filled(self, grade: float) -> QueryGrades:
         """The same with a grade in the place of all that failed."""
+        import numpy as np
+
         if self.failed is None:
             return self
         return replace(self, grades=np.where(self.failed, np.maximum(self.grades, grade), self.grades), failed=None)
@@ -285,7 +297,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         """The passages and items whose grade failed."""
         if self.failed is not None:
             doc_ids = list(self.docs)
-            for row, place in np.argwhere(self.failed).tolist():
+            for row, place in zip(*self.failed.nonzero(), strict=True):
                 yield doc_ids[row], self.items[place]
 
     @property
@@ -299,6 +311,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         Items without a facet stay as they are. A facet has the importance and weight of its items where they agree,
         else none.
         """
+        import numpy as np
+
         groups: dict[str, list[int]] = {}
         for index, item in enumerate(self.items):
             groups.setdefault(item.item_id if item.facet is None else item.part, []).append(index)
@@ -543,6 +557,8 @@ def build_query(
     Raises:
         InputError: a (passage, item) has two different grades, or a grade is no finite number, or not on the scale.
     """
+    import numpy as np
+
     doc_ids, item_ids, given = map(list, rows)
     lost = list(failed)
     docs = {doc_id: row for row, doc_id in enumerate(dict.fromkeys([*graded, *doc_ids, *(one for one, _ in lost)]))}
@@ -600,7 +616,8 @@ def refuse_off_scale(grades: QueryGrades) -> None:
     scale, given = grades.scale, grades.grades
     if scale is None:
         return
-    for row, place in np.argwhere((given > NONE) & ((given < scale.lowest) | (given > scale.highest)))[:1]:
+    off = (given > NONE) & ((given < scale.lowest) | (given > scale.highest))
+    for row, place in zip(*off.nonzero(), strict=True):
         doc_id = next(doc_id for doc_id, at in grades.docs.items() if at == row)
         raise InputError(
             f"query {grades.query_id!r}, document {doc_id!r}, item {grades.items[place].item_id!r}: the grade "

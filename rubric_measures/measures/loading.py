@@ -357,7 +357,7 @@ def collect_grades(queries: Iterable[RecordQuery], bank: TestBank | None, on_fai
         found[query.grades.query_id] = query.grades
         sets |= query.grade_sets
         made |= query.made
-    return Grades(found, on_failed, {**describe(sets, bank), **made_by(made)})
+    return Grades(found, on_failed, {**describe(sets, bank), **(made_by(made) if made else {})})
 
 
 def lengths_of_records(groups: Iterable[QueryPassages], name: str) -> dict[str, dict[str, int]]:

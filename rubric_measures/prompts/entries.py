@@ -25,7 +25,7 @@ from rubric_measures.base.errors import (
 )
 from rubric_measures.base.files import check_readable_twice, path_name, read_text
 from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
-from rubric_measures.types.scales import CONTRADICTED, HELD, Scale, scale_from, scale_problems
+from rubric_measures.types.scales import CONTRADICTED, HELD, Scale, scale_problems
 
 if TYPE_CHECKING:
     from rubric_measures.prompts.verdicts import Parsed
@@ -163,9 +163,12 @@ def read_entry(path: str | PathLike[str], taken: Collection[str]) -> tuple[str, 
 
 def entry_scale(entry: Mapping[str, Any]) -> Scale | None:
     """The scale of the grades that a prompt leads to; None where it leads to none."""
-    names = entry.get("labels", ()) if entry.get("parser") in _OF_LABELS else ()
-    said = {key: entry.get(key) for key in ("scale", "covers", "partial")}
-    return scale_from({**said, "grade_names": names})
+    ends, covers = entry.get("scale"), entry.get("covers")
+    names = tuple(entry.get("labels", ())) if entry.get("parser") in _OF_LABELS else ()
+    # What else could be wrong, a user's file was refused for. Words of yes and no may be left out of it.
+    if ends is None or (names and len(names) != ends[1] - ends[0] + 1):
+        return None
+    return Scale(ends[0], ends[1], ends[1] if covers is None else covers, entry.get("partial"), names)
 
 
 def scale_of_prompt(name: str) -> Scale | None:

@@ -64,7 +64,10 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
             FormatError: it says none; names the field.
         """
         decoder = _DECODERS.get(cls) or _DECODERS.setdefault(cls, msgspec.json.Decoder(cls))
-        found = decoded(decoder, text, choices=STATUSES)
+        try:
+            found = decoder.decode(text)
+        except (ValueError, RecursionError):
+            found = decoded(decoder, text, choices=STATUSES)
         if isinstance(found, GradedPassage):
             note_sources([found], [text])
         else:

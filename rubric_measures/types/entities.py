@@ -339,16 +339,9 @@ class TestBank(Struct, frozen=True):
             raise UnknownNameError("query", query_id, self.items, hint=hint, where=where) from None
 
 
-_encode = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
-
-
-def canonical_json(value: object) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, UTF-8 as it is, NaN refused.
-
-    Raises:
-        ValueError: the value holds NaN or infinity, or something that JSON cannot say.
-    """
-    return _encode(value)
+# The one JSON text of a value: sorted keys, no spaces, UTF-8 as it is. A ValueError where the value holds NaN or
+# infinity, or something that JSON cannot say.
+canonical_json = JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def content_hash(value: object) -> str:
@@ -507,7 +500,9 @@ def make_run(run_id: str, rows: Iterable[tuple[str, str, float]]) -> Run:
         scores.append(float(score))
     for query_id, (doc_ids, scores) in grouped.items():
         if len(set(doc_ids)) != len(doc_ids):
-            raise InputError(f"run {run_id!r}, query {query_id!r}: document {_first_twice(doc_ids)!r} occurs twice")
+            first = {doc_id: place for place, doc_id in reversed(list(enumerate(doc_ids)))}
+            twice = next(doc_id for place, doc_id in enumerate(doc_ids) if first[doc_id] < place)
+            raise InputError(f"run {run_id!r}, query {query_id!r}: document {twice!r} occurs twice")
         for doc_id, score in zip(doc_ids, scores, strict=True):
             if not math.isfinite(score):
                 raise InputError(f"run {run_id!r}, query {query_id!r}, document {doc_id!r}: score {score} is no number")
@@ -518,15 +513,6 @@ def put_in_order(doc_ids: Sequence[str], scores: Sequence[float]) -> Ranking:
     """The one sort: score, then doc_id, both descending; see `in_order`."""
     pairs = in_order(zip(scores, doc_ids, strict=True))
     return Ranking([doc_id for _, doc_id in pairs], [score for score, _ in pairs], doc_ids)
-
-
-def _first_twice(doc_ids: Iterable[str]) -> str:
-    seen: set[str] = set()
-    for doc_id in doc_ids:
-        if doc_id in seen:
-            return doc_id
-        seen.add(doc_id)
-    raise AssertionError("no document occurs twice")
 
 
 @cache

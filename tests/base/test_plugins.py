@@ -40,10 +40,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         (folder / "entry_points.txt").write_text("\n".join(lines))
         (tmp_path / f"{module}.py").write_text(text)
 
-    for cached in (plugins.plug_ins, plugins._named_groups, plugins.say_once):
+    for cached in (plugins.plug_ins, plugins.named_groups, plugins.say_once):
         cached.cache_clear()
     yield install
-    for cached in (plugins.plug_ins, plugins._named_groups, plugins.say_once):
+    for cached in (plugins.plug_ins, plugins.named_groups, plugins.say_once):
         cached.cache_clear()
     for name in set(sys.modules) - before:
         del sys.modules[name]
@@ -106,6 +106,6 @@ def test_a_broken_plug_in_is_one_line_and_stops_only_what_needs_it(
 
 def test_no_metadata_are_read_where_no_package_has_plug_ins() -> None:
     plugins.plug_ins.cache_clear()
-    plugins._named_groups.cache_clear()
-    assert b"[rubric_measures.no_such_group]" not in plugins._named_groups()
+    plugins.named_groups.cache_clear()
+    assert b"[rubric_measures.no_such_group]" not in plugins.named_groups()
     assert list(THINGS) == ["pi", "e"]
