@@ -297,7 +297,9 @@ class Scoring:
         inputs = BoardInputs(
             dict(sorted(self._graded.items())), {run_id: digest_of(self._ranked.get(run_id, {})) for run_id in runs}
         )
-        notes += same_rankings({run_id: inputs.runs[run_id] for run_id in runs if run_id in self._ranked}, len(found))
+        if len(runs) > 1:
+            ranked_by = {run_id: inputs.runs[run_id] for run_id in runs if run_id in self._ranked}
+            notes += same_rankings(ranked_by, len(found))
         return Leaderboard(
             names,
             values,

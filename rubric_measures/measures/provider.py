@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -132,8 +132,14 @@ def _check_scores(
     if on_failed is None:
         refuse_share(float(share), "the scores need")
     columns = [[value for one in found for value in one.values[place].tolist()] for place in range(len(measures))]
-    valued = {measure for measure, column in zip(measures, columns, strict=True) if not all(map(isnan, column))}
-    refuse_unscored(measures if found else (), valued)
+    for measure, column in zip(measures, columns, strict=True):
+        # It has no mean.
+        if column and all(map(isnan, column)):
+            raise MeasureError(
+                f"{measure}: of every query the grades of all items failed, so there is nothing to score; grade again, "
+                "or count failures as not covered (zero)",
+                settings=("on_failed",),
+            )
     lost, gone = (sum(int(getattr(one, name).sum()) for one in found) for name in ("lost_penalties", "dropped"))
     unscored = sum(map(isnan, (value for column in columns for value in column)))
     none = f"{unscored} values are not scored, because all grades that they need failed"
@@ -146,25 +152,6 @@ def _metrics(query_id: str, measures: Iterable[Measure], scores: QueryScores) ->
     for measure, value in zip(measures, scores.values[:, 0].tolist(), strict=True):
         if not isnan(value):
             yield Metric(query_id=query_id, measure=measure, value=value)
-
-
-def refuse_unscored(measures: Iterable[Measure], valued: Container[Measure]) -> None:
-    """Refuses measures without a value for any query: they have no mean.
-
-    Args:
-        measures: the measures.
-        valued: those of them that have a value for some query.
-
-    Raises:
-        MeasureError: there is such a measure.
-    """
-    for measure in measures:
-        if measure not in valued:
-            raise MeasureError(
-                f"{measure}: of every query the grades of all items failed, so there is nothing to score; grade again, "
-                "or count failures as not covered (zero)",
-                settings=("on_failed",),
-            )
 
 
 class Evaluation(NamedTuple):
@@ -348,11 +335,6 @@ def register_provider() -> None:
         ir_measures.DefaultPipeline.providers.insert(0, PipelineProvider())
 
 
-def _reads_items(measure: Measure) -> bool:
-    """Whether a measure of `ir_measures.define` asks for the items of its judgments."""
-    return "iteration" in getattr(measure, "QREL_INPUTS", ())
-
-
 def _rows_for(measures: Sequence[Measure], qrels: Any) -> Iterator[tuple[list[Measure], Any]]:
     """The measures of other providers with the rows that they read: labels, or the items where they ask for these."""
     from rubric_measures.measures.grades import Grades, ItemRows
@@ -366,7 +348,8 @@ def _rows_for(measures: Sequence[Measure], qrels: Any) -> Iterator[tuple[list[Me
             yield others, qrels
         return
     grades = qrels.grades if isinstance(qrels, ItemRows) else qrels
-    of_items = [measure for measure in measures if _reads_items(measure)]
+    # Measures of `ir_measures.define` say what they ask for.
+    of_items = [measure for measure in measures if "iteration" in getattr(measure, "QREL_INPUTS", ())]
     custom = [measure for measure in measures if hasattr(measure, "runtime_impl") and measure not in of_items]
     standard = [measure for measure in measures if not hasattr(measure, "runtime_impl")]
     if standard:
