@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import atomic_writer, iter_lines, path_name, paused_collector
 from rubric_measures.base.json_text import decoded, parse_json
 from rubric_measures.records.models import (
     STATUSES,
-    DirectGrade,
     GradedPassage,
     ItemGradeSet,
     QueryPassages,
@@ -27,7 +24,6 @@ from rubric_measures.records.models import (
     prompt_in,
 )
 
-_LOG = logging.getLogger("rubric_measures")
 _LINES = msgspec.json.Decoder(tuple[str | int, list[GradedPassage] | GradedPassage])
 
 
@@ -63,12 +59,18 @@ def load_graded(path: str | os.PathLike[str]) -> GradedFile:
     return GradedFile(path_name(path), groups.values())
 
 
-def iter_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
+def iter_graded(
+    path: str | os.PathLike[str], compared: Collection[tuple[str, str]] = frozenset()
+) -> Iterator[QueryPassages]:
     """The lines of a file, one by one, as `load_graded` reads them; a query may come in several.
 
     Nothing is kept but ids. So passages that come twice are compared last of all, in a second reading of the file: what
     is made of the lines counts only when the iterator is exhausted. A file that cannot be read again has a hash kept of
     what each passage says. Who lets go of a line (`del`) before asking for the next one takes a third less time.
+
+    Args:
+        path: the file.
+        compared: (query_id, doc_id) of passages that are known to come twice; this is the second reading, then.
 
     Raises:
         InputError, FormatError: as `load_graded`.
@@ -83,15 +85,17 @@ def iter_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
             query_id, passages = _parsed(data, counts)
             known, new = seen.setdefault(query_id, {}), list[GradedPassage]()
             for passage in passages:
-                doc_id, content = passage.doc_id, _content(passage) if is_read_once else 0
+                doc_id = passage.doc_id
+                content = _content(passage) if is_read_once or (query_id, doc_id) in compared else 0
                 if doc_id not in known:
                     known[doc_id] = content
                     new.append(passage)
                     continue
-                counts["passages"] += 1
                 again.add((query_id, doc_id))
+                counts["passages"] += 1
                 if known[doc_id] != content:
-                    raise _twice(query_id, doc_id)
+                    problem = f"passage {doc_id!r} of query {query_id!r} comes twice with different content; keep one"
+                    raise FormatError(problem)
             _check(new, counts)
         except FormatError as error:
             raise FormatError(error.problem, path=name, line=line, field=error.field) from None
@@ -100,11 +104,12 @@ def iter_graded(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
         del passages, new
     if not seen:
         raise FormatError("holds no graded passages", path=name)
-    if again and not is_read_once:
-        _refuse_changed(name, again)
-    for kind, said in _SAID.items() if counts else ():
-        if counts[kind]:
-            _LOG.warning("%s: %d " + said, name, counts[kind])
+    if again and not is_read_once and not compared:
+        for _ in iter_graded(path, again):
+            pass
+    # Without those that are 0.
+    for kind, said in _SAID.items() if +counts and not compared else ():
+        warn("%s: %d " + said, name, counts[kind])
 
 
 def write_graded(path: str | os.PathLike[str], groups: Iterable[QueryPassages]) -> None:
@@ -157,27 +162,28 @@ def _parsed(data: bytes, counts: Counter[str]) -> tuple[str, list[GradedPassage]
 
 
 def _mended(data: bytes, counts: Counter[str]) -> bytes:
-    """A line with numbers for query ids made text, and replies of direct labels under the name that they have."""
+    """A line with numbers for query ids made text, and replies of direct labels under the name that they have.
+
+    Whole numbers alone: 2003022.0 and 1e400 name no query that another file would know. What is no line of passages
+    stays, to be refused as it is.
+    """
+    numbers, renamed = 0, 0
     try:
         value = parse_json(data)
-    except FormatError:
+        for passage in value[1] if isinstance(value[1], list) else value[1:]:
+            told = passage.get("paragraph_data") or {}
+            for name, key in (("judgments", "query"), ("rankings", "queryId")):
+                for entry in told.get(name) or ():
+                    if type(entry.get(key)) is int:
+                        entry[key] = str(entry[key])
+                        numbers += 1
+            for entry in passage.get("grades") or ():
+                if "answers" in entry and "answer" not in entry:
+                    entry["answer"] = entry.pop("answers")
+                    renamed += 1
+    except (FormatError, LookupError, TypeError, AttributeError):
         return data
-    is_line = isinstance(value, list) and len(value) == 2
-    holders: list[tuple[Any, Any]] = [(value, 0)] if is_line else []
-    renamed = 0
-    for passage in _objects(value[1] if isinstance(value[1], list) else value[1:]) if is_line else ():
-        for told in _objects([passage.get("paragraph_data")]):
-            holders += [(entry, "query") for entry in _objects(told.get("judgments")) if "query" in entry]
-            holders += [(entry, "queryId") for entry in _objects(told.get("rankings")) if "queryId" in entry]
-        for entry in _objects(passage.get("grades")):
-            if "answers" in entry and "answer" not in entry:
-                entry["answer"] = entry.pop("answers")
-                renamed += 1
-    # Only whole numbers: 2003022.0 and 1e400 name no query that another file would know.
-    numbers = [(holder, key) for holder, key in holders if type(holder[key]) is int]
-    for holder, key in numbers:
-        holder[key] = str(holder[key])
-    counts["ids"] += len(numbers)
+    counts["ids"] += numbers
     return json.dumps(value, ensure_ascii=False).encode("utf-8") if numbers or renamed else data
 
 
@@ -193,41 +199,28 @@ def _check(passages: Iterable[GradedPassage], counts: Counter[str]) -> None:
     prompt = msgspec.Raw()
     for passage in passages:
         told, doc_id = passage.paragraph_data, passage.doc_id
-        for one in () if told is None else (*(told.rankings or ()), *(told.judgments or ())):
-            if one.doc_id != doc_id:
-                raise _misplaced(passage)
-        entry: ItemGradeSet | DirectGrade | None = None
-        try:
-            for entry in (*(passage.exam_grades or ()), *(passage.grades or ())):
-                if entry.prompt_text != prompt:
-                    prompt_in(bytes(entry.prompt_text))
-                    prompt = entry.prompt_text
-                if entry.details:
-                    distributions_of(entry)
-                if not isinstance(entry, ItemGradeSet):
-                    continue
-                named = entry.rated(items)[0] or [*entry.correct_answered, *entry.wrong_answered]
+        for name in ("rankings", "judgments") if told is not None else ():
+            for number, one in enumerate(getattr(told, name) or ()):
+                if one.doc_id != doc_id:
+                    problem = f"expected {doc_id!r}, the paragraph_id of the passage it is in; found {one.doc_id!r}"
+                    raise FormatError(problem, field=f"paragraph_data.{name}[{number}].paragraphId")
+        for name in ("exam_grades", "grades"):
+            for number, entry in enumerate(getattr(passage, name) or ()):
+                try:
+                    if entry.prompt_text != prompt:
+                        prompt_in(bytes(entry.prompt_text))
+                        prompt = entry.prompt_text
+                    if entry.details:
+                        distributions_of(entry)
+                    if not isinstance(entry, ItemGradeSet):
+                        continue
+                    named = entry.rated(items)[0] or [*entry.correct_answered, *entry.wrong_answered]
+                except FormatError as error:
+                    raise FormatError(error.problem, field=f"{name}[{number}].{error.field}") from None
                 if named is not items:
                     again = len(named) - len(set(named))
                     counts["items"] += again
                     items = [] if again else named
-        except InputError as error:
-            raise _in_field(error, passage, entry) from None
-
-
-def _refuse_changed(name: str, again: Collection[tuple[str, str]]) -> None:
-    """Reads a file once more, and refuses passages that came again with different content.
-
-    Raises:
-        FormatError: there is one.
-    """
-    contents: dict[tuple[str, str], int] = {}
-    for line, data in iter_lines(name):
-        query_id, passages = _parsed(data, Counter())
-        for passage in passages:
-            key = query_id, passage.doc_id
-            if key in again and contents.setdefault(key, _content(passage)) != _content(passage):
-                raise FormatError(_twice(*key).problem, path=name, line=line)
 
 
 _SAID = {
@@ -246,41 +239,11 @@ def _content(passage: GradedPassage) -> int:
     return hash(content_of(said))
 
 
-_SETS = ("exam_grades", "grades")
-
-
-def _misplaced(passage: GradedPassage) -> FormatError:
-    """The error of a passage that has the ranking or judgment of another one."""
-    places = [(f"rankings[{number}]", one.doc_id) for number, one in enumerate(passage.rankings)]
-    places += [(f"judgments[{number}]", one.doc_id) for number, one in enumerate(passage.judgments)]
-    field, doc_id = next(place for place in places if place[1] != passage.doc_id)
-    problem = f"expected {passage.doc_id!r}, the paragraph_id of the passage it is in; found {doc_id!r}"
-    return FormatError(problem, field=f"paragraph_data.{field}.paragraphId")
-
-
-def _in_field(error: InputError, passage: GradedPassage, entry: object) -> FormatError:
-    """The error of a grade set, with its place in the passage."""
-    field, problem = (error.field, error.problem) if isinstance(error, FormatError) else ("details", str(error))
-    entries = [(f"{name}[{number}]", one) for name in _SETS for number, one in enumerate(getattr(passage, name) or ())]
-    return FormatError(problem, field=f"{next(place for place, one in entries if one is entry)}.{field}")
-
-
 def _in_words(data: bytes) -> tuple[str | int, list[GradedPassage] | GradedPassage]:
     """A line that may be wrong."""
     try:
         return decoded(_LINES, data, choices=STATUSES)
     except FormatError as error:
-        problem = error.problem
-        if error.field == "[0]":
-            problem = "the query id must be text"
-        elif not error.field and "is not JSON" not in problem:
-            problem = f'expected ["query id", [passage, …]]: {problem}'
+        shape = "" if error.field or "is not JSON" in error.problem else 'expected ["query id", [passage, …]]: '
+        problem = "the query id must be text" if error.field == "[0]" else shape + error.problem
         raise FormatError(problem, field=error.field) from None
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _twice(query_id: str, doc_id: str) -> FormatError:
-    return FormatError(f"passage {doc_id!r} of query {query_id!r} comes twice with different content; keep one")

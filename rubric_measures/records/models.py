@@ -68,10 +68,7 @@ class JsonRecord(Struct, frozen=True, kw_only=True, metaclass=_MadeByName):
             found = decoder.decode(text)
         except (ValueError, RecursionError):
             found = decoded(decoder, text, choices=STATUSES)
-        if isinstance(found, GradedPassage):
-            note_sources([found], [text])
-        else:
-            _set(found, "_source", text)
+        note_sources([found], [text])
         return cast(Self, found)
 
     @property
@@ -158,14 +155,14 @@ def content_of(value: Any) -> Any:
     return tuple(map(content_of, value)) if isinstance(value, list) else value
 
 
-def note_sources(passages: Iterable[GradedPassage], sources: Iterable[Source]) -> None:
-    """Notes where the JSON of passages stands, and that of their grade sets and labels; once, by who reads them."""
-    for passage, source in zip(passages, sources, strict=True):
-        _set(passage, "_source", source)
-        for place, entry in enumerate(passage.exam_grades or ()):
-            _set(entry, "_source", (source, "exam_grades", place))
-        for place, label in enumerate(passage.grades or ()):
-            _set(label, "_source", (source, "grades", place))
+def note_sources(records: Iterable[JsonRecord], sources: Iterable[Source]) -> None:
+    """Notes where the JSON of records stands, and that of their grade sets and labels; once, by who reads them."""
+    for record, source in zip(records, sources, strict=True):
+        _set(record, "_source", source)
+        if isinstance(record, GradedPassage):
+            for name, entries in (("exam_grades", record.exam_grades), ("grades", record.grades)):
+                for place, entry in enumerate(entries or ()):
+                    _set(entry, "_source", (source, name, place))
 
 
 _NULL = Raw(b"null")
@@ -229,13 +226,9 @@ class PassageData(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PromptInfo(JsonRecord, frozen=True, kw_only=True):
-    """The prompt that led to grades; older files leave most of it out."""
+    """The prompt that led to grades; older files leave most of it out, and most of it nobody reads."""
 
     prompt_class: str = ""
-    prompt_style: str | None = None
-    context_first: bool | None = None
-    check_unanswerable: bool | None = None
-    check_answer_key: bool | None = None
     is_self_rated: bool | None = None
 
 
@@ -397,24 +390,21 @@ class ItemGradeSet(_MadeByModel, frozen=True, kw_only=True):
         correct = [item_id for item_id, grade in grades.items() if grade >= 1]
         wrong = [item_id for item_id, grade in grades.items() if grade < 1]
         ratings = [{f"{kind}_id": item_id, "self_rating": grade} for item_id, grade in grades.items()]
-        reasons = {item_id: _encodable(reason) for item_id, reason in (errors or {}).items()}
-        fields: dict[str, Any] = {
+        told: dict[str, Any] = {
             "correct_answered": correct,
             "wrong_answered": wrong,
             "answers": [(item_id, _encodable(reply)) for item_id, reply in answers],
             "llm": llm,
             "llm_options": {},
             "exam_ratio": exam_ratio(correct, wrong),
-            "prompt_info": prompt_info,
+            "prompt_info": prompt_info or _NULL,
             "prompt_type": kind,
-        }
-        told = {
             "self_ratings": ratings if self_rated else None,
             "item_status": item_status or None,
-            "llm_response_errors": reasons or None,
+            "llm_response_errors": {item_id: _encodable(why) for item_id, why in (errors or {}).items()} or None,
             **more,
         }
-        return cls(**fields, **{name: said for name, said in told.items() if said is not None})
+        return cls(**{name: said for name, said in told.items() if said is not None})
 
 
 def exam_ratio(correct: Sequence[str], wrong: Sequence[str]) -> float:
@@ -457,10 +447,8 @@ class DirectGrade(_MadeByModel, frozen=True, kw_only=True):
         """
         if self.status not in ("graded", "truncated"):
             return None
-        for label in (self.self_rating, self.relevance_label):
-            if label is not None:
-                return label
-        return None if self.llm_response_error else int(self.correct_answered)
+        answered = None if self.llm_response_error else int(self.correct_answered)
+        return next((one for one in (self.self_rating, self.relevance_label) if one is not None), answered)
 
     @property
     def known_status(self) -> GradeStatus:
@@ -528,27 +516,17 @@ ITEM_LISTS: Mapping[str, Callable[[Any], str]] = {
 
 
 def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
-    """The grade of each item of one grade set.
-
-    With self_ratings, the rating; else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice has
-    its later rating (the reader counts them), an item in both lists has 1. Items in `item_status` are left out,
-    because a failure is not a number; but a `truncated` text keeps its grade. Items that a rated set lists without a
-    rating are left out, too.
-    """
-    if entry.self_ratings:
-        grades = dict(zip(*entry.rated(), strict=True))
-    else:
-        grades = dict.fromkeys(entry.wrong_answered, 0)
-        grades.update(dict.fromkeys(entry.correct_answered, 1))
-    if entry.item_status:
-        for item_id, status in entry.item_status.items():
-            if status not in ("graded", "truncated"):
-                grades.pop(item_id, None)
-    return grades
+    """The grade of each item of one grade set, errors of calls ignored; see `items_of_set`."""
+    return items_of_set(entry, lenient=True)[0]
 
 
 def items_of_set(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str, float], dict[str, GradeStatus]]:
     """The grades of one grade set, and the statuses of its items that are not simply graded.
+
+    With self_ratings, a grade is the rating; else 1 if in correctAnswered, 0 if in wrongAnswered. An item rated twice
+    has its later rating (the reader counts them), an item in both lists has 1. Items that a rated set lists without a
+    rating are left out. So are those in `item_status`, because a failure is not a number; but a `truncated` text keeps
+    its grade.
 
     Other programs note a failed call in `llm_response_errors` alone, and list its item as answered wrongly: here it is
     `failed` and has no grade. Only our grade sets have statuses; there the error is a note.
@@ -558,13 +536,18 @@ def items_of_set(entry: ItemGradeSet, lenient: bool = False) -> tuple[dict[str, 
         lenient: ignore errors of calls, as the workbench does.
 
     Returns:
-        item_id -> grade, as `grade_of_items` has it; item_id -> status. A truncated item may be in both.
+        item_id -> grade; item_id -> status. A truncated item may be in both.
     """
-    grades, statuses = grade_of_items(entry), dict(entry.item_status or {})
+    rated, statuses = entry.self_ratings, dict(entry.item_status or {})
+    grades: dict[str, float] = dict(zip(*entry.rated(), strict=True))
+    if not rated:
+        grades = {**dict.fromkeys(entry.wrong_answered, 0), **dict.fromkeys(entry.correct_answered, 1)}
     for item_id in () if lenient else entry.llm_response_errors or ():
-        if item_id not in statuses and (item_id not in grades or not (entry.self_ratings or grades[item_id])):
-            grades.pop(item_id, None)
+        if item_id not in statuses and (item_id not in grades or not (rated or grades[item_id])):
             statuses[item_id] = "failed"
+    for item_id, status in statuses.items():
+        if status not in ("graded", "truncated"):
+            grades.pop(item_id, None)
     return grades, statuses
 
 
@@ -595,19 +578,20 @@ class GradeSetKey(NamedTuple):
     """What tells one grade set of a file from another.
 
     Its text has the filters that choose it, but for `grade_set`, which few files need: see `choices_of`.
+
+    Attributes:
+        llm: the model.
+        prompt_class: the prompt.
+        kind: `question`, `nugget` or `direct`; free text where a file has other prompt types.
+        grader: the hash of what made it: model, prompt with its text, all settings, but not the bank. Grade sets of
+            other programs, also those that ours amended after edits of the bank, have the hash of `llm_options` and
+            `prompt_info`; it is empty where these say no more than the prompt class.
     """
 
     llm: str
     prompt_class: str
     kind: str
-    """`question`, `nugget` or `direct`; free text where a file has other prompt types."""
-
     grader: str = ""
-    """The hash of what made it: model, prompt with its text, all settings, but not the bank.
-
-    Grade sets of other programs, also those that ours amended after edits of the bank, have the hash of `llm_options`
-    and `prompt_info`; it is empty where these say no more than the prompt class.
-    """
 
     def __str__(self) -> str:
         return f"llm={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
@@ -683,13 +667,10 @@ def details_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Mapping[str, A
 
 def reasons_of(entry: ItemGradeSet | DirectGrade) -> dict[str, str]:
     """Item -> the model's reason, of the items that have one; those of several draws are joined, a line each."""
-    found = {}
-    for item_id, details in details_of(entry).items():
-        said = details.get("reason")
-        drawn = said if isinstance(said, list) else [said]
-        if text := "\n".join(one for one in drawn if isinstance(one, str) and one):
-            found[item_id] = text
-    return found
+    said = {item_id: details.get("reason") for item_id, details in details_of(entry).items()}
+    drawn = {item_id: some if isinstance(some, list) else [some] for item_id, some in said.items()}
+    texts = {item_id: [one for one in some if isinstance(one, str) and one] for item_id, some in drawn.items()}
+    return {item_id: "\n".join(some) for item_id, some in texts.items() if some}
 
 
 def distributions_of(entry: ItemGradeSet | DirectGrade) -> dict[str, Distribution]:
@@ -699,43 +680,32 @@ def distributions_of(entry: ItemGradeSet | DirectGrade) -> dict[str, Distributio
     grade, of those that gave any.
 
     Raises:
-        InputError: one is no distribution, or replicates are none.
+        FormatError: one is no distribution, or replicates are none.
     """
     found: dict[str, Distribution] = {}
     for item_id, details in details_of(entry).items():
         if not isinstance(details, Mapping):
-            raise InputError(f"item {item_id!r}: its details are no object ({details!r:.80})")
-        said = details.get("distribution")
-        grades = _drawn(details.get("replicates"), item_id)
-        if said is not None:
-            found[item_id] = _checked(said, item_id)
-        elif grades:
-            found[item_id] = {grade: count / len(grades) for grade, count in sorted(Counter(grades).items())}
+            raise FormatError(f"item {item_id!r}: its details are no object ({details!r:.80})", field="details")
+        said, drawn = details.get("distribution"), details.get("replicates")
+        problem = f"replicates are no pairs of grade and reply ({drawn!r:.80})"
+        try:
+            pairs = msgspec.convert(drawn, list[_Draw] | None)
+            shares: Mapping[int, float] = Counter(grade for grade, _ in pairs or () if grade is not None)
+            if said is not None:
+                problem = f"distribution over grades is no probabilities that make 1 ({said!r:.80})"
+                shares = {int(grade): float(share) for grade, share in said.items()}
+                is_whole = abs(math.fsum(shares.values()) - 1) < 1e-3
+                if not is_whole or min(shares.values()) < 0 or max(map(abs, shares)) > LARGEST_SCORE:
+                    raise ValueError
+        except (AttributeError, TypeError, ValueError):
+            raise FormatError(f"item {item_id!r}: its {problem}", field="details") from None
+        total = math.fsum(shares.values())
+        if shares:
+            found[item_id] = {grade: share / total for grade, share in sorted(shares.items())}
     return found
 
 
-_Draw = tuple[Annotated[int, msgspec.Meta(ge=-MOST_RELEVANT, le=MOST_RELEVANT)] | None, Any]
-
-
-def _drawn(said: Any, item_id: str) -> list[int]:
-    """The grades of the replicates that have one."""
-    try:
-        pairs = msgspec.convert(said, list[_Draw] | None)
-    except msgspec.ValidationError:
-        raise InputError(f"item {item_id!r}: its replicates are no pairs of grade and reply ({said!r:.80})") from None
-    return [grade for grade, _ in pairs or () if grade is not None]
-
-
-def _checked(said: Any, item_id: str) -> Distribution:
-    try:
-        shares = {int(grade): float(share) for grade, share in said.items()}
-        total = math.fsum(shares.values())
-        if min(shares.values()) < 0 or not abs(total - 1) < 1e-3 or max(map(abs, shares)) > LARGEST_SCORE:
-            raise ValueError
-    except (AttributeError, TypeError, ValueError):
-        problem = f"item {item_id!r}: its distribution over grades is no probabilities that make 1 ({said!r:.80})"
-        raise InputError(problem) from None
-    return {grade: share / total for grade, share in sorted(shares.items())}
+_Draw = tuple[Annotated[int, _LABEL] | None, Any]
 
 
 def answer_passage(query_id: str, run_id: str, text: str, **more: Any) -> GradedPassage:
@@ -751,14 +721,13 @@ def cited_answer(query_id: str, passage: GradedPassage) -> CitedAnswer | None:
         InputError: what the record says of its sentences does not fit together.
     """
     answers = passage.paragraph.get("answers") if isinstance(passage.paragraph, Mapping) else None
-    if not isinstance(answers, Mapping) or len(answers) != 1:
-        return None
-    [(run_id, said)] = answers.items()
+    [(run_id, said)] = answers.items() if isinstance(answers, Mapping) and len(answers) == 1 else [("", None)]
     if not isinstance(said, Mapping) or "items" not in said:
         return None
     try:
-        told = msgspec.convert({**said, "joined": said.get("joined") or [None] * len(said["items"] or ())}, _Sentences)
-        rows = zip(told.items, told.sentences, told.citations, told.joined, strict=True)
+        told = msgspec.convert(said, _Sentences)
+        joined = told.joined or [None] * len(told.items)
+        rows = zip(told.items, told.sentences, told.citations, joined, strict=True)
         sentences = tuple(CitedSentence(item_id, text, tuple(cited), joined) for item_id, text, cited, joined in rows)
     except (TypeError, ValueError):
         raise InputError(
@@ -773,7 +742,7 @@ class _Sentences(msgspec.Struct):
     items: list[str]
     sentences: list[str]
     citations: list[list[str]]
-    joined: list[int | None]
+    joined: list[int | None] | None = None
 
 
 def cited_answers(group: QueryPassages) -> list[CitedAnswer]:
