@@ -329,12 +329,14 @@ class Records:
         bank: the test bank.
         wanted: which grades count.
         name: what they are called in messages.
+        is_read_again: whether they are in a file that can be read again, and so need not be kept.
     """
 
     source: str | Sequence[QueryPassages]
     bank: TestBank | None
     wanted: GradeFilter
-    name: str = "the records"
+    name: str
+    is_read_again: bool
     _found: Sequence[RecordQuery] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
@@ -343,11 +345,6 @@ class Records:
         from rubric_measures.records.files import load_graded
 
         return load_graded(self.source) if isinstance(self.source, str) else self.source
-
-    @property
-    def _is_read_anew(self) -> bool:
-        """Whether they are in a file that can be read again, and nobody keeps them."""
-        return isinstance(self.source, str) and self.source != "-" and "groups" not in vars(self)
 
     @cached_property
     def are_of(self) -> Literal["citations", "answers", "passages"]:
@@ -359,7 +356,7 @@ class Records:
         from rubric_measures.records.files import iter_graded
         from rubric_measures.records.models import cited_answer
 
-        first = [next(iter_graded(str(self.source)))] if self._is_read_anew else self.groups[:1]
+        first = [next(iter_graded(str(self.source)))] if self.is_read_again else self.groups[:1]
         passages = [(group.query_id, one) for group in first for one in group.passages]
         if any(one.paragraph and cited_answer(query_id, one) for query_id, one in passages):
             return "citations"
@@ -389,7 +386,8 @@ class Records:
 
         if self._found is None or keep_ranks or wanted is not None:
             # A file is read, and not kept.
-            groups = iter_graded(str(self.source)) if self._is_read_anew else self.groups
+            is_kept = not self.is_read_again or "groups" in vars(self)
+            groups = self.groups if is_kept else iter_graded(str(self.source))
             found = select_queries(groups, self.name, self.bank, wanted or self.wanted, keep_ranks=keep_ranks)
             if keep_ranks or wanted is not None:
                 return found
@@ -410,7 +408,8 @@ class RecordGrades(Grades):
     ) -> None:
         from rubric_measures.measures.grade_sets import GradeFilter
 
-        self.records = Records(source, bank, GradeFilter(**chosen), name)
+        is_read_again = isinstance(source, str) and source != "-"
+        self.records = Records(source, bank, GradeFilter(**chosen), name, is_read_again)
         self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
 
     def __repr__(self) -> str:
