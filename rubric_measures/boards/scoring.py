@@ -24,13 +24,7 @@ from rubric_measures.formats.columns import DocRows, Ranked, docs_digest
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
 from rubric_measures.measures.core import Array, Scores
 from rubric_measures.measures.findings import DROPPED, LOST, SAMPLED, Looked, Note, same_rankings, tied, without_items
-from rubric_measures.measures.grades import (
-    Grades,
-    OnFailed,
-    QueryGrades,
-    refuse_share,
-    texts_digest,
-)
+from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, refuse_share, texts_digest
 from rubric_measures.measures.measure import is_supported
 from rubric_measures.measures.names import measure_names
 from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows

@@ -155,6 +155,10 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
             best=self.grades.max(axis=1, initial=NONE),
         )
 
+    def __copy__(self) -> QueryGrades:
+        # msgspec would copy the fields alone.
+        return replace(self)
+
     def __eq__(self, other: object) -> bool:
         import numpy as np
 

@@ -93,9 +93,7 @@ class QueryScores(NamedTuple):
 
 def ranking_digest(doc_ids: Sequence[str]) -> str:
     """Twelve hex digits of a ranking's documents in their order; the id of a single one, which says as much."""
-    if len(doc_ids) == 1:
-        return doc_ids[0]
-    return texts_digest(doc_ids)
+    return doc_ids[0] if len(doc_ids) == 1 else texts_digest(doc_ids)
 
 
 class Shown(Struct, eq=False, dict=True):
