@@ -369,16 +369,6 @@ class Records:
         )
         return "answers" if ranked and all(is_part) else "passages"
 
-    @property
-    def is_of_labels(self) -> bool:
-        """Whether the grades that count are labels of whole passages, as the first graded passage shows it.
-
-        Labels and grades of items together are two grade sets, of which one has to be chosen.
-        """
-        if self.wanted.prompt_type is not None or self.bank is not None:
-            return self.wanted.prompt_type == "direct"
-        return next((one.grades.is_of_labels for one in self.queries() if one.grades.docs), False)
-
     def queries(self, *, keep_ranks: bool = False, wanted: GradeFilter | None = None) -> Iterator[RecordQuery]:
         """The queries with the grades that count; see `measures.loading.select_queries`."""
         from rubric_measures.measures.loading import select_queries

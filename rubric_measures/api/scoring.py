@@ -415,16 +415,20 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
     if compat is not None:
         return OF_PROGRAM[compat]
     if isinstance(grades, RecordGrades):
-        is_direct = grades.records.wanted.prompt_type == "direct"
-        if not is_direct and grades.records.are_of == "citations":
+        records = grades.records
+        if records.wanted.prompt_type == "direct":
+            return OF_DIRECT
+        if records.are_of == "citations":
             return OF_CITATIONS
-        if grades.records.is_of_labels:
-            if not is_direct:
-                name, by = grades.records.name, " ".join(OF_DIRECT)
-                tell(f"{name}: holds labels of passages, no grades of items, and is scored by {by}")
+        is_open = records.wanted.prompt_type is None and records.bank is None
+        # The first graded query shows it: labels and grades of items together are two grade sets, of which one has to
+        # be chosen.
+        if is_open and next((one.grades.is_of_labels for one in records.queries() if one.grades.docs), False):
+            by = " ".join(OF_DIRECT)
+            tell(f"{records.name}: holds labels of passages, no grades of items, and is scored by {by}")
             return OF_DIRECT
         # Records say nothing of items but their ids.
-        items = list(grades.records.bank or ())
+        items = list(records.bank or ())
     elif are_labels(grades):
         return OF_LABELS
     else:
