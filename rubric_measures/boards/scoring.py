@@ -428,7 +428,7 @@ def score_run_files(
         for name, scorer in scorers.items():
             of_query, looked_at = rows[scorer.depth], first[scorer.depth]
             is_odd = query_id in sampled or of_query.max(initial=-1) < 0
-            heads = looked_at.at(slice(HEAD)).strings() if is_odd else ()
+            heads = [one.decode() for one in looked_at.at(slice(HEAD)).texts()] if is_odd else ()
             if scorer.void is not None:
                 looked_at = looked_at.at(slice(scorer.looked_at(of_query)))
             digest = docs_digest(looked_at, forms[query_id])
