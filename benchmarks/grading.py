@@ -18,8 +18,7 @@ from typing import NamedTuple
 from rubric_measures.base.files import iter_lines
 from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.measures.loading import load_records
-from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, write_graded
 from rubric_measures.types.entities import RubricItem, TestBank
 
 QUERIES, PASSAGES, ITEMS, WORDS = 54, 11_400, 20, 60

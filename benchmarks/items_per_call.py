@@ -14,8 +14,7 @@ from pathlib import Path
 
 import rubric_measures
 from rubric_measures.formats.banks import bank_entries, write_bank
-from rubric_measures.records.files import write_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests.fault_server import running
 

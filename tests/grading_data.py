@@ -6,8 +6,7 @@ import random
 from pathlib import Path
 
 from rubric_measures.formats.banks import bank_entries, write_bank
-from rubric_measures.records.files import write_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, make_item_id
 
 _TEXT = """

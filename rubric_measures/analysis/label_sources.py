@@ -48,7 +48,7 @@ from rubric_measures.measures.grade_sets import ADJUDICATION, BLIND_REVIEW, FINA
 from rubric_measures.measures.grades import BANK_DOC, Grades, Label, QueryGrades
 from rubric_measures.measures.loading import collect_grades, load_records, select_queries
 from rubric_measures.measures.qrels import build_grades, note_counted
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import SELF_RATING, Scale, refuse_unreachable
 

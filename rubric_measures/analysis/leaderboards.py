@@ -70,8 +70,7 @@ from rubric_measures.measures.grade_sets import (
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.loading import select_queries
 from rubric_measures.measures.scoring import Plan
-from rubric_measures.records.files import GradedFile, load_graded
-from rubric_measures.records.models import DirectGrade, GradeSetKey, ItemGradeSet
+from rubric_measures.records.models import DirectGrade, GradedFile, GradeSetKey, ItemGradeSet, load_graded
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
 

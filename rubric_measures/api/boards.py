@@ -559,8 +559,7 @@ def _digest(path: Path) -> str:
 
 def _without_texts(source: str | os.PathLike[str], target: Path) -> None:
     """Graded records with digests in the place of texts, and without replies and reasons."""
-    from rubric_measures.records.files import load_graded, write_graded
-    from rubric_measures.records.models import GradedPassage, QueryPassages
+    from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, write_graded
 
     def bare(passage: GradedPassage) -> GradedPassage:
         digest = _DIGEST + hashlib.sha256(passage.text.encode("utf-8")).hexdigest()

@@ -37,7 +37,7 @@ from rubric_measures.grading.nuggetization import Caller, Failure, nuggetize, pu
 from rubric_measures.models.base import CountingBackend
 from rubric_measures.models.settings import CallSettings, Interrupts, note_limit
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import Query, TestBank
 
 if TYPE_CHECKING:

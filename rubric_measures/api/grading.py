@@ -199,7 +199,7 @@ Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]
 
 def passages_of(passages: Passages) -> PassageRecords:
     """The queries of a file or of records, to be gone through as often as needed."""
-    from rubric_measures.records.files import load_graded
+    from rubric_measures.records.models import load_graded
 
     if is_file(passages):
         with file_path(passages) as path:
@@ -700,7 +700,7 @@ def sentence_bank(groups: Iterable[QueryPassages], query_texts: Mapping[str, str
 def _support_read(path: str) -> list[Any]:
     """The answers of a file, or the records that it holds."""
     from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
-    from rubric_measures.records.files import load_graded
+    from rubric_measures.records.models import load_graded
 
     content = content_of(path)
     if content == "records":

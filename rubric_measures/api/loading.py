@@ -63,15 +63,14 @@ class PassageRecords(Sequence["QueryPassages"]):
         """The records in memory, or written to the output and read from there; `more` is what else they have."""
         if output is None:
             return cls(groups, **more)
-        from rubric_measures.records.files import write_graded
+        from rubric_measures.records.models import write_graded
 
         write_graded(output, groups)
         return cls(None, path=os.fspath(output), **more)
 
     @cached_property
     def _groups(self) -> list[QueryPassages]:
-        from rubric_measures.records.files import load_graded
-        from rubric_measures.records.models import QueryPassages
+        from rubric_measures.records.models import QueryPassages, load_graded
 
         if self._given is None:
             if self.path == "-":
@@ -102,7 +101,7 @@ class PassageRecords(Sequence["QueryPassages"]):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the records, which every command and `load` read: JSON lines, gzip where the name ends with .gz."""
-        from rubric_measures.records.files import write_graded
+        from rubric_measures.records.models import write_graded
 
         write_graded(path, self._groups)
 
@@ -342,7 +341,7 @@ class Records:
     @cached_property
     def groups(self) -> Sequence[QueryPassages]:
         """The records by query."""
-        from rubric_measures.records.files import load_graded
+        from rubric_measures.records.models import load_graded
 
         return load_graded(self.source) if isinstance(self.source, str) else self.source
 
@@ -353,8 +352,7 @@ class Records:
         `citations`: answers whose sentences are items, so that grades are of what they cite. `answers`: all that it
         ranks are generated answers, or the parts of them, called RUN/QUERY/PART.
         """
-        from rubric_measures.records.files import iter_graded
-        from rubric_measures.records.models import cited_answer
+        from rubric_measures.records.models import cited_answer, iter_graded
 
         first = [next(iter_graded(str(self.source)))] if self.is_read_again else self.groups[:1]
         passages = [(group.query_id, one) for group in first for one in group.passages]
@@ -372,7 +370,7 @@ class Records:
     def queries(self, *, keep_ranks: bool = False, wanted: GradeFilter | None = None) -> Iterator[RecordQuery]:
         """The queries with the grades that count; see `measures.loading.select_queries`."""
         from rubric_measures.measures.loading import select_queries
-        from rubric_measures.records.files import iter_graded
+        from rubric_measures.records.models import iter_graded
 
         if self._found is None or keep_ranks or wanted is not None:
             # A file is read, and not kept.
@@ -543,7 +541,7 @@ def load(
             # An open file may be closed when its grades are looked at.
             with file_path(source) as copy:
                 if content_of(copy) == "records":
-                    from rubric_measures.records.files import load_graded
+                    from rubric_measures.records.models import load_graded
 
                     if unknown_labels is not None:
                         raise _no_labels("the open file")

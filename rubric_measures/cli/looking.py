@@ -348,7 +348,7 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
 def run_verify(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
     from rubric_measures.api import load_bank, run_canaries
-    from rubric_measures.records.files import load_graded
+    from rubric_measures.records.models import load_graded
     from rubric_measures.verification.html import write_html
     from rubric_measures.verification.reports import check_reports, chosen_queries, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report

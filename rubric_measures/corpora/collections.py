@@ -57,7 +57,7 @@ from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_ru
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
 # Of our own files; BEIR; Anserini; PyTerrier; MS MARCO v2 (documents, passages).

@@ -29,7 +29,6 @@ from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId
 from rubric_measures.base.plugins import require
 from rubric_measures.formats.base import Format, Head, PathName
-from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
@@ -37,6 +36,8 @@ from rubric_measures.records.models import (
     QueryPassages,
     answer_passage,
     cited_answers,
+    load_graded,
+    write_graded,
 )
 from rubric_measures.types.entities import CitedAnswer
 from rubric_measures.types.scales import CONTRADICTED, Scale

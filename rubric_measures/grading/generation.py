@@ -36,7 +36,7 @@ from rubric_measures.grading.nuggetization import (
 )
 from rubric_measures.prompts.library import Prompt, load_prompt
 from rubric_measures.prompts.parsers import parse_items
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank, canonical_json, make_item_id
 from rubric_measures.types.scales import Message
 

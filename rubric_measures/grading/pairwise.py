@@ -30,8 +30,7 @@ from rubric_measures.grading.asking import NO_DOCUMENTS, Ask, Asker, GradingSett
 from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.prompts.library import Prompt, load_prompt
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import QueryPassages
+from rubric_measures.records.models import QueryPassages, load_graded
 from rubric_measures.types.entities import Preference
 from rubric_measures.types.scales import Message
 

@@ -37,8 +37,7 @@ from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, 
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed
 from rubric_measures.models.settings import CallOptions, CallSettings, Model
-from rubric_measures.records.files import write_graded
-from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of
+from rubric_measures.records.models import QueryPassages, grade_of_items, reasons_of, write_graded
 from rubric_measures.types.entities import Gap, ItemKind, TestBank
 from rubric_measures.types.scales import Scale, refuse_unreachable
 

@@ -18,7 +18,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades, note_left_out, refuse_off_scale
-from rubric_measures.records.files import iter_graded
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -27,6 +26,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
     cited_answer,
+    iter_graded,
 )
 from rubric_measures.types.entities import (
     CitedAnswer,

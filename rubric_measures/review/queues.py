@@ -39,7 +39,6 @@ from rubric_measures.measures.grade_sets import (
     scale_of_set,
 )
 from rubric_measures.measures.loading import RecordQuery, select_query
-from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -49,6 +48,7 @@ from rubric_measures.records.models import (
     grade_of_items,
     grade_set_key,
     items_of_set,
+    load_graded,
     stale_in,
 )
 from rubric_measures.review.store import AssessorGrade, CellKey, ItemState, Snapshot, adjudicated

@@ -41,7 +41,6 @@ from rubric_measures.measures.grade_sets import (
 )
 from rubric_measures.measures.grades import Grades, QueryGrades, build_query
 from rubric_measures.measures.measure import RubricMeasure
-from rubric_measures.records.files import write_graded
 from rubric_measures.records.models import (
     GradedPassage,
     ItemGradeSet,
@@ -49,6 +48,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     contents_of,
     grade_of_items,
+    write_graded,
 )
 from rubric_measures.review.queues import (
     ORDERS,

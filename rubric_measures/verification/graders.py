@@ -32,7 +32,6 @@ from rubric_measures.measures.grade_sets import (
     scale_of_set,
 )
 from rubric_measures.measures.loading import RecordQuery, read_records, select_queries
-from rubric_measures.records.files import load_graded
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -41,6 +40,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     details_of,
     grade_set_key,
+    load_graded,
 )
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Scale, covering_level

@@ -15,8 +15,7 @@ from rubric_measures.measures.findings import say, without_items
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
 from rubric_measures.measures.grades import note_left_out
 from rubric_measures.measures.loading import RecordQuery, select_query
-from rubric_measures.records.files import GradedFile
-from rubric_measures.records.models import QueryPassages, cited_answer
+from rubric_measures.records.models import GradedFile, QueryPassages, cited_answer
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import covering_level
 from rubric_measures.verification.banks import ItemReport, bank_stability, item_report, ranked_by_files

@@ -14,8 +14,7 @@ import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.models.running import RunStats
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items
+from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items, load_graded
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests.grading_data import make_bank, make_groups, write_inputs
 

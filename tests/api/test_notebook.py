@@ -13,7 +13,7 @@ import rubric_measures
 from rubric_measures.api.loading import PassageRecords
 from rubric_measures.base.errors import InputError, MeasureError, RubricMeasuresError, UnknownNameError
 from rubric_measures.formats.trec import read_run
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from tests.example_records import write_all
 
 COVER = "RubricCover(rel=4)@20"

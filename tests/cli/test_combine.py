@@ -11,7 +11,6 @@ import pytest
 
 import rubric_measures
 from rubric_measures.cli import main
-from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -21,7 +20,9 @@ from rubric_measures.records.models import (
     PromptInfo,
     QueryPassages,
     RankingEntry,
+    load_graded,
     provenance_of,
+    write_graded,
 )
 
 RATED = PromptInfo(prompt_class="Rated", scale=[0, 5], covers=4, partial=3)

@@ -10,8 +10,7 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.records.files import write_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
 
 
 def script(folder: Path, *rules: dict[str, object], name: str = "replies.jsonl") -> str:

@@ -21,8 +21,7 @@ import pytest
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.models.replies import ReplyCache
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import grade_of_items, provenance_of
+from rubric_measures.records.models import grade_of_items, load_graded, provenance_of
 from tests.grading_data import write_inputs
 
 RATING = "QuestionSelfRatedUnanswerablePromptWithChoices"

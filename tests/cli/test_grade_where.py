@@ -11,8 +11,7 @@ import rubric_measures
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import grade_of_items
+from rubric_measures.records.models import grade_of_items, load_graded
 from tests.fault_server import Running, running
 from tests.function_backend import FunctionBackend
 

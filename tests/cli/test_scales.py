@@ -16,7 +16,7 @@ import rubric_measures
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.cli import main
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import open_review
 from rubric_measures.review.session import impact_of
 from rubric_measures.types.scales import Scale, parse_scale

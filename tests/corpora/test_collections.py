@@ -18,8 +18,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.collections import UnknownCollectionError, example_folder, load_collection, main, register
 from rubric_measures.formats.banks import BankEntry, BankItem, write_bank
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.records.files import write_graded
-from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages
+from rubric_measures.records.models import GradedPassage, ItemGradeSet, PromptInfo, QueryPassages, write_graded
 
 RATED = PromptInfo(prompt_class="QuestionSelfRatedUnanswerablePromptWithChoices")
 

@@ -20,8 +20,7 @@ from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import read_qrels, read_run
 from rubric_measures.grading.nuggetization import related_segments
 from rubric_measures.grading.pairwise import references_of_records
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import ItemGradeSet, grade_of_items
+from rubric_measures.records.models import ItemGradeSet, grade_of_items, load_graded
 from rubric_measures.types.entities import Qrel
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"

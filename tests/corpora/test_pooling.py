@@ -19,8 +19,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.reports import Answer
-from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import QueryPassages
+from rubric_measures.records.models import QueryPassages, load_graded, write_graded
 from rubric_measures.types.entities import Qrel, make_run
 
 TEXTS = {"d1": "one", "d2": "two", "d3": "three", "d4": "four"}

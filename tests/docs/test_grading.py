@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, RankingEntry, grade_of_items
+from rubric_measures.records.models import (
+    GradedPassage,
+    PassageData,
+    QueryPassages,
+    RankingEntry,
+    grade_of_items,
+    load_graded,
+    write_graded,
+)
 from tests.fault_server import running
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "grading.md").read_text(encoding="utf-8")

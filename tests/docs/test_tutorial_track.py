@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "tutorial-track.md").read_text(encoding="utf-8")

@@ -27,8 +27,7 @@ from rubric_measures.formats.nuggetizer import (
     read_requests,
     records_of_assignments,
 )
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import grade_of_items
+from rubric_measures.records.models import grade_of_items, load_graded
 from rubric_measures.types.entities import Grade, make_item_id
 
 ASSIGNMENTS = [

@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.trec import as_known, spaced_form, spaced_ids, write_qrels, written_id
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from tests.example_records import BANK, RECORDS, RUNS, write_lines
 
 MEASURES = ["RubricCover(rel=4)@20", "RubricQrels(measure='nDCG@10')"]

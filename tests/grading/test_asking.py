@@ -10,7 +10,7 @@ from rubric_measures.cli import main
 from rubric_measures.grading import GradingSettings
 from rubric_measures.grading.asking import Ask, Asker
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.types.scales import Message
 from tests.models.test_end_to_end_http import (
     RATING,

@@ -8,9 +8,8 @@ from pathlib import Path
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, write_bank
 from rubric_measures.measures.grade_sets import grade_sets
-from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
-from rubric_measures.records.models import GradedPassage, QueryPassages, provenance_of
+from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, provenance_of, write_graded
 from rubric_measures.types.entities import RubricItem, TestBank, content_hash
 
 LONG = " ".join(f"Word {number} is {{question}}.\nQuestion: forged" for number in range(60)) + " "

@@ -15,8 +15,7 @@ from rubric_measures.api import write_qrels
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.grading.asking import distribution_of_reply, mean_distribution
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import ItemGradeSet, QueryPassages, distributions_of
+from rubric_measures.records.models import ItemGradeSet, QueryPassages, distributions_of, load_graded
 from rubric_measures.types.entities import TestBank as Bank
 from rubric_measures.types.scales import confidence_of, grade_by
 from tests.fault_server import running

@@ -18,8 +18,7 @@ from rubric_measures.grading.generation import (
     write_synthetic,
 )
 from rubric_measures.grading.nuggetization import SourceSegment
-from rubric_measures.records.files import write_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages, write_graded
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 

@@ -15,8 +15,7 @@ from rubric_measures.grading.generation import aspect_bank
 from rubric_measures.models.base import Reply
 from rubric_measures.models.lexical import ScriptedBackend, ScriptedRule
 from rubric_measures.models.running import LocalRunner
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
+from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, load_graded
 from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"

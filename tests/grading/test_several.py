@@ -15,8 +15,7 @@ from rubric_measures.grading import GradingReport
 from rubric_measures.grading.asking import read_several
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import grade_of_items, provenance_of
+from rubric_measures.records.models import grade_of_items, load_graded, provenance_of
 from tests.function_backend import FunctionBackend
 from tests.grading.test_grading import bank_of, grade, only_set
 from tests.models.test_end_to_end_http import (

@@ -16,7 +16,7 @@ from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.reports import answer_doc_id, grades_of_reports, read_reports
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.integrations.autojudge import JudgeSettings, RubricJudge
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ASSIGNED, YES_NO
 from tests.integrations.word_lists import import_base

@@ -22,8 +22,8 @@ from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_of_assessors, grades_by_assessors
 from rubric_measures.measures.loading import load_records, read_records
-from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
+from rubric_measures.records.models import load_graded, write_graded
 from rubric_measures.review import app as screens
 from rubric_measures.review.queues import QueueChoice, load_material, make_queue
 from rubric_measures.review.requests import Asked

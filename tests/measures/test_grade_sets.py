@@ -19,9 +19,8 @@ from rubric_measures.grading.pairwise import references_of_records
 from rubric_measures.measures.grade_sets import GradeFilter, choices_of, grade_sets, scale_of_set
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.prompts.entries import scale_of_prompt
-from rubric_measures.records.files import load_graded, write_graded
 from rubric_measures.records.merging import merge_records
-from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key
+from rubric_measures.records.models import GradeSetKey, ItemGradeSet, grade_set_key, load_graded, write_graded
 from rubric_measures.review.queues import load_material
 from rubric_measures.types.scales import SELF_RATING, YES_NO, Scale
 from tests.example_records import counted, grade_set, passage, write_lines

@@ -12,8 +12,14 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, write_bank
-from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import GradedPassage, ItemGradeSet, QueryPassages, grade_of_items
+from rubric_measures.records.models import (
+    GradedPassage,
+    ItemGradeSet,
+    QueryPassages,
+    grade_of_items,
+    load_graded,
+    write_graded,
+)
 from rubric_measures.types.entities import ItemKind, RubricItem, TestBank
 from tests.fault_server import Running, running
 

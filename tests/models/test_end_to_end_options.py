@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from tests.cli.test_grade import start, stored, wait_for
 from tests.models.test_end_to_end_http import (
     RATING,

@@ -45,8 +45,7 @@ from rubric_measures.models.ray_workers import (  # noqa: E402
 )
 from rubric_measures.models.replies import ReplyCache  # noqa: E402
 from rubric_measures.models.running import LocalRunner, RunStats  # noqa: E402
-from rubric_measures.records.files import write_graded  # noqa: E402
-from rubric_measures.records.models import QueryPassages  # noqa: E402
+from rubric_measures.records.models import QueryPassages, write_graded  # noqa: E402
 from rubric_measures.types.entities import TestBank  # noqa: E402
 from rubric_measures.types.scales import Message  # noqa: E402
 from tests.grading_data import make_bank, make_groups, write_inputs  # noqa: E402

@@ -17,8 +17,7 @@ from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.replies import ReplyCache, Spent
 from rubric_measures.models.running import Job, LocalRunner
-from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, write_graded
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import Message
 from tests.fault_server import running

@@ -20,8 +20,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.pages.board_page import board_page
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import items_of_set
+from rubric_measures.records.models import items_of_set, load_graded
 from tests.support_data import line, write
 
 HOSTILE = """</script><script>document.title = "run"</script><img src="http://x.example/a.png" onerror="boom()">"""

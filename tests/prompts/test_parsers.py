@@ -573,7 +573,7 @@ def test_every_published_rating_of_the_workbench_is_read_again() -> None:
     path = SHARED / "workbench" / "graded-q0.jsonl.gz"
     if not path.exists():
         pytest.skip("the published grades are not here")
-    from rubric_measures.records.files import load_graded
+    from rubric_measures.records.models import load_graded
 
     compared = 0
     for group in load_graded(path):

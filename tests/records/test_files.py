@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.records.files import iter_graded, load_graded, write_graded
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -24,6 +23,9 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
     grade_of_items,
+    iter_graded,
+    load_graded,
+    write_graded,
 )
 from tests import example_records as example
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from tests.example_records import grade_set, passage
 
 

@@ -14,8 +14,7 @@ from rubric_measures.cli import main
 from rubric_measures.corpora.collections import load_collection
 from rubric_measures.formats.trec import read_run, runs_of_records
 from rubric_measures.measures.loading import load_records
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded
 from tests.example_records import grade_set, passage, write_lines
 
 # Cover, labels that we score and labels that ir_measures' providers score, items as subtopics.

@@ -12,7 +12,7 @@ pytest.importorskip("jinja2")
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.review import app as screens
 from rubric_measures.review.requests import Asked
 from rubric_measures.review.session import Review, export_review, impact_of

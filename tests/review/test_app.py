@@ -19,7 +19,7 @@ import pytest
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import Access, listen, make_app
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.session import Review

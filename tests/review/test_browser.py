@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 
 pytest.importorskip("selenium.webdriver")
 pytest.importorskip("httpx")

@@ -16,7 +16,7 @@ pytest.importorskip("jinja2")
 
 from rubric_measures import RubricCover
 from rubric_measures.cli import main
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.review import app as screens
 from rubric_measures.review.app import parse_assignments
 from rubric_measures.review.queues import QueueChoice, load_material

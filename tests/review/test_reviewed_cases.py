@@ -18,7 +18,7 @@ from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.models.replies import ReplyCache
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from tests.example_records import BANK, counted, grade_set, passage, write_all, write_lines
 
 ROWS = [Qrel("q", "d1", 5, "a"), Qrel("q", "d1", 0, "b"), Qrel("q", "d2", 0, "a"), Qrel("q", "d2", 1, "b")]

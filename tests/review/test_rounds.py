@@ -17,8 +17,7 @@ from rubric_measures.boards.scoring import score_records
 from rubric_measures.formats.banks import BankEntry, bank_of_entries, load_bank, read_bank
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.loading import read_records
-from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import SelfRating, provenance_of
+from rubric_measures.records.models import SelfRating, load_graded, provenance_of, write_graded
 from rubric_measures.review.queues import Material, load_material
 from rubric_measures.review.session import Impact, export_review, impact_of
 from rubric_measures.review.store import ReviewStore

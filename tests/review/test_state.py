@@ -20,7 +20,7 @@ from rubric_measures.base.errors import InputError, MeasureError, UnknownNameErr
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, load_bank, read_bank
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import Access, check_bind, host_name, is_loopback
 from rubric_measures.review.check_screens import mark_words
 from rubric_measures.review.queues import (

@@ -13,8 +13,7 @@ from rubric_measures import RubricCover
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank, read_bank
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.records.files import load_graded, write_graded
-from rubric_measures.records.models import ItemGradeSet, grade_of_items, provenance_of
+from rubric_measures.records.models import ItemGradeSet, grade_of_items, load_graded, provenance_of, write_graded
 from rubric_measures.review.queues import ORDERS, Material, QueueChoice, left_items, load_material
 from rubric_measures.review.session import Review, export_review, impact_of
 from rubric_measures.review.store import CellKey, ReviewStore

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import distributions_of
+from rubric_measures.records.models import distributions_of, load_graded
 from rubric_measures.verification.sections import calibration_bins
 from tests.example_records import grade_set, passage, write_lines
 

@@ -12,8 +12,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.models import make_backend
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import GradedPassage, QueryPassages
+from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded
 from rubric_measures.verification.graders import CANARY_KINDS, build_canaries, canary_report
 from tests.example_records import BANK, RECORDS, grade_set, write_lines
 

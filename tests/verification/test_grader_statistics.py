@@ -9,8 +9,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.records.files import load_graded
-from rubric_measures.records.models import GradeSetKey
+from rubric_measures.records.models import GradeSetKey, load_graded
 from rubric_measures.verification.graders import GraderPair
 from tests.example_records import counted, grade_set, passage, write_lines
 

@@ -23,7 +23,7 @@ from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
-from rubric_measures.records.files import load_graded
+from rubric_measures.records.models import load_graded
 from tests.example_records import BANK, grade_set, passage, write_lines
 from tests.shared_data import shared_data
 
