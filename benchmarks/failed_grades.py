@@ -16,7 +16,7 @@ import rubric_measures
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.boards.scoring import score_runs
 from rubric_measures.measures.grades import NONE, Grades, OnFailed, QueryGrades
-from rubric_measures.measures.names import parse_measures
+from rubric_measures.measures.measure import parse_measures
 from rubric_measures.types.entities import RubricItem
 from rubric_measures.types.scales import SELF_RATING
 

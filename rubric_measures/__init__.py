@@ -22,12 +22,12 @@ from rubric_measures.measures.measure import (
     NuggetW,
     RubricCover,
     RubricMeasure,
+    RubricQrels,
     WeightedCover,
     measure_of,
     nRubricCover,
 )
 from rubric_measures.measures.measure import register_plug_ins as _register_plug_ins
-from rubric_measures.measures.names import RubricQrels
 from rubric_measures.measures.provider import register_provider as _register_provider
 from rubric_measures.measures.support import (
     ALCEPrecision,

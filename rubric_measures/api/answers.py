@@ -41,7 +41,7 @@ from rubric_measures.formats.reports import (
 )
 from rubric_measures.grading import default_prompts
 from rubric_measures.grading.generation import reference_sentences
-from rubric_measures.measures.names import parse_measures, rubric_measures_of
+from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.prompts.library import load_prompt
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from rubric_measures.api.loading import GradedRecords
     from rubric_measures.api.scoring import Board
     from rubric_measures.measures.grades import Grades, OnFailed
-    from rubric_measures.measures.names import Measures
+    from rubric_measures.measures.measure import Measures
     from rubric_measures.models.settings import CallOptions, Progress
     from rubric_measures.pages.board_page import QueryEvidence
     from rubric_measures.records.models import QueryPassages

@@ -44,8 +44,7 @@ from rubric_measures.boards.board import BELOW, Best, Cell, Leaderboard
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
-from rubric_measures.measures.measure import is_supported
-from rubric_measures.measures.names import column_named, parse_measures
+from rubric_measures.measures.measure import column_named, is_supported, parse_measures
 from rubric_measures.types.entities import Run, TestBank, canonical_json
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import OnFailed
-from rubric_measures.measures.names import (
+from rubric_measures.measures.measure import (
     column_named,
     columns_named,
     inner_names,

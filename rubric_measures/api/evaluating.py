@@ -61,10 +61,12 @@ from rubric_measures.measures.grades import (
     Grades,
     OnFailed,
 )
-from rubric_measures.measures.measure import INTENT_AWARE, RubricMeasure, is_supported
-from rubric_measures.measures.names import (
+from rubric_measures.measures.measure import (
+    INTENT_AWARE,
     Measures,
+    RubricMeasure,
     compute,
+    is_supported,
     note_labels,
     parse_measures,
     real_label,

@@ -30,7 +30,7 @@ from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import NONE
-from rubric_measures.measures.names import Measures, parse_measures, rubric_measures_of
+from rubric_measures.measures.measure import Measures, parse_measures, rubric_measures_of
 from rubric_measures.types.scales import as_number
 
 if TYPE_CHECKING:

@@ -36,8 +36,7 @@ from rubric_measures.boards.scoring import score_records, score_run_files, score
 from rubric_measures.formats.base import OVERALL
 from rubric_measures.measures.findings import Note, of_queries, say
 from rubric_measures.measures.grades import Grades, faceted
-from rubric_measures.measures.measure import is_supported
-from rubric_measures.measures.names import Measures, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.measures.measure import Measures, is_supported, note_labels, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import bank_hash
 
 if TYPE_CHECKING:

@@ -183,7 +183,7 @@ def graded_shares(board: Leaderboard) -> dict[str, list[float]]:
 
     Beside measures over grades, those over judgments say nothing: their share is of judgments.
     """
-    from rubric_measures.measures.names import is_standard
+    from rubric_measures.measures.measure import is_standard
 
     names = [name for name in board.measures if not is_standard(name)] or board.measures
     shares = {run_id: [row[name].coverage for name in names] for run_id, row in board.cells.items()}
@@ -206,8 +206,7 @@ def board_tables(
 
 def _board_table(board: Leaderboard, places: int, more: Callable[[str, str], str]) -> Table:
     """A row a run, best first: mean ± standard error by each measure, and the least coverage; below the best score."""
-    from rubric_measures.measures.measure import ItemMeasure
-    from rubric_measures.measures.names import kind_of
+    from rubric_measures.measures.measure import ItemMeasure, kind_of
 
     rows, graded = [], graded_shares(board)
     for run_id in board.ranking():

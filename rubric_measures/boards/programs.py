@@ -58,7 +58,7 @@ from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
-from rubric_measures.measures.names import measure_names
+from rubric_measures.measures.measure import measure_names
 from rubric_measures.measures.scoring import Plan, ranking_digest
 from rubric_measures.types.entities import Signature, TestBank, content_hash, describe, made_by
 

@@ -25,8 +25,7 @@ from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_id
 from rubric_measures.measures.core import Array, Scores
 from rubric_measures.measures.findings import DROPPED, LOST, SAMPLED, Looked, Note, same_rankings, tied, without_items
 from rubric_measures.measures.grades import Grades, OnFailed, QueryGrades, refuse_share, texts_digest
-from rubric_measures.measures.measure import is_supported
-from rubric_measures.measures.names import measure_names
+from rubric_measures.measures.measure import is_supported, measure_names
 from rubric_measures.measures.scoring import HEAD, Plan, QueryScorer, QueryScores, RankedRows
 from rubric_measures.types.entities import RankNotes, Signature, made_by
 

@@ -95,7 +95,7 @@ def run_answers(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.api import evaluate_answers
     from rubric_measures.formats.reports import parsed_columns
-    from rubric_measures.measures.names import parse_measures
+    from rubric_measures.measures.measure import parse_measures
     from rubric_measures.measures.support import SupportMeasure
 
     gates = gates_of(options)

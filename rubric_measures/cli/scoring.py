@@ -56,7 +56,7 @@ from rubric_measures.cli.inputs import (
     write_output,
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
-from rubric_measures.measures.names import note_labels, parse_measures
+from rubric_measures.measures.measure import note_labels, parse_measures
 from rubric_measures.measures.qrels import UNITS
 
 if TYPE_CHECKING:

@@ -258,7 +258,7 @@ class SupportJudge(_LeaderboardJudge):
             MeasureError: a measure is wrong, or too many grades failed.
         """
         from rubric_measures.api import grade, score
-        from rubric_measures.measures.names import parse_measures
+        from rubric_measures.measures.measure import parse_measures
 
         chosen = SupportSettings.of(settings)
         # A wrong measure is found before a call is made.
@@ -563,7 +563,7 @@ class RubricJudge:
             MeasureError: a measure is wrong.
         """
         from rubric_measures.boards.scoring import score_runs
-        from rubric_measures.measures.names import note_labels
+        from rubric_measures.measures.measure import note_labels
 
         chosen = JudgeSettings.of(settings)
         reports = list(rag_responses)
@@ -680,7 +680,7 @@ def _measures(chosen: JudgeSettings, bank: TestBank, scale: Scale | None) -> tup
     Raises:
         MeasureError: the bank lacks what a measure needs.
     """
-    from rubric_measures.measures.names import parse_measures, rubric_measures_of
+    from rubric_measures.measures.measure import parse_measures, rubric_measures_of
     from rubric_measures.measures.scoring import Plan
 
     asked = parse_measures(chosen.measures or chosen.default_measures(bank, scale))

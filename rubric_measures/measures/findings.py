@@ -22,8 +22,7 @@ from rubric_measures.base.errors import counted
 from rubric_measures.formats.trec import as_known, written_id
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grades import DIRECT_ITEM, QueryGrades
-from rubric_measures.measures.measure import RubricMeasure
-from rubric_measures.measures.names import RubricQrels
+from rubric_measures.measures.measure import RubricMeasure, RubricQrels
 from rubric_measures.measures.scoring import HEAD, RankedRows
 from rubric_measures.types.entities import RubricItem, Run
 

@@ -1,19 +1,27 @@
-"""What a measure is: its name, its parameters, their levels on a scale; measures of one's own, and of plug-ins.
+"""What a measure is: its name, its parameters, their levels on a scale; measures of one's own, and of plug-ins. And how
+users write measures: read, checked, and found among the columns of a board.
 
-Measures describe. What they compute stands in `core`, and `scoring` puts it together.
+Measures describe. What they compute stands in `core`, and `scoring` puts it together. Of standard measures over labels,
+and of the programs behind ir_measures, this file says what they cannot do, and their errors.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import re
+import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import ir_measures
+from ir_measures import providers
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, ParamInfo
+from ir_measures.util import Metric
 
-from rubric_measures.base.errors import MeasureError, UnknownNameError
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, origin_of, tell
 from rubric_measures.base.plugins import PlugIn, plug_ins, usable
 from rubric_measures.types.scales import Scale
 
@@ -416,3 +424,462 @@ def _registered(plug_in: PlugIn, found: Any) -> RubricMeasure:
 
 def _is_being_imported(module: str) -> bool:
     return bool(getattr(getattr(sys.modules.get(module), "__spec__", None), "_initializing", False))
+
+
+_GDEVAL_FAILED = "the program behind it (gdeval) failed; it knows no label above 4 and few forms of query ids"
+_PACKAGE = __name__.partition(".")[0]
+# What ir_measures calls the provider of this package.
+PROVIDER = _PACKAGE
+
+
+def other_providers() -> providers.FallbackProvider:
+    """ir_measures' pipeline without this package's provider."""
+    return providers.FallbackProvider([one for one in ir_measures.DefaultPipeline.providers if one.NAME != PROVIDER])
+
+
+def parameters_of(measure: Measure) -> str:
+    """The parameters that a measure knows, for an error: those that it needs are marked."""
+    known = [f"{name} (needed)" if info.required else name for name, info in measure.SUPPORTED_PARAMS.items()]
+    return f"{measure.NAME} has the parameters {', '.join(known)}" if known else f"{measure.NAME} has no parameters"
+
+
+def checked_measure(measure: Measure) -> Measure:
+    """The measure, when its parameters are there and have the right type.
+
+    Raises:
+        MeasureError: a parameter is unknown, missing, or of the wrong type; names those that there are.
+    """
+    try:
+        measure.validate_params()
+    except AssertionError as error:
+        needed = [name for name, info in measure.SUPPORTED_PARAMS.items() if info.required]
+        missing = next((name for name in needed if measure[name] is _NOT_PROVIDED), None)
+        if missing is None:
+            raise MeasureError(f"{error}; {parameters_of(measure)}") from None
+        example = f"{measure.NAME}@10" if missing == measure.AT_PARAM else f"{measure.NAME}({missing}=…)"
+        raise MeasureError(f"needs the parameter {missing}, as in {example}; {parameters_of(measure)}") from None
+    if measure.params.get("cutoff", 1) < 1:
+        raise MeasureError("a cutoff is 1 or more")
+    return measure
+
+
+def real_label(qrels: Iterable[Any]) -> Any | None:
+    """The first judgment whose label has a fraction; None where all are whole."""
+    return next((row for row in qrels if isinstance(row.relevance, float) and row.relevance % 1), None)
+
+
+def refuse_real(qrels: Iterable[Any], shown: object) -> None:
+    """Refuses labels with fractions: the programs behind ir_measures read whole ones, and some would cut the rest off.
+
+    Args:
+        qrels: the judgments.
+        shown: what the error calls the measure.
+
+    Raises:
+        MeasureError: a label has a fraction.
+    """
+    row = real_label(qrels)
+    if row is not None:
+        raise MeasureError(
+            f"{shown}: the program behind it reads whole labels, and document {row.doc_id!r} of query "
+            f"{row.query_id!r} has {row.relevance}; write qrels with larger, whole labels first (times 100, say), or "
+            "take a measure that is computed here (nDCG, ERR, RBP, AP, RR, P, R, Success)"
+        )
+
+
+@contextlib.contextmanager
+def delegated(measures: Sequence[Measure], shown: object = None) -> Iterator[None]:
+    """Turns what a program behind ir_measures raises over its input into a `MeasureError`; errors of ours pass.
+
+    Args:
+        measures: what it computes.
+        shown: how the error calls them; their own names by default.
+
+    Raises:
+        MeasureError: the program cannot compute a measure with these parameters, from these judgments.
+    """
+    name = " ".join(map(str, measures)) if shown is None else str(shown)
+    known = "; ".join(dict.fromkeys(map(parameters_of, measures)))
+    try:
+        with _without_stderr() if any(map(_is_of_gdeval, measures)) else contextlib.nullcontext():
+            yield
+    except (MeasureError, MemoryError, OSError):
+        raise
+    except subprocess.CalledProcessError:
+        raise MeasureError(f"{name}: {_GDEVAL_FAILED}{_way_out(measures, name)}", settings=("scale",)) from None
+    except Exception as error:
+        if origin_of(error) == _PACKAGE:
+            raise
+        said = " ".join(str(error).split())
+        if isinstance(error, ValueError) and said.startswith("Unsupported measures"):
+            # It goes on to say which program, if installed, could compute it.
+            hint = said.partition("}.")[2].strip().replace(": - ", ": ").replace(" - ", ", ")
+            why = f"no program here computes it with these parameters; {hint or known}"
+            raise MeasureError(f"{name}: {why}{_way_out(measures, name)}") from None
+        if isinstance(error, RuntimeError) and "is not available" in said:
+            raise MeasureError(f"{name}: {said}") from None
+        why = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        raise MeasureError(
+            f"{name}: the program behind it cannot compute this from these judgments and this ranking ({why[:200]}); "
+            f"give other parameters ({known}) or leave it out"
+        ) from None
+
+
+def _way_out(measures: Iterable[Measure], shown: str) -> str:
+    """How what this package computes itself on a scale that is known can be had; empty for other measures."""
+    own = next((one for one in measures if one.NAME == "RBP" or _is_of_gdeval(one)), None)
+    if own is None:
+        return ""
+    asked = "it" if shown.startswith("RubricQrels") else f"RubricQrels(measure={str(own)!r})"
+    return f"; {asked} is computed here where the scale of the labels is said (such as 0-5:4)"
+
+
+def _is_of_gdeval(measure: Measure) -> bool:
+    return bool(measure.NAME == "ERR" or measure.params.get("dcg") == "exp-log2")
+
+
+@contextlib.contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Keeps to itself what a program that is started meanwhile says about temporary files that nobody knows."""
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def compute(measures: Sequence[Measure], qrels: Any, run: Any, provider: str | None = None) -> list[Metric]:
+    """The values of measures over plain judgments, computed by a program behind ir_measures.
+
+    Args:
+        measures: the measures.
+        qrels: the judgments, more than one time readable; of documents also query_id -> document -> whole label.
+        run: the scored documents, also query_id -> document -> score.
+        provider: the name of one of ir_measures' providers; None leaves the choice to ir_measures.
+
+    Raises:
+        MeasureError: one of the measures cannot be computed; names it alone. A label has a fraction.
+    """
+    if not isinstance(qrels, dict):
+        with delegated(measures):
+            refuse_real(qrels, " ".join(map(str, measures)))
+    calculator = ir_measures if provider is None else ir_measures.providers.registry[provider]
+    for measure in measures if provider is not None else ():
+        # Some would ignore a parameter that they do not know, and give another measure's number.
+        if not calculator.supports(measure):
+            raise MeasureError(
+                f"{measure}: the provider {provider} does not compute it; leave it to ir_measures",
+                settings=("provider",),
+            )
+    if provider == "pyndeval":
+        # Of several levels or alphas in one call all but one get an empty run, and zeros.
+        found: list[Metric] = []
+        for measure in measures:
+            with delegated([measure]):
+                found += calculator.iter_calc([measure], qrels, run)
+        return found
+    try:
+        with delegated(measures):
+            return list(calculator.iter_calc(measures, qrels, run))
+    except MeasureError:
+        for measure in measures if len(measures) > 1 else ():
+            with delegated([measure]):
+                list(calculator.iter_calc([measure], qrels, run))
+        raise
+
+
+class _RubricQrels(RubricMeasure):
+    """Any measure of ir_measures over the labels that the grades imply (Rubric-Qrels, EXAM-Qrels).
+
+    label="max": label(p) = max over r of grade(p, r), and 0 where that is below rel; label="count": the number of
+    items with grade >= rel. Passages without grades are unjudged. A measure with a relevance level takes `rel` as its
+    own for label="max" (write it inside the name, measure="P(rel=2)@20", to set it yourself, as for "count").
+
+    label="item": intent-aware, with graded gains. Each item's grades are labels of their own, and the value is the mean
+    over the items of which some passage has a grade above 0, or of `rel` where the standard measure has a level. For
+    nDCG, ERR, RBP, AP, RR, P, R and Success.
+
+    .. cite:: Farzi and Dietz, EXAM++, LLM4Eval 2024, section 4.3; Dietz, SIGIR 2024; over items Agrawal et al., WSDM
+        2009, section 4
+    """
+
+    PRETTY_NAME = "Rubric-Qrels"
+    SHORT_DESC = "A standard measure over relevance labels that are derived from the grades of the passages."
+    SUPPORTED_PARAMS = {
+        "measure": ParamInfo(dtype=str, required=True, desc="the standard measure, such as nDCG@10 or AP"),
+        "label": ParamInfo(
+            dtype=str, choices=["max", "count", "item"], default="max", desc="how item grades become a label"
+        ),
+        "rel": min_grade("relevant (max), or as covering an item (count)"),
+        "cutoff": CUTOFF,
+    }
+
+    # The standard measure with this measure's cutoff and relevance level put in.
+    inner: Measure
+
+    def validate_params(self) -> None:
+        """As of every measure; the standard measure is one, and no parameter is given twice.
+
+        Raises:
+            MeasureError: also where the measure is unknown, or is one over items.
+        """
+        if self.validated:
+            return
+        super().validate_params()
+        name, cutoff, rel = (self.params.get(one) for one in ("measure", "cutoff", "rel"))
+        label = self.params.get("label", "max")
+        try:
+            inner = ir_measures.parse_measure(name)
+        except (NameError, ValueError) as error:
+            raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
+        if isinstance(inner, RubricMeasure) or inner.NAME in INTENT_AWARE:
+            raise MeasureError(f"RubricQrels: {name} reads items, not labels; use it by itself")
+        if cutoff is not None:
+            if "cutoff" not in inner.SUPPORTED_PARAMS:
+                raise MeasureError(f"RubricQrels: {name} has no cutoff")
+            if inner.params.get("cutoff", cutoff) != cutoff:
+                raise MeasureError(f"RubricQrels: {name} and @{cutoff} are two cutoffs; give one")
+            inner = inner(cutoff=cutoff)
+        if label != "count" and rel is not None and "rel" in inner.SUPPORTED_PARAMS:
+            if inner.params.get("rel", rel) != rel:
+                raise MeasureError(f"RubricQrels: {name} and rel={rel} are two levels; give one")
+            if inner.NAME == "NumRet" and "rel" not in inner.params:
+                # Without a level it counts all documents, and a name does not tell the usual level from none.
+                raise MeasureError(
+                    f'RubricQrels: {name} counts all documents; for those of a level say "{name}(rel={rel})"'
+                )
+            inner = inner(rel=rel)
+        try:
+            self.inner = checked_measure(inner)
+        except MeasureError as error:
+            raise MeasureError(f"RubricQrels: measure={name!r}: {error}") from None
+        self.is_averaged = isinstance(inner.aggregator(), MeanAgg)
+        # Whether it reads labels as relevant or not, and nobody said from which label on.
+        info = inner.SUPPORTED_PARAMS.get("rel")
+        is_open = info is not None and info.default is not _NOT_PROVIDED and "rel" not in inner.params
+        self.needs_levels = label == "count" or is_open
+
+    def aggregator(self) -> Agg:
+        """As the standard measure is aggregated: counts (NumRet, NumRel, NumQ) are summed, all others averaged."""
+        return super().aggregator() if self.is_averaged else self.inner.aggregator()
+
+
+RubricQrels = register(_RubricQrels)
+
+
+Measures: TypeAlias = str | Measure | Iterable[str | Measure]
+"""One measure or several: objects of ir_measures, or text (`RubricCover(rel=4)@20`; several with blanks between).
+
+`my.py:CoveredTwice@20` is a function of a file, see `measure_of`.
+"""
+# A measure of a file of one's own: the file, the measure, its name.
+_IN_FILE = re.compile(r"(?P<path>[^:]+\.py):(?P<measure>(?P<name>\w+).*)", re.DOTALL)
+
+
+def parse_measures(measures: Measures) -> list[Measure]:
+    """The measures, each once, in the order given.
+
+    >>> parse_measures("NuggetV(rel=4, strict=True) nDCG@10")
+    [NuggetV(rel=4,strict=True), nDCG@10]
+
+    Raises:
+        InputError: one is neither text nor a measure.
+        MeasureError: a measure cannot be read, or there is none.
+        UnknownNameError: a measure is not known; names near ones.
+        PlugInError: it is a measure of another package that cannot be used.
+    """
+    given = [measures] if isinstance(measures, str | Measure) or not isinstance(measures, Iterable) else measures
+    found: dict[Measure, None] = {}
+    for one in given:
+        if not isinstance(one, str | Measure):
+            problem = f"measures: {one!r:.60} is no measure; give names, as 'RubricCover@20', or objects of ir_measures"
+            raise InputError(problem, settings=("measures",))
+        parts: list[str | Measure] = [one] if isinstance(one, Measure) else [*one.split()]
+        for part in _split(one) if len(parts) > 1 and "(" in one else parts:
+            in_file = _IN_FILE.fullmatch(part) if isinstance(part, str) else None
+            text = part
+            if in_file is not None:
+                measure_in(in_file["path"], in_file["name"])
+                text = in_file["measure"]
+            try:
+                measure = ir_measures.parse_measure(text) if isinstance(text, str) else text
+                # Ours say themselves what is wrong.
+                measure.validate_params() if isinstance(measure, RubricMeasure) else checked_measure(measure)
+            except NameError:
+                _refuse_other_spelling(str(text))
+                name = str(text).split("(")[0].split("@")[0]
+                check_plug_in(name)
+                raise UnknownNameError("measure", name, ir_measures.measures.registry) from None
+            except (ValueError, AssertionError) as error:
+                _refuse_other_spelling(str(text))
+                raise MeasureError(f"{text}: {error}") from None
+            found[measure] = None
+    if not found:
+        raise MeasureError("name at least one measure")
+    return list(found)
+
+
+# The measures of trec_eval by their names there; those with a cutoff end in `_10`.
+_OF_TREC_EVAL = {
+    "map": "AP",
+    "map_cut": "AP",
+    "ndcg": "nDCG",
+    "ndcg_cut": "nDCG",
+    "recip_rank": "RR",
+    "P": "P",
+    "recall": "R",
+    "success": "Success",
+    "bpref": "Bpref",
+    "num_ret": "NumRet",
+    "num_rel": "NumRel",
+    "num_q": "NumQ",
+}
+
+
+def _refuse_other_spelling(text: str) -> None:
+    """Says how measures are written that come as trec_eval calls them, or with commas between them; and files.
+
+    Raises:
+        MeasureError: they do.
+    """
+    if not text.isidentifier() and os.path.isfile(text):  # noqa: PTH113 - for so much pathlib takes long to import
+        raise MeasureError(f"{text} is a file, and no measure; name runs before the measures")
+    parts = _split(text, ",")
+    if len(parts) > 1:
+        raise MeasureError(f"{text}: part measures with blanks, not with commas: {' '.join(parts)}")
+    name, _, cutoff = text.rpartition("_")
+    is_cut = cutoff.isascii() and cutoff.isdecimal()
+    known = _OF_TREC_EVAL.get(name if is_cut else text)
+    if known is not None:
+        raise MeasureError(f"{text} is trec_eval's name; here it is {known}{f'@{cutoff}' if is_cut else ''}")
+
+
+def _split(text: str, also: str = " ") -> list[str]:
+    """Splits at blanks (and at `also`), but not inside parentheses: `NuggetV(rel=4, strict=True) nDCG@10` is two."""
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if (char.isspace() or char == also) and depth <= 0:
+            parts.append(current)
+            current = ""
+        elif not char.isspace():
+            current += char
+    return [part for part in [*parts, current] if part]
+
+
+def column_named(name: str, columns: Sequence[str], hint: str = "") -> str:
+    """The column of a leaderboard that a name means.
+
+    That is the column itself, or the same measure in other quotes or spaces, or the same one with the levels that the
+    scale said: `NuggetA` means `NuggetA(rel=2,partial_rel=1)`.
+
+    `nDCG@10` means the column of `RubricQrels(measure='nDCG@10')`, too, as this is what scoring makes of it, and the
+    other way round: over labels of assessors the column is `nDCG@10`.
+
+    Raises:
+        UnknownNameError: there is none; names near ones.
+    """
+    found = columns_named(name, columns)
+    if len(found) == 1:
+        return found[0]
+    raise UnknownNameError("measure", name, found or columns, hint=hint)
+
+
+def columns_named(name: str, columns: Sequence[str]) -> list[str]:
+    """The columns that a name may mean, see `column_named`: one, several that differ in their levels, or none."""
+    if name in columns:
+        return [name]
+    asked = _measure_named(name)
+    if asked is None:
+        return []
+    found = [(column, _measure_named(column)) for column in columns]
+    for meant in dict.fromkeys((asked, *rubric_measures_of([asked]), _standard_measure(asked))):
+        same = [column for column, measure in found if str(meant) in (column, str(measure))]
+        more = [column for column, measure in found if _is_but_for_levels(measure, meant)]
+        if same or more:
+            return same[:1] or more
+    return []
+
+
+def _is_but_for_levels(measure: Measure | None, asked: Measure) -> bool:
+    """Whether a measure is another one but for the levels that the other one does not say."""
+    # Of standard measures a level that is left out is level 1, and not the scale's.
+    if not isinstance(measure, RubricMeasure) or measure.NAME != asked.NAME:
+        return False
+    levels = {"rel", "partial_rel"} - asked.params.keys()
+    said = {name: value for name, value in measure.params.items() if name not in levels}
+    return bool(said == asked.params)
+
+
+def _measure_named(name: str) -> Measure | None:
+    try:
+        return ir_measures.parse_measure(name)
+    except (NameError, ValueError, AssertionError):
+        return None
+
+
+def kind_of(name: str) -> Measure | None:
+    """The measure that a column is of, whatever its parameters; None where it is not known."""
+    measure: Measure | None = ir_measures.measures.registry.get(re.split("[(@]", name)[0])
+    return measure
+
+
+def is_standard(name: str) -> bool:
+    """Whether a column of a leaderboard is of a measure that reads judgments, as `nDCG@10` does, and no grades."""
+    measure = kind_of(name)
+    return measure is not None and not is_supported(measure)
+
+
+def inner_names(name: str) -> list[str]:
+    """The measure inside a `RubricQrels`, whatever it makes of grades; none of other columns."""
+    measure = _measure_named(name)
+    return [str(measure.value("measure"))] if isinstance(measure, type(RubricQrels)) else []
+
+
+def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
+    """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `note_labels`."""
+    wrapped = (one if is_supported(one) else RubricQrels(measure=str(one)) for one in measures)
+    return list(dict.fromkeys(wrapped))
+
+
+def _standard_measure(measure: Measure) -> Measure:
+    """The measure of ir_measures that a `RubricQrels` is over labels which stand for themselves; else the measure."""
+    if not isinstance(measure, type(RubricQrels)) or measure.value("label") != "max":
+        return measure
+    inner: Measure = measure.inner
+    return inner if measure.value("rel") is None or "rel" in inner.params else measure
+
+
+def note_labels(measures: Iterable[Measure]) -> None:
+    """Says which of the measures asked for were wrapped; when there are scores, so that an error comes alone."""
+    wrapped = list(map(str, rubric_measures_of(measure for measure in measures if not is_supported(measure))))
+    if wrapped:
+        tell(
+            f"{len(wrapped)} standard measures read the labels that the grades imply (maximum grade): "
+            f"{' '.join(wrapped)}"
+        )
+
+
+def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None = None) -> list[str]:
+    """The names of a leaderboard's columns.
+
+    Args:
+        measures: with all levels said.
+        asked: the measures that were asked for, where their levels are those of the scale.
+
+    Raises:
+        MeasureError: there is none, or one twice.
+    """
+    names = [str(measure) for measure in measures]
+    if not names:
+        raise MeasureError("name at least one measure")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        written = {str(one) for one, name in zip(asked or measures, names, strict=True) if name == twice}
+        if len(written) > 1:
+            raise MeasureError(f"{min(written - {twice})} is {twice} on the scale of these grades; ask for one of them")
+        raise MeasureError(f"measure {twice} is asked for twice")
+    return names

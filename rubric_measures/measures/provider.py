@@ -12,8 +12,7 @@ from ir_measures.measures.base import Measure
 from ir_measures.util import Metric, RunConverter, ScoredDoc
 
 from rubric_measures.base.errors import InputError, MeasureError
-from rubric_measures.measures.measure import RubricMeasure, is_supported
-from rubric_measures.measures.names import PROVIDER, other_providers, refuse_real
+from rubric_measures.measures.measure import PROVIDER, RubricMeasure, is_supported, other_providers, refuse_real
 
 if TYPE_CHECKING:
     from rubric_measures.measures.findings import Note

@@ -20,8 +20,17 @@ from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.measures import core
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grades import OnFailed, QueryGrades, texts_digest
-from rubric_measures.measures.measure import FunctionMeasure, ItemMeasure, RubricMeasure, is_supported
-from rubric_measures.measures.names import RubricQrels, checked_measure, delegated, other_providers, refuse_real
+from rubric_measures.measures.measure import (
+    FunctionMeasure,
+    ItemMeasure,
+    RubricMeasure,
+    RubricQrels,
+    checked_measure,
+    delegated,
+    is_supported,
+    other_providers,
+    refuse_real,
+)
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.types.entities import RubricItem, ScoredIds
 from rubric_measures.types.scales import ANY_LEVEL, Scale, refuse_unreachable

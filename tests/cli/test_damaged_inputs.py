@@ -14,7 +14,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.boards.programs import score_nuggetizer
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.measures.names import parse_measures
+from rubric_measures.measures.measure import parse_measures
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.lexical import ScriptedBackend
 from rubric_measures.models.replies import ReplyCache

@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.base.errors import MeasureError
 from rubric_measures.cli import main
-from rubric_measures.measures.names import checked_measure, compute, delegated
+from rubric_measures.measures.measure import checked_measure, compute, delegated
 from tests.example_records import write_all
 
 QRELS = [ir_measures.Qrel("q", "a", 1), ir_measures.Qrel("q", "b", 0)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rubric_measures.base.errors import MeasureError, UnknownNameError
-from rubric_measures.measures.names import column_named, columns_named, parse_measures
+from rubric_measures.measures.measure import column_named, columns_named, parse_measures
 
 COLUMNS = [
     "RubricCover(rel=4)@20",
