@@ -230,9 +230,13 @@ class PassageData(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PromptInfo(JsonRecord, frozen=True, kw_only=True):
-    """The prompt that led to grades; older files leave most of it out, and most of it nobody reads."""
+    """The prompt that led to grades; older files leave most of it out."""
 
     prompt_class: str = ""
+    prompt_style: str | None = None
+    context_first: bool | None = None
+    check_unanswerable: bool | None = None
+    check_answer_key: bool | None = None
     is_self_rated: bool | None = None
 
 
