@@ -27,7 +27,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, cast
 
 from rubric_measures.base.errors import InputError
@@ -72,7 +71,7 @@ class GradingSettings:
 
     temperature: float = 0.0
     max_tokens: int | None = None
-    options: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, object] = field(default_factory=dict)
     replicates: int = 1
     combine: Literal["median", "majority"] = "median"
     retries: int = 1
@@ -82,8 +81,8 @@ class GradingSettings:
     empty_texts: Literal["lowest", "ask"] = "lowest"
     chunk_overlap: float = 0.25
     nuggets_per_call: int = 10
-    fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    documents: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    fields: Mapping[str, str] = field(default_factory=dict)
+    documents: Mapping[str, str] = field(default_factory=dict)
     shuffle_seed: int | None = None
     explain: bool = False
     items_per_call: int | Literal["all"] = 1

@@ -97,7 +97,7 @@ class GradingReport:
         singly: items that were asked about by themselves, as a reply about several did not grade them.
         amended: what was left and what was changed, where only edits of the bank are followed.
         run: the calls.
-        makers: what made the grades, prompt by prompt.
+        makers: what made the grades, prompt by prompt; a copy has none.
     """
 
     statuses: dict[str, Counter[str]] = field(default_factory=dict)
@@ -113,6 +113,10 @@ class GradingReport:
     amended: AmendCounts = field(default_factory=AmendCounts)
     run: RunStats = field(default_factory=RunStats)
     makers: Sequence[GradeSetMaker] = field(default=(), compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy, or what goes to another process, holds no model.
+        return {**vars(self), "makers": ()}
 
     @property
     def by_status(self) -> Counter[str]:

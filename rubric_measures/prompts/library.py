@@ -14,7 +14,6 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from json.encoder import encode_basestring as _quoted
 from os import PathLike
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
@@ -307,9 +306,6 @@ def as_shown(value: str, slot: Slot, delimiters: Delimiters) -> str:
     return _quoted(value) if slot.how == "json" else value
 
 
-_EMPTY: Mapping[str, str] = MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Prompt:
     """One prompt: a template with fields, and how its reply becomes a grade.
@@ -355,7 +351,7 @@ class Prompt:
     labels: tuple[str, ...] = ()
     citation: str = ""
     style: str = ""
-    defaults: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    defaults: Mapping[str, str] = field(default_factory=dict)
     context_line: str = ""
     verify: str = ""
     format: str = "template"
@@ -584,5 +580,4 @@ def _made(name: str, entry: Mapping[str, Any]) -> Prompt:
     given: dict[str, Any] = {key: tuple(said) if isinstance(said, list) else said for key, said in entry.items()}
     if "fields" in given:
         given["json_fields"] = given.pop("fields")
-    given["defaults"] = MappingProxyType(given.get("defaults", {}))
     return Prompt(**{"text": "", **given, "prompt_class": name})

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from ir_measures.measures.base import Measure
@@ -118,7 +117,7 @@ class AgreementRow(NamedTuple):
     kappa: float | None
     weighted: float | None
     alpha: float | None = None
-    intervals: Mapping[str, tuple[float, float]] = MappingProxyType({})
+    intervals: Mapping[str, tuple[float, float]] = {}
 
 
 def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]] | None = None) -> list[AssessorRow]:

@@ -20,7 +20,6 @@ from functools import cache
 from itertools import islice, pairwise, repeat
 from json import JSONEncoder
 from operator import attrgetter, itemgetter
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -114,7 +113,7 @@ class CitedAnswer(NamedTuple):
     query_id: str
     run_id: str
     sentences: tuple[CitedSentence, ...]
-    more: Mapping[str, Any] = MappingProxyType({})
+    more: Mapping[str, Any] = {}
 
     @classmethod
     def of(
@@ -124,7 +123,7 @@ class CitedAnswer(NamedTuple):
         sentences: Iterable[str],
         citations: Sequence[Sequence[str]] = (),
         joined: Sequence[int | None] = (),
-        more: Mapping[str, Any] = MappingProxyType({}),
+        more: Mapping[str, Any] | None = None,
     ) -> CitedAnswer:
         """The answer with its sentences as items: RUN/0, RUN/1, ….
 
@@ -141,7 +140,7 @@ class CitedAnswer(NamedTuple):
             CitedSentence(f"{run_id}/{place}", text, tuple(dict.fromkeys(cited)), label)
             for place, (text, cited, label) in enumerate(rows)
         )
-        return cls(query_id, run_id, tuple(made), more)
+        return cls(query_id, run_id, tuple(made), more or {})
 
 
 def asked_pairs(answers: Iterable[CitedAnswer], most: int | None) -> dict[str, set[str]]:
@@ -282,9 +281,9 @@ class TestBank(Struct, frozen=True):
     __test__ = False  # pytest would collect a class of this name
 
     items: Mapping[str, tuple[RubricItem, ...]]
-    query_texts: Mapping[str, str] = MappingProxyType({})
-    facet_texts: Mapping[tuple[str, str], str] = MappingProxyType({})
-    edited: Mapping[str, Mapping[str, frozenset[str]]] = MappingProxyType({})
+    query_texts: Mapping[str, str] = {}
+    facet_texts: Mapping[tuple[str, str], str] = {}
+    edited: Mapping[str, Mapping[str, frozenset[str]]] = {}
 
     def __post_init__(self) -> None:
         for query_id, items in self.items.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ def test_the_example_from_a_table_to_scores(tmp_path: Path) -> None:
     assert {item.importance for item in result.bank} == {"vital"}
     board = json.loads((tmp_path / "r" / "board.json").read_text(encoding="utf-8"))
     assert board["runs"][0]["run_id"] == "thorough"
+    for same in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        assert (same.bank, same.board.values) == (result.bank, result.board.values)
     # What lies there says the same again.
     kept = rubric_measures.load(tmp_path / "r" / "graded.jsonl.gz", tmp_path / "r" / "bank.csv")
     assert rubric_measures.score(kept, None, result.board.measures, overall=False).values == result.board.values

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import signal
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,8 @@ def test_objects_in_and_records_out() -> None:
     assert [len(group.passages) for group in records] == [4, 4]
     assert all(len(grade_of_items(passage.exam_grades[0])) == 3 for group in records for passage in group.passages)
     assert records.report.is_complete and records.report.by_status["graded"] == 24
+    for same in (pickle.loads(pickle.dumps(records)), copy.deepcopy(records)):
+        assert (list(same), same.report.by_status) == (list(records), records.report.by_status)
     # The input is as it was.
     assert all(passage.exam_grades is None for group in groups for passage in group.passages)
 

@@ -1,7 +1,9 @@
 """Tests of the records: ids, banks, and what they refuse."""
 
+import copy
 import hashlib
 import operator
+import pickle
 
 import pytest
 
@@ -47,6 +49,12 @@ def test_bank_refuses_an_item_twice_and_a_foreign_item() -> None:
         TestBank({"q1": (item, item)})
     with pytest.raises(InputError, match="listed under query"):
         TestBank({"q2": (item,)})
+
+
+def test_a_bank_can_be_copied_and_sent_to_another_process() -> None:
+    bank = TestBank.from_items([RubricItem("q1/a", "q1", "What?", gold_answers=("this",), weight=0.5)])
+    assert pickle.loads(pickle.dumps(bank)) == copy.deepcopy(bank) == bank
+    assert bank.query_texts is not TestBank({}).query_texts
 
 
 def test_bank_names_near_queries() -> None:
