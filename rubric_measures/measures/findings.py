@@ -265,11 +265,14 @@ class Looked:
         for one in alike[:1]:
             yield _alike("documents", *one)
         sizes = {run_id: len(queries) for run_id, queries in self._ranked.items()}
-        strange = [run_id for run_id, lost in self._strange.items() if len(lost) == max(sizes[run_id], _QUERIES)]
+        near = {run_id for run_id, *_ in alike}
+        strange = [
+            one for one, lost in self._strange.items() if len(lost) == max(sizes[one], _QUERIES) and one not in near
+        ]
         level = [run_id for run_id, queries in self._tied.items() if len(queries) >= max(_QUERIES, sizes[run_id] / 3)]
         odd = "none of the first documents has a grade (such as %s): are they of another collection?"
         same = "nearly all documents have one score (as for query %s), so ids order them: is it in another column?"
-        for text, runs, found in ((odd, [] if alike else strange, self._strange), (same, level, self._tied)):
+        for text, runs, found in ((odd, strange, self._strange), (same, level, self._tied)):
             if runs:
                 more = f" and {counted(len(runs) - 1, 'more run')}" if len(runs) > 1 else ""
                 such = found[runs[0]][0]

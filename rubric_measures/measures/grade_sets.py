@@ -498,6 +498,8 @@ _NOTES = {
     "elsewhere": "{} grades by assessors left out: the grader graded nothing of their passages",
     "stale": "{} grades by assessors left out: they were given to other words or gold answers of their items than the "
     "bank has now; have them graded again",
+    "unrated": "{} grade sets of a prompt that rates have no ratings (self_ratings): their items count as right or "
+    "wrong, 1 or 0",
     "undistributed": "{} of {all} grades come without a distribution and count as they were given",
 }
 _OF_ASSESSORS = ("replaced", "split", "settled", "elsewhere", "stale")
@@ -564,7 +566,7 @@ class GradeSetSelector(Struct):
         Raises:
             InputError: distributions are to choose the grades, and none has one.
         """
-        self._note("old", "repeated")
+        self._note("old", "repeated", "unrated")
         self.note_assessors(of_none=self.wanted.assessors is not None)
         if self.counts["distributed"]:
             self._note("undistributed")
@@ -673,6 +675,9 @@ class GradeSetSelector(Struct):
                 self.found.setdefault(key, entry)
                 self.made |= made.signatures
             scale = wanted.scale or (made.scale if rates else scale_of_set(entry))
+            if not rates and isinstance(entry, ItemGradeSet) and entry.prompt_info and entry.prompt_info.is_self_rated:
+                # Where all grades failed there are none.
+                self.counts["unrated"] += bool(entry.correct_answered or entry.wrong_answered)
             if self.scale is None or wanted.first:
                 self.scale = scale or self.scale
             elif scale is not self.scale:

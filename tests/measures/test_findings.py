@@ -128,6 +128,8 @@ def test_ids_of_another_collection_and_equal_runs_are_named() -> None:
     assert "run run1: none of the first documents has a grade (such as 00x00)" in " ".join(
         warnings(board_of(graded(), a_run(), other))
     )
+    said = " ".join(warnings(board_of(graded(), a_run(str.upper), other)))
+    assert "ids of documents of run run0" in said and "run run1: none of the first documents has a grade" in said
     text = "runs run0 and run1 rank the same documents for all queries: is one of them another run?"
     board = board_of(graded(), a_run(), a_run(), measures="RubricCover(rel=3)@2 alpha_nDCG(rel=1)@3")
     assert text in [note.text for note in board.notes]
