@@ -274,8 +274,8 @@ class TestBank(Struct, frozen=True):
             of items whose gold answers assessors changed after they were graded; grades made for these hold.
 
     Raises:
-        InputError: an item is listed under another query, an item id comes twice in its query, or an importance
-            is none.
+        InputError: an item is listed under another query, an item id comes twice in its query, an id, a text or a
+            facet is no text, an importance is none, or a weight is no finite number.
     """
 
     __test__ = False  # pytest would collect a class of this name
@@ -287,6 +287,8 @@ class TestBank(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for query_id, items in self.items.items():
+            if not isinstance(query_id, str):
+                raise InputError(f"query {query_id!r}: expected text as the id of a query")
             seen: set[str] = set()
             for item in items:
                 if item.query_id != query_id:
@@ -299,6 +301,21 @@ class TestBank(Struct, frozen=True):
                     raise InputError(
                         f"query {query_id!r}, item {item.item_id!r}: importance {item.importance!r} is neither vital "
                         "nor okay"
+                    )
+                facet, weight = item.facet_id, item.weight
+                if not (
+                    isinstance(item.item_id, str)
+                    and isinstance(item.text, str)
+                    and (facet is None or isinstance(facet, str))
+                ):
+                    raise InputError(
+                        f"query {query_id!r}, item {item.item_id!r}: expected text as its id, its text "
+                        f"({item.text!r:.40}) and its facet ({facet!r}; or None)"
+                    )
+                if weight is not None and not (isinstance(weight, float | int) and math.isfinite(weight)):
+                    raise InputError(
+                        f"query {query_id!r}, item {item.item_id!r}: weight {weight!r}; expected a finite float, an "
+                        "int or None"
                     )
                 seen.add(item.item_id)
 

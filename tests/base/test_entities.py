@@ -2,8 +2,10 @@
 
 import copy
 import hashlib
+import math
 import operator
 import pickle
+from typing import Any
 
 import pytest
 
@@ -49,6 +51,24 @@ def test_bank_refuses_an_item_twice_and_a_foreign_item() -> None:
         TestBank({"q1": (item, item)})
     with pytest.raises(InputError, match="listed under query"):
         TestBank({"q2": (item,)})
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ({"weight": math.nan}, "query 'q1', item 'q1/a': weight nan; expected a finite float"),
+        ({"weight": math.inf}, "query 'q1', item 'q1/a': weight inf; expected a finite float"),
+        ({"weight": "zzz"}, "query 'q1', item 'q1/a': weight 'zzz'; expected a finite float"),
+        ({"item_id": 7}, "query 'q1', item 7: expected text as its id"),
+        ({"query_id": 1}, "query 1: expected text as the id of a query"),
+        ({"text": math.nan}, r"query 'q1', item 'q1/a': expected text as its id, its text \(nan\)"),
+        ({"facet_id": math.nan}, r"query 'q1', item 'q1/a': expected text .* and its facet \(nan; or None\)"),
+    ],
+)
+def test_an_empty_cell_or_a_number_of_a_data_frame_is_one_clear_error(odd: dict[str, Any], said: str) -> None:
+    item = RubricItem(**{"item_id": "q1/a", "query_id": "q1", "text": "What?", **odd})
+    with pytest.raises(InputError, match=said):
+        TestBank.from_items([item])
 
 
 def test_a_bank_can_be_copied_and_sent_to_another_process() -> None:
