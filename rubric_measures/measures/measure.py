@@ -333,10 +333,12 @@ def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
     """
     import inspect
 
-    named = inspect.isfunction(function) and function.__name__.isidentifier()
+    is_function = inspect.isfunction(function)
+    origin = f"{function.__code__.co_filename}:{function.__name__}" if is_function else f"{function!r:.60}"
+    named = is_function and function.__name__.isidentifier()
     takes = list(inspect.signature(function).parameters.values()) if named else []
     if not takes:
-        raise MeasureError(f"{function!r:.60} is no measure; give a function over the view of a query, with a name")
+        raise MeasureError(f"{origin} is no measure; give a function over the view of a query, with a name")
     name, given = function.__name__, takes[1:]
     kinds = {"int": int, "float": float, "str": str, "bool": bool}
     params: dict[str, ParamInfo] = {}
@@ -364,7 +366,7 @@ def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
         "SUPPORTED_PARAMS": {**params, "cutoff": CUTOFF, "judged_only": JUDGED_ONLY},
         "__doc__": inspect.getdoc(function),
         "function": staticmethod(function),
-        "origin": f"{function.__code__.co_filename}:{name}",
+        "origin": origin,
     }
     return register(type(name, (FunctionMeasure,), fields))
 
@@ -416,6 +418,9 @@ def check_plug_in(name: str) -> None:
 
 
 def _registered(plug_in: PlugIn, found: Any) -> RubricMeasure:
+    named = getattr(found, "__name__", plug_in.name)
+    if named != plug_in.name:
+        raise plug_in.refused(f"its function is named {named}; give the entry point and the function one name")
     try:
         return found if isinstance(found, FunctionMeasure) else measure_of(found)
     except Exception as error:

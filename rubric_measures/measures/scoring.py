@@ -325,6 +325,7 @@ class _OfFunction(Computation):
     """A measure of one's own."""
 
     condenses = False
+    over_items = True
 
     def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
         """What the function gives; it says itself what failed grades mean, if it asks `View.covered`."""
@@ -341,7 +342,7 @@ class _OfFunction(Computation):
         function = self.measure.function
         try:
             value = np.asarray(function(view, **{name: self.measure[name] for name in given}), float)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             code = function.__code__
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == code.co_filename]

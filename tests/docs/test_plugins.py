@@ -75,6 +75,8 @@ version = "1.0"
 [project.entry-points."rubric_measures.measures"]
 Three = "fourth_lab:THREE"
 Deep = "fourth_lab:Deep"
+Twice = "fourth_lab:CoveredTwice"
+RubricCover = "fourth_lab:CoveredTwice"
 """
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -188,19 +190,27 @@ def test_what_is_no_function_stops_only_what_asks_for_it(run: Run, tmp_path: Pat
     source, target = tmp_path / "fourth-lab", tmp_path / "installed"
     (source / "fourth_lab").mkdir(parents=True)
     (source / "pyproject.toml").write_text(UNFIT)
-    (source / "fourth_lab" / "__init__.py").write_text("THREE = 3\n\n\ndef Deep(view, depth):\n    return depth\n")
+    (source / "fourth_lab" / "__init__.py").write_text(
+        "THREE = 3\n\n\ndef Deep(view, depth):\n    return depth\n\n\n"
+        "def CoveredTwice(view, rel):\n    return (view.counts(rel).times >= 2).mean(axis=1)\n"
+    )
     install(source, target)
     done = run("leaderboard", "graded.jsonl.gz", "-m", "RubricCover", beside=(target,))
     assert done.returncode == 0, done.stderr
     for name, why in (
         ("Three", "MeasureError: 3 is no measure; give a function over the view of a query, with a name"),
         ("Deep", "MeasureError: Deep: the parameter depth has neither a default nor one of the types"),
+        ("Twice", "its function is named CoveredTwice; give the entry point and the function one name; mend it"),
     ):
         said = f"the measure '{name}' of the package 'fourth-lab' cannot be used: {why}"
         assert (said in done.stderr, "Traceback" in done.stderr) == (True, False), done.stderr
         failed = run("leaderboard", "graded.jsonl.gz", "-m", name, beside=(target,))
         assert failed.returncode == 2 and f"rubric_measures: {said}" in failed.stderr, failed.stderr
         assert "Traceback" not in failed.stderr
+    # What is built in keeps its name, and the function is not known by its own.
+    assert "the measure 'RubricCover' of the package 'fourth-lab' cannot be used: its function is" in done.stderr
+    failed = run("leaderboard", "graded.jsonl.gz", "-m", "CoveredTwice", beside=(target,))
+    assert failed.returncode == 2 and "unknown measure 'CoveredTwice'" in failed.stderr, failed.stderr
 
 
 def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_path: Path) -> None:

@@ -178,6 +178,8 @@ WRONG = [
     (_lines("return 1 / 0"), "Wrong", "Wrong(rel=4): query 'q1': ZeroDivisionError: division by zero", "my.py:2)"),
     (_lines("return 'much'"), "Wrong", "Wrong(rel=4): query 'q1': ValueError: could not convert", "my.py:1)"),
     (_lines("raise KeyError('two\\nlines')"), "Wrong", "Wrong(rel=4): query 'q1': KeyError: ", "my.py:2)"),
+    (_lines("import sys", "sys.exit(3)"), "Wrong", "Wrong(rel=4): query 'q1': SystemExit: 3 (", "my.py:3)"),
+    (_lines("return view.lengths"), "Wrong(rel=0)@20", "Wrong(rel=0)@20: every grade of the scale 0 to 5", "above 0"),
     (_lines("return 0.5"), "Wrong", "Wrong(rel=4): gives () values for 2 rankings", "give one number a ranking"),
     (_lines("return view.best"), "Wrong", "Wrong(rel=4): gives (2, 3) values for 2 rankings", "a ranking"),
     (_lines("return view.lengths * float('nan')"), "Wrong", "Wrong(rel=4): query 'q1'", "is no finite number"),
@@ -191,7 +193,7 @@ WRONG = [
     (
         _lines("return 1", head="def Wrong():"),
         "Wrong",
-        "is no measure; give a function over the view of a query, with a name",
+        "my.py:Wrong is no measure; give a function over the view of a query, with a name",
         "",
     ),
     (
