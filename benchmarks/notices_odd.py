@@ -38,7 +38,6 @@ class Odd:
 
 # Queries that one side lacks are said, in whatever words.
 _MISSING = (r"\bquer(?:y|ies)\b",)
-_PENALTY = (r"the best possible score is not known",)
 _UNGRADED = (r"ranks of \d+ rankings have no record",)
 
 
@@ -324,12 +323,11 @@ def _answers() -> Iterator[Odd]:
     }
     for name, edit in edits.items():
         yield Odd(f"assignments: {name}", board, assigned(edit))
-    yield Odd("criteria: penalties", ("leaderboard", "{}/v.jsonl"), lambda: {"v.jsonl": world.verdicts()}, _PENALTY)
+    yield Odd("criteria: penalties", ("leaderboard", "{}/v.jsonl"), lambda: {"v.jsonl": world.verdicts()})
     yield Odd(
         "criteria: a bank with weights",
         ("leaderboard", "{}/graded.jsonl", "--bank", "{}/bank.jsonl", "-m", "WeightedCover@10"),
         lambda: {"graded.jsonl": world.records(), "bank.jsonl": world.bank(weights=True)},
-        _PENALTY,
     )
     names = [f"run{place}" for place in range(8)]
     official = {name: place + 1 for place, name in enumerate(names)}

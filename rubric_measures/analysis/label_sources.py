@@ -44,10 +44,11 @@ from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain, ranged, render
 from rubric_measures.formats.labels import LABELLERS
 from rubric_measures.formats.trec import read_qrels, spaced_ids, written_id
+from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN, GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades, Label, QueryGrades
 from rubric_measures.measures.loading import collect_grades, load_records, select_queries
-from rubric_measures.measures.qrels import build_grades, note_counted
+from rubric_measures.measures.qrels import build_grades, of_counted
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import SELF_RATING, Scale, refuse_unreachable
@@ -87,7 +88,7 @@ def labels_of_grades(
         }
         return LabelSource(name, rows, grades.scale, failed)
     if label == "count" and rel is None:
-        note_counted(grades.queries.values(), name)
+        say(of_counted(grades.queries.values(), name))
     return LabelSource(
         name,
         {

@@ -358,7 +358,10 @@ def correlate_leaderboards(
         notes.append("run scores are not the means of the per-query scores (or some are missing): intervals over runs")
     both = scored is not None and reference is not None and scored[1] == reference[1]
     if scored is not None and reference is not None and not both:
-        notes.append("the two leaderboards have different queries: the official scores are taken as given")
+        such = min({*scored[1]} ^ {*reference[1]})
+        notes.append(
+            f"the two leaderboards have different queries (such as {such}): the official scores are taken as given"
+        )
     x = np.array([official.means[run] for run in runs])
     y = np.array([other.means[run] for run in runs])
     results: list[CoefficientInterval] = []

@@ -629,8 +629,8 @@ def _scored(
 
     grades = load(records, bank, on_failed=on_failed)
     board = score(grades, None, measures, overall=False, notes=False)
-    # Which answers are missing was said of the table.
-    replace(board, missing={}).log_notes()
+    # Which answers are missing was said of the table, and who asks here knows what is scored.
+    replace(board, missing={}, wrapped=()).log_notes()
     page = None
     if folder is not None:
         with atomic_writer(folder / f"{kind or 'board'}.json") as stream:

@@ -29,14 +29,13 @@ from rubric_measures.api.loading import (
 from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import BELOW, Leaderboard
-from rubric_measures.measures.findings import Note, say
+from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.measure import (
     column_named,
     columns_named,
     inner_names,
     is_standard,
-    note_labels,
     parse_measures,
     rubric_measures_of,
 )
@@ -772,7 +771,7 @@ def _grid(
     cells = correlate_grid(
         path, official, rubric_measures_of(asked), rels=rel, coefficients=coefficients, compat=compat, **more
     )
-    note_labels(asked)
+    say(of_wrapped(asked))
     return cells
 
 

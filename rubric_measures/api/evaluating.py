@@ -53,7 +53,7 @@ from rubric_measures.api.scoring import Board
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.formats.trec import as_known, read_run, spaced_ids
-from rubric_measures.measures.findings import Looked, Note, of_labels, of_run, say
+from rubric_measures.measures.findings import Looked, Note, of_labels, of_run, of_wrapped, say
 from rubric_measures.measures.grades import (
     BANK_DOC,
     DIRECT_ITEM,
@@ -67,7 +67,6 @@ from rubric_measures.measures.measure import (
     RubricMeasure,
     compute,
     is_supported,
-    note_labels,
     parse_measures,
     real_label,
     rubric_measures_of,
@@ -93,15 +92,15 @@ class RunValues:
         measures: the measures, in the order asked for; standard ones over grades as `RubricQrels`.
         metrics: a value a query and measure, in ir_measures' order.
         evaluation: what is known beside the values, where they are computed from grades.
-        asked: the measures as asked for.
         notes: what the values do not show, and what may be wrong with grades and run.
+        said: those of them that were logged while the run was read.
     """
 
     measures: Sequence[Measure]
     metrics: Sequence[Metric]
     evaluation: Evaluation | None = None
-    asked: Sequence[Measure] = ()
     notes: Sequence[Note] = ()
+    said: Sequence[Note] = ()
 
     @property
     def failed(self) -> int:
@@ -119,10 +118,8 @@ class RunValues:
         return {measure: aggregator.result() for measure, aggregator in aggregators.items()}
 
     def log_notes(self) -> None:
-        """Logs the `notes`, and which measures were wrapped."""
-        if self.evaluation is not None:
-            note_labels(self.asked)
-        say(self.notes)
+        """Logs the `notes`, but those that were logged while the run was read."""
+        say(self.notes[len(self.said) :])
 
 
 def evaluate(
@@ -174,10 +171,13 @@ def evaluate(
     # Most are labels of documents in a file, of which no row has to be made.
     is_other = over_subtopics or facets or content == "dataset" or source == "-"
     labels = None if is_other else labels_in(source)
+    lines: list[str] = []
     if labels is not None:
-        ranked = read_run(run)
+        ranked = read_run(run, lines)
         metrics = compute(asked, labels, _scored_as(labels, ranked), provider)
-        return RunValues(asked, metrics, notes=of_run(ranked, map(of_labels, labels, labels.values()), asked))
+        said = list(map(Note, lines))
+        notes = [*said, *of_run(ranked, map(of_labels, labels, labels.values()), asked)]
+        return RunValues(asked, metrics, notes=notes, said=said)
     rows = judgments_of(source)
     has_items = are_items(rows)
     # Of real labels, too, it is said here which measures there are.
@@ -191,7 +191,7 @@ def evaluate(
         raise InputError(
             f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
         )
-    ranked = read_run(run)
+    ranked = read_run(run, lines)
     metrics = list(compute(asked, rows, _as_judged(_scored_docs(ranked), rows), provider))
     if is_ours and over_subtopics:
         # Each of these measures was computed by itself.
@@ -201,7 +201,9 @@ def evaluate(
     for row in rows:
         of_query = best.setdefault(row.query_id, {})
         of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
-    return RunValues(asked, metrics, notes=of_run(ranked, map(of_labels, best, best.values()), asked))
+    said = list(map(Note, lines))
+    notes = [*said, *of_run(ranked, map(of_labels, best, best.values()), asked)]
+    return RunValues(asked, metrics, notes=notes, said=said)
 
 
 def _have_plain_subtopics(rows: Sequence[Any]) -> bool:
@@ -224,17 +226,19 @@ def _no_judgments(source: str, measures: Sequence[Measure], provider: str | None
 
 def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool) -> RunValues:
     measures = asked if are_labels(grades) else rubric_measures_of(asked)
-    run = run_of(path)
+    lines: list[str] = []
+    run = run_of(path, lines)
+    said = list(map(Note, lines))
     of_queries = (grades.by_facet() if facets else grades).queries
     found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
-    notes = [*found.notes, *of_run(run, of_queries.values(), found.measures)]
+    notes = [*said, *of_wrapped(asked), *found.notes, *of_run(run, of_queries.values(), found.measures)]
     if found.failed:
         text = (
             f"{found.failed} grades of ranked passages failed; counted as {found.on_failed}; {100 * found.share:.1f} % "
             "of what a measure needs (a leaderboard shows what they leave open)"
         )
         notes.append(Note(text, settings=("on_failed",)))
-    return RunValues(found.measures, found.metrics, found, asked, notes)
+    return RunValues(found.measures, found.metrics, found, notes, said)
 
 
 def _scored_docs(run: Run) -> list[ScoredDoc]:
@@ -513,15 +517,15 @@ def write_qrels(
         raise InputError(
             "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
         )
-    trec.write_qrels(output, times_rows(qrels_of(known, per, label, rel), times))
+    said: list[Note] = []
+    trec.write_qrels(output, times_rows(qrels_of(known, per, label, rel, said), times, said))
     failed, looked = 0, Looked()
     for name, query in known.queries.items():
         failed += 0 if query.failed is None else int(query.failed.sum())
         looked.add(name, query, {})
     least = known.scale.covers if rel is None and label == "count" and known.scale is not None else rel
-    found = list(looked.notes((), least))
-    say(found)
-    return QrelsWritten(failed, found)
+    say(looked.notes((), least), said)
+    return QrelsWritten(failed, said)
 
 
 def write_report(

@@ -674,8 +674,10 @@ Runs: TypeAlias = "AnyRun | Iterable[AnyRun] | Mapping[str, AnyRun]"
 """One run or several, or name -> run. A run in memory without a name is called `run 1`, `run 2`, … in its list."""
 
 
-def run_list(runs: Runs) -> list[str] | list[Run]:
+def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]:
     """The paths, where all runs are files with names of their own; else the runs, read.
+
+    `said` takes the lines that are logged while they are read.
 
     Raises:
         FormatError: a file is no run.
@@ -701,7 +703,7 @@ def run_list(runs: Runs) -> list[str] | list[Run]:
     paths = [os.fspath(run) for name, run in named if name is None and isinstance(run, str | os.PathLike)]
     if len(paths) == len(named):
         return paths
-    found = [_read(run, name, place) for place, (name, run) in enumerate(named, 1)]
+    found = [_read(run, name, place, said) for place, (name, run) in enumerate(named, 1)]
     names = [run.run_id for run in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -729,10 +731,10 @@ def read_runs(runs: Runs) -> list[Run]:
     return [replace(run, run_id=name) for run, name in zip(found, names, strict=True)]
 
 
-def run_of(path: str) -> Run:
-    """The run of a file, in TREC's format or one that another package adds."""
+def run_of(path: str, said: list[str] | None = None) -> Run:
+    """The run of a file, in TREC's format or one that another package adds; `said` takes the lines that are logged."""
     run = _read_added(path)
-    return run if isinstance(run, Run) else read_run(path)
+    return run if isinstance(run, Run) else read_run(path, said)
 
 
 def _read_added(run: Any) -> Any:
@@ -748,10 +750,10 @@ def _read_added(run: Any) -> Any:
     return read[0]
 
 
-def _read(run: AnyRun, name: str | None, place: int) -> Run:
+def _read(run: AnyRun, name: str | None, place: int, said: list[str] | None) -> Run:
     if is_file(run):
         with file_path(run) as path:
-            run = read_run(path)
+            run = read_run(path, said)
     if isinstance(run, Run):
         return run if name is None else Run(name, run.rankings, run.rank_disagreements)
     called = name or f"run {place}"

@@ -34,9 +34,9 @@ from rubric_measures.boards.board import (
 )
 from rubric_measures.boards.scoring import score_records, score_run_files, score_runs
 from rubric_measures.formats.base import OVERALL
-from rubric_measures.measures.findings import Note, of_queries, say
+from rubric_measures.measures.findings import Note, of_queries, of_wrapped, say
 from rubric_measures.measures.grades import Grades, faceted
-from rubric_measures.measures.measure import Measures, is_supported, note_labels, parse_measures, rubric_measures_of
+from rubric_measures.measures.measure import Measures, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import bank_hash
 
 if TYPE_CHECKING:
@@ -77,7 +77,10 @@ class Board(Leaderboard, frozen=True):
 
     Attributes: see `Leaderboard`: `measures`, `values` (run -> measure -> query -> value), `cells` (run -> measure ->
     mean, standard error, coverage), `best` (measure -> best possible mean, with its values by query), `signature`, ….
+    `wrapped` notes which measures read labels that grades imply.
     """
+
+    wrapped: Sequence[Note] = ()
 
     def __repr__(self) -> str:
         return f"<Board of {counted(len(self.cells), 'run')} by {', '.join(self.measures)}>"
@@ -182,7 +185,7 @@ class Board(Leaderboard, frozen=True):
         """
         rows = {run: row for run, row in self.values.items() if run not in BELOW}
         about = of_queries(rows, self.unknown, self.missing) if self.unknown or self.missing else ()
-        notes = [*about, *self.findings]
+        notes = [*self.said, *about, *self.findings]
         unscored = sum(list(column.values()).count(None) for row in rows.values() for column in row.values())
         failed = max((cell.failed for row in self.cells.values() for cell in row.values()), default=0)
         if failed:
@@ -194,11 +197,11 @@ class Board(Leaderboard, frozen=True):
         if share < 1:
             text = f"grades exist for {100 * share:.1f} % of what the least covered run ({run}) needs"
             notes.append(Note(text, (run,), False))
-        return notes
+        return [*notes, *self.wrapped]
 
     def log_notes(self) -> None:
-        """Logs the `notes`."""
-        say(self.notes)
+        """Logs the `notes`, but those that were logged while the runs were read."""
+        say(self.notes[len(self.said) :])
 
     def _of_failed(self, count: int) -> Iterator[Note]:
         """How many grades failed, and whose order that could turn."""
@@ -359,11 +362,9 @@ def score(
         from rubric_measures.boards.programs import with_summary
 
         board = with_summary(board)
-    made = Board(**asdict(board))
+    made = Board(**asdict(board), wrapped=() if ours == asked or official else of_wrapped(asked))
     if notes:
         made.log_notes()
-        if ours is not asked and not official:
-            note_labels(asked)
     return made
 
 
@@ -471,14 +472,16 @@ def _of_runs(
     per_facet: bool,
     watch: Watch | None,
 ) -> Leaderboard:
-    listed = run_list(runs)
+    said: list[str] = []
+    listed = run_list(runs, said)
     paths = [run for run in listed if isinstance(run, str)]
     scored = in_units(grades, facets, per_facet) if facets or per_facet else grades
     if not paths:
         rankings = ((run.run_id, rankings_for(run, scored)) for run in listed if not isinstance(run, str))
-        return score_runs(scored, rankings, measures, overall=overall)
+        return replace(score_runs(scored, rankings, measures, overall=overall), said=list(map(Note, said)))
     seen = iter if watch is None else lambda files: watch(files, len(paths), "runs")
-    return score_run_files(scored, paths, measures, overall=overall, watch=seen)
+    board = score_run_files(scored, paths, measures, overall=overall, watch=seen, said=said)
+    return replace(board, said=list(map(Note, said)))
 
 
 def _of_rankings_inside(

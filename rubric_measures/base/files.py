@@ -168,10 +168,16 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             buffered.close()
 
 
-def note_unfinished(end: bytes | str, name: str) -> None:
-    """Says that the last line of a file has no line end, where a cut could have changed a value unseen."""
+def note_unfinished(end: bytes | str, name: str) -> str:
+    """Says that the last line of a file has no line end, where a cut could have changed a value unseen.
+
+    Returns what it says; an empty text where that is nothing.
+    """
+    text = ""
     if end and end[-1:] not in ("\n", "\r", b"\n", b"\r"):
-        _LOG.warning("%s: the last line has no line end; is the file complete?", name, extra={"once": True})
+        text = f"{name}: the last line has no line end; is the file complete?"
+        _LOG.warning("%s", text, extra={"once": True})
+    return text
 
 
 def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:

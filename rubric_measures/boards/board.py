@@ -108,6 +108,7 @@ class Leaderboard(Struct, frozen=True):
         best: measure -> best possible score, of the measures by which it is known for every query; empty where nobody
             asked for it.
         findings: what may be wrong with grades and runs.
+        said: what was logged while the runs were read.
     """
 
     measures: Sequence[str]
@@ -119,6 +120,7 @@ class Leaderboard(Struct, frozen=True):
     inputs: BoardInputs = BoardInputs()
     best: Mapping[str, Best] = {}
     findings: Sequence[Note] = ()
+    said: Sequence[Note] = ()
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the first measure, and by name where they are equal. Rows that sum up the runs

@@ -36,7 +36,7 @@ import logging
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -55,6 +55,7 @@ from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer
 from rubric_measures.formats.nuggets import raw_rows
 from rubric_measures.formats.ragdoll import read_graded_answers
 from rubric_measures.measures.core import NONE, Array
+from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import texts_digest
 from rubric_measures.measures.loading import RecordQuery
@@ -421,12 +422,14 @@ def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[s
         official: scores over judgments.
         measures: all columns, in the order to show.
     """
-    _say_queries(ours.inputs.grades, official.inputs.grades)
     inputs = BoardInputs(
         ours.inputs.grades,
         {run: texts_digest((ours.inputs.runs[run], official.inputs.runs[run])) for run in ours.inputs.runs},
         official.inputs.grades,
     )
+    # Both have read the runs.
+    said = list(dict.fromkeys([*ours.said, *official.said]))
+    say(_of_queries(ours.inputs.grades, official.inputs.grades), said)
     sides = {name: official if name in official.measures else ours for name in measures}
     return replace(
         ours,
@@ -440,6 +443,7 @@ def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[s
         inputs=inputs,
         best={name: best for name in measures if (best := official.best.get(name) or ours.best.get(name))},
         findings=[*ours.findings, *official.findings],
+        said=said,
     )
 
 
@@ -450,12 +454,13 @@ def _joined(
     return {run: sorted(queries) for run, queries in joined.items() if queries}
 
 
-def _say_queries(graded: Mapping[str, str], judged: Mapping[str, str]) -> None:
+def _of_queries(graded: Mapping[str, str], judged: Mapping[str, str]) -> Iterator[Note]:
     only = [("graded", sorted(graded.keys() - judged.keys())), ("judged", sorted(judged.keys() - graded.keys()))]
     said = [f"{len(of)} only {what}" + "".join(f" (such as {one})" for one in of[:1]) for what, of in only]
     if graded.keys() != judged.keys():
-        text = "means are over different queries: %d are graded and judged, %s"
-        _LOG.warning(text, len(graded.keys() & judged.keys()), ", ".join(said))
+        both = len(graded.keys() & judged.keys())
+        ids = tuple(sorted(graded.keys() ^ judged.keys()))
+        yield Note(f"means are over different queries: {both} are graded and judged, {', '.join(said)}", ids)
 
 
 def ragdoll_score(criteria: Iterable[tuple[float, str]], *, strict: bool) -> float | None:

@@ -281,7 +281,7 @@ class Scoring:
                 f"the best possible score is not known by {' '.join(hidden)}: the measure says none, or a "
                 "penalty (negative weight) or a query of which all grades failed stands against it"
             )
-            notes.append(Note(text, tuple(hidden)))
+            notes.append(Note(text, tuple(hidden), False))
         if left_open is not None:
             share, run_id, name = worst_failed(cells)
             if self._given is None:
@@ -390,6 +390,7 @@ def score_run_files(
     overall: bool = True,
     workers: int | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
+    said: list[str] | None = None,
 ) -> Leaderboard:
     """Scores TREC run files, several at a time; the numbers do not depend on how many.
 
@@ -400,6 +401,7 @@ def score_run_files(
         overall: as for `score_runs`.
         workers: threads that read; None takes one for each core where that pays.
         watch: wraps the iteration over the files (a progress bar).
+        said: takes the lines that are logged of the files.
 
     Raises:
         FormatError: a file is no run.
@@ -434,10 +436,10 @@ def score_run_files(
             rankings[name] = RankedRows(of_query, len(ranked.scores), digest, ids, heads, is_tied)
         return rankings
 
-    read = list(map_runs(paths, take, workers, watch))
+    read = list(map_runs(paths, take, workers, watch, said))
     names = [tag for tag, _ in read]
     if len(set(names)) < len(names):
-        names = distinct_run_names(names, paths)
+        names = distinct_run_names(names, paths, said)
     for name, (_, found) in zip(names, read, strict=True):
         scoring.take(name, {spaced.get(query_id, query_id): parts for query_id, parts in found.items()})
     return scoring.finish(grades.source)

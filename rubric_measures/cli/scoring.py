@@ -56,7 +56,6 @@ from rubric_measures.cli.inputs import (
     write_output,
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_inputs
-from rubric_measures.measures.measure import note_labels, parse_measures
 from rubric_measures.measures.qrels import UNITS
 
 if TYPE_CHECKING:
@@ -401,8 +400,6 @@ def run_leaderboard(options: argparse.Namespace) -> int:
     places = chosen_places(options)
     write_output(options, _full_report(board, grades, options) if has_more else board_report(board, places))
     board.log_notes()
-    if options.measures:
-        note_labels(one for one in parse_measures(options.measures) if str(one) not in board.measures)
     logging.getLogger("rubric_measures").info("signature %s: %s", board.signature.short, board.signature)
     status = 0 if board.is_complete else 1
     return status if gates is None else gated(gates, board, status)

@@ -199,7 +199,7 @@ def checked_rankings(text: str, name: str, notes: Notes) -> tuple[str, dict[str,
         return tags.pop(), rankings
     run_id = run_name_of(name)
     found = f"has {len(tags)} different tags" if tags else "has no tag column"
-    notes.append(partial(_LOG.warning, "%s: %s; the run is called %s", name, found, run_id))
+    notes.append(partial(_said, f"{name}: {found}; the run is called {run_id}"))
     return run_id, rankings
 
 
@@ -294,8 +294,8 @@ def is_number(token: str) -> bool:
 
 T = TypeVar("T")
 Found = TypeVar("Found")
-# What is to be said of a file, once it is its turn.
-Notes = list[Callable[[], None]]
+# What is to be said of a file, once it is its turn; each returns what it says.
+Notes = list[Callable[[], str]]
 
 
 class QueryQrels(NamedTuple):
@@ -367,11 +367,20 @@ def regular_qrels(stream: BinaryIO, take: Callable[[QueryQrels], T], name: str =
 _UNSAFE = re.compile(r'^[.-]|[\x00-\x20\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069/\\:*?"<>|%]')
 
 
-def read_run(path: str | os.PathLike[str]) -> Run:
+def _said(text: str) -> str:
+    _LOG.warning("%s", text)
+    return text
+
+
+def read_run(path: str | os.PathLike[str], said: list[str] | None = None) -> Run:
     """Reads a run file: `query_id Q0 doc_id rank score tag`, tabs or spaces; five columns where there is no tag.
 
     The lines of a query may stand anywhere. Scores are Python floats (double precision); the rank column is only
     compared with them. The run is named after its tag, or after the file where there is none or several (said).
+
+    Args:
+        path: the file.
+        said: takes the lines that are logged.
 
     Raises:
         InputError: the file cannot be opened.
@@ -379,8 +388,9 @@ def read_run(path: str | os.PathLike[str]) -> Run:
             rank that is not an integer from 0, or a document that its query already has.
     """
     run_id, rankings, disagreements, notes = _read_rankings(path, lambda _, ranked: ranked.ranking())
-    for note in notes:
-        note()
+    texts = [text for note in notes if (text := note())]
+    if said is not None:
+        said += texts
     return Run(run_id, rankings, disagreements)
 
 
@@ -389,6 +399,7 @@ def map_runs(
     take: Callable[[str, Ranked], T],
     workers: int | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
+    said: list[str] | None = None,
 ) -> Iterator[tuple[str, dict[str, T]]]:
     """Reads run files as `read_run` does, but keeps of each ranking only what `take(query_id, ranked)` returns.
 
@@ -400,6 +411,7 @@ def map_runs(
             a later line makes the file be read anew.
         workers: the number of threads; None takes the cores that this process may use, up to eight.
         watch: wraps the iteration over the files (a progress bar).
+        said: takes the lines that are logged.
 
     Returns:
         of each file the run's name, and query_id -> result.
@@ -415,8 +427,9 @@ def map_runs(
     several = workers > 1 and len(paths) > 1 and all(map(os.path.isfile, paths))
     reads = _in_threads(read, paths, workers) if several else map(read, paths)
     for _, (run_id, taken, _, notes) in zip(watch(paths), reads, strict=True):
-        for note in notes:
-            note()
+        texts = [text for note in notes if (text := note())]
+        if said is not None:
+            said += texts
         yield run_id, taken
 
 
@@ -446,8 +459,8 @@ def _read_rankings(
     run_id, taken = _read(path, lambda stream: regular_rankings(stream, take, name, notes), careful)
     disagreements = [count for _, count in taken.values() if count]
     if disagreements:
-        said = "%s: the rank column disagrees with the scores in %d queries (%d places); the scores count"
-        notes.append(partial(_LOG.warning, said, name, len(disagreements), sum(disagreements)))
+        where = f"{len(disagreements)} queries ({sum(disagreements)} places)"
+        notes.append(partial(_said, f"{name}: the rank column disagrees with the scores in {where}; the scores count"))
     return run_id, {query_id: result for query_id, (result, _) in taken.items()}, sum(disagreements), notes
 
 
@@ -522,8 +535,12 @@ def _rows(of_query: QueryQrels) -> list[Qrel]:
     return list(map(tuple.__new__, repeat(Qrel), rows))
 
 
-def distinct_run_names(tags: Sequence[str], paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+def distinct_run_names(
+    tags: Sequence[str], paths: Sequence[str | os.PathLike[str]], said: list[str] | None = None
+) -> list[str]:
     """One name a run file: its tag; runs that share a tag are called after their files, which is said once.
+
+    `said` takes the line that is logged.
 
     Raises:
         InputError: two runs still have one name.
@@ -534,12 +551,11 @@ def distinct_run_names(tags: Sequence[str], paths: Sequence[str | os.PathLike[st
     if twice:
         raise InputError(f"two runs are called {twice[0]!r}, by tag and by file; rename one")
     if shared:
-        _LOG.warning(
-            "%d runs share the tag %s; runs that share a tag are called after their files",
-            sum(tag in shared for tag in tags),
-            min(shared),
-            extra={"once": True},
-        )
+        count = sum(tag in shared for tag in tags)
+        text = f"{count} runs share the tag {min(shared)}; runs that share a tag are called after their files"
+        _LOG.warning("%s", text, extra={"once": True})
+        if said is not None:
+            said.append(text)
     return names
 
 

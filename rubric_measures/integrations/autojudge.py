@@ -563,13 +563,13 @@ class RubricJudge:
             MeasureError: a measure is wrong.
         """
         from rubric_measures.boards.scoring import score_runs
-        from rubric_measures.measures.measure import note_labels
+        from rubric_measures.measures.findings import of_wrapped, say
 
         chosen = JudgeSettings.of(settings)
         reports = list(rag_responses)
         judged = _judge(reports, rag_topics, nugget_banks, llm_config, chosen, settings, scores=True)
         board = score_runs(judged.grades, sorted(_rankings(judged).items()), judged.measures, overall=False)
-        note_labels(judged.asked)
+        say(of_wrapped(judged.asked))
         if chosen.nugget_grades:
             _write_grades(reports, judged)
         described = {

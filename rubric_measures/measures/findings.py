@@ -22,7 +22,7 @@ from rubric_measures.base.errors import counted
 from rubric_measures.formats.trec import as_known, written_id
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.grades import DIRECT_ITEM, QueryGrades
-from rubric_measures.measures.measure import RubricMeasure, RubricQrels
+from rubric_measures.measures.measure import RubricMeasure, RubricQrels, is_supported, rubric_measures_of
 from rubric_measures.measures.scoring import HEAD, RankedRows
 from rubric_measures.types.entities import RubricItem, Run
 
@@ -57,11 +57,20 @@ class Note(NamedTuple):
         return self.text
 
 
-def say(notes: Iterable[Note]) -> None:
-    """Logs each once."""
+def say(notes: Iterable[Note], said: list[Note] | None = None) -> None:
+    """Logs each once; `said` takes them."""
     for one in dict.fromkeys(notes):
+        if said is not None:
+            said.append(one)
         level = logging.WARNING if one.is_warning else logging.INFO
         logging.getLogger("rubric_measures").log(level, "%s", one.text, extra={"settings": one.settings})
+
+
+def of_wrapped(measures: Iterable[Measure]) -> list[Note]:
+    """Which of the measures asked for were wrapped; for when there are scores, so that an error comes alone."""
+    names = tuple(map(str, rubric_measures_of(measure for measure in measures if not is_supported(measure))))
+    text = f"{len(names)} standard measures read the labels that the grades imply (maximum grade): {' '.join(names)}"
+    return [Note(text, names, False)] if names else []
 
 
 def without_items(queries: Collection[str]) -> list[Note]:

@@ -21,7 +21,7 @@ from ir_measures import providers
 from ir_measures.measures.base import _NOT_PROVIDED, Agg, MeanAgg, Measure, ParamInfo
 from ir_measures.util import Metric
 
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, origin_of, tell
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, origin_of
 from rubric_measures.base.plugins import PlugIn, plug_ins, usable
 from rubric_measures.types.scales import Scale
 
@@ -845,7 +845,7 @@ def inner_names(name: str) -> list[str]:
 
 
 def rubric_measures_of(measures: Iterable[Measure]) -> list[Measure]:
-    """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `note_labels`."""
+    """The measures with standard ones wrapped, `nDCG@10` as `RubricQrels(measure='nDCG@10')`; see `of_wrapped`."""
     wrapped = (one if is_supported(one) else RubricQrels(measure=str(one)) for one in measures)
     return list(dict.fromkeys(wrapped))
 
@@ -856,16 +856,6 @@ def _standard_measure(measure: Measure) -> Measure:
         return measure
     inner: Measure = measure.inner
     return inner if measure.value("rel") is None or "rel" in inner.params else measure
-
-
-def note_labels(measures: Iterable[Measure]) -> None:
-    """Says which of the measures asked for were wrapped; when there are scores, so that an error comes alone."""
-    wrapped = list(map(str, rubric_measures_of(measure for measure in measures if not is_supported(measure))))
-    if wrapped:
-        tell(
-            f"{len(wrapped)} standard measures read the labels that the grades imply (maximum grade): "
-            f"{' '.join(wrapped)}"
-        )
 
 
 def measure_names(measures: Sequence[Measure], asked: Sequence[Measure] | None = None) -> list[str]:

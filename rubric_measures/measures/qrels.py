@@ -8,7 +8,6 @@ Grades as judgments for any evaluation program: labels per passage or per facet,
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 import os
 import re
@@ -20,9 +19,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ir_measures.util import Qrel
 
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming, tell, warn
+from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming
 from rubric_measures.base.files import iter_lines, path_name
 from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, spaced_ids
+from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import (
     BANK_DOC,
     LABEL_ITEMS,
@@ -325,7 +325,13 @@ Unit = Literal["passage", "facet", "item"]
 UNITS: tuple[Unit, ...] = ("passage", "facet", "item")
 
 
-def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: int | None = None) -> list[Qrel]:
+def qrels_of(
+    grades: Grades,
+    unit: Unit = "passage",
+    label: Label = "max",
+    rel: int | None = None,
+    said: list[Note] | None = None,
+) -> list[Qrel]:
     """Judgments from grades, sorted by query, document and item.
 
     Args:
@@ -336,6 +342,7 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
             says what the denominator is.
         label: see `QueryGrades.labels`; not for items.
         rel: see `QueryGrades.labels`; not for items.
+        said: takes what is logged.
 
     Raises:
         InputError: no passage has a grade, or no item names a facet.
@@ -357,19 +364,20 @@ def qrels_of(grades: Grades, unit: Unit = "passage", label: Label = "max", rel: 
     if failed:
         is_grade = isinstance(grades.on_failed, int)
         done = f"count as grade {grades.on_failed}" if is_grade else "are not in the qrels"
-        logging.getLogger("rubric_measures").warning("%d grades failed and %s", failed, done)
+        say([Note(f"{failed} grades failed and {done}")], said)
     if label == "count" and rel is None:
-        note_counted(queries)
+        say(of_counted(queries), said)
     return sorted(rows, key=lambda row: (row.query_id, row.doc_id, row.iteration))
 
 
-def times_rows(rows: Iterable[Qrel], times: int | None) -> Iterator[Qrel]:
+def times_rows(rows: Iterable[Qrel], times: int | None, said: list[Note] | None = None) -> Iterator[Qrel]:
     """The judgments with larger, whole labels, for programs that read no fractions; the scale that rows say, too.
 
     Args:
         rows: the judgments; consumed as they are asked for.
         times: every label is multiplied by this, and rounded to the nearest integer; None leaves labels as they are,
             and a note says how many have fractions.
+        said: takes that note.
 
     Raises:
         InputError: `times` is less than 1.
@@ -388,15 +396,16 @@ def times_rows(rows: Iterable[Qrel], times: int | None) -> Iterator[Qrel]:
             yield row._replace(iteration=row.iteration.replace(str(scale), str(larger)))
         else:
             yield row._replace(relevance=round(row.relevance * times))
-    text = "%d labels have fractions, which trec_eval and others do not read; they need larger, whole ones"
-    warn(text, real, settings=("scale",))
+    text = f"{real} labels have fractions, which trec_eval and others do not read; they need larger, whole ones"
+    say([Note(text, settings=("scale",))] if real else [], said)
 
 
-def note_counted(queries: Iterable[QueryGrades], source: str = "") -> None:
-    """Says from which grade on labels count items, where nobody chose it: the level that covers on the scale."""
+def of_counted(queries: Iterable[QueryGrades], source: str = "") -> Iterator[Note]:
+    """From which grade on labels count items, where nobody chose it: the level that covers on the scale."""
     for scale in sorted({query.scale[:3] for query in queries if query.scale is not None}):
         named = f"{source}: " if source else ""
-        tell(f"{named}labels count the items graded {scale[2]} or better (the scale is {scale[0]} to {scale[1]})")
+        text = f"{named}labels count the items graded {scale[2]} or better (the scale is {scale[0]} to {scale[1]})"
+        yield Note(text, is_warning=False)
 
 
 def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:

@@ -29,8 +29,9 @@ from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 from rubric_measures.base.files import check_readable_twice, read_text
 from rubric_measures.base.plugins import require
+from rubric_measures.measures.findings import of_wrapped, say
 from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.measures.measure import note_labels, parse_measures, rubric_measures_of
+from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.review.bank_screens import bank, impact, post_bank, post_impact
 from rubric_measures.review.check_screens import check, post_decide, post_grade, post_note, post_undo, queue
 from rubric_measures.review.queues import load_material
@@ -350,7 +351,7 @@ def open_review(
     except BaseException:
         store.close()
         raise
-    note_labels(asked)
+    say(of_wrapped(asked))
     project = Path(graded).resolve().parent
     return Review(
         material,

@@ -13,6 +13,7 @@ from rubric_measures.api import Board
 from rubric_measures.measures.findings import Near
 from rubric_measures.measures.grades import Grades
 from rubric_measures.types.entities import RubricItem, TestBank
+from tests.matrices import query_of
 
 QUERIES = [f"q{number:02d}" for number in range(8)]
 DOCS = [f"d{number:02d}" for number in range(6)]
@@ -238,3 +239,117 @@ def test_qrels_agreement_and_correlations_have_notes(tmp_path: Path, caplog: pyt
         "1 to 5",
     ):
         assert text in said
+
+
+def run_of_odd_ranks(tmp_path: Path) -> str:
+    """A run file whose rank column is turned round, with two tags and without a line end."""
+    rows = [
+        f"{query_id} Q0 {doc_id} {place} {place + 1} {'first' if query_id == 'q00' else 'other'}"
+        for query_id in QUERIES
+        for place, doc_id in enumerate(DOCS)
+    ]
+    (tmp_path / "odd.run").write_text("\n".join(rows))
+    return str(tmp_path / "odd.run")
+
+
+ODD = (
+    "odd.run: the last line has no line end; is the file complete?",
+    "odd.run: has 2 different tags; the run is called odd",
+    "odd.run: the rank column disagrees with the scores in 8 queries (40 places); the scores count",
+)
+WRAPPED = (
+    "1 standard measures read the labels that the grades imply (maximum grade): RubricQrels(measure='nDCG@10')",
+    ("RubricQrels(measure='nDCG@10')",),
+    False,
+)
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, bool]]:
+    return [(record.getMessage(), record.levelname == "WARNING") for record in caplog.records]
+
+
+@pytest.mark.parametrize("form", ["path", "name", "qrels"])
+def test_what_is_said_of_run_files_while_they_are_read_belongs_to_the_board(
+    form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = run_of_odd_ranks(tmp_path)
+    labels = [Qrel(query, doc, (n + m) % 3) for n, query in enumerate(QUERIES[1:]) for m, doc in enumerate(DOCS)]
+    qrels = labels if form == "qrels" else None
+    caplog.set_level("INFO")
+    board = rubric_measures.score(
+        graded(), {"mine": path} if form == "name" else [path], f"{COVER} nDCG@10" if qrels else COVER, qrels=qrels
+    )
+    texts = [note.text.removeprefix(f"{tmp_path}/") for note in board.notes]
+    assert tuple(texts[:3]) == ODD and all(note.is_warning for note in board.notes[:3])
+    # With judgments the runs are read for either side.
+    assert list(dict.fromkeys(logged(caplog))) == [(note.text, note.is_warning) for note in board.notes]
+    if form == "qrels":
+        said = "means are over different queries: 7 are graded and judged, 1 only graded (such as q00), 0 only judged"
+        assert (texts[3], board.notes[3].ids) == (said, ("q00",))
+    else:
+        assert len(caplog.records) == len(board.notes)
+    caplog.clear()
+    board.log_notes()
+    assert not any(text.endswith(ODD) for text, _ in logged(caplog))
+
+
+def test_runs_that_share_a_tag_are_noted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name, score in (("a", 1), ("b", 2)):
+        lines = [f"{query} Q0 {doc} 1 {(n + score) % 5} same\n" for query in QUERIES for n, doc in enumerate(DOCS)]
+        (tmp_path / f"{name}.run").write_text("".join(lines))
+    board = rubric_measures.score(graded(), [tmp_path / "a.run", tmp_path / "b.run"], COVER)
+    assert board.notes[0].text == "2 runs share the tag same; runs that share a tag are called after their files"
+    assert [note.text for note in board.notes if note.is_warning] == caplog.messages
+
+
+def test_measures_that_read_implied_labels_are_noted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    board = rubric_measures.score(graded(), {"one": a_run()}, [COVER, "nDCG@10"])
+    assert board.notes[-1][:3] == WRAPPED
+    assert logged(caplog) == [(note.text, note.is_warning) for note in board.notes]
+    labels = [Qrel(query, doc, (n + m) % 3) for n, query in enumerate(QUERIES) for m, doc in enumerate(DOCS)]
+    assert not rubric_measures.score(labels, {"one": a_run()}, "nDCG@10").wrapped
+    assert not rubric_measures.score(graded(), {"one": a_run()}, [COVER, "nDCG@10"], qrels=labels).wrapped
+
+
+def test_evaluate_notes_what_is_said_of_run_and_measures(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = run_of_odd_ranks(tmp_path)
+    rubric_measures.api.write_qrels(graded(), tmp_path / "items.qrels", per="item")
+    rubric_measures.api.write_qrels(graded(), tmp_path / "labels.qrels")
+    caplog.set_level("INFO")
+    for name, measures in (("items", [COVER, "nDCG@10"]), ("labels", ["nDCG@10"])):
+        caplog.clear()
+        values = rubric_measures.api.evaluate(str(tmp_path / f"{name}.qrels"), path, measures)
+        assert tuple(note.text.removeprefix(f"{tmp_path}/") for note in values.notes[:3]) == ODD
+        assert [note[:3] for note in values.notes[3:]] == ([WRAPPED] if name == "items" else [])
+        values.log_notes()
+        assert logged(caplog) == [(note.text, note.is_warning) for note in values.notes]
+
+
+def test_qrels_note_failures_fractions_and_levels(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    query = query_of([("d1", "a", 2.5), ("d2", "b", 1)], failed=[("d1", "b"), ("d2", "a"), ("d3", "a")])
+    written = rubric_measures.api.write_qrels(Grades({"q": query}), tmp_path / "out.qrels")
+    texts = [note.text for note in written.notes]
+    assert texts == [
+        "3 grades failed and are not in the qrels",
+        "1 labels have fractions, which trec_eval and others do not read; they need larger, whole ones",
+    ]
+    assert written.notes[1].settings == ("scale",)
+    assert logged(caplog) == [(note.text, note.is_warning) for note in written.notes]
+    caplog.clear()
+    known = rubric_measures.load(graded(), scale="0-5:4:3")
+    written = rubric_measures.api.write_qrels(known, tmp_path / "out.qrels", label="count")
+    assert written.notes[0].text == "labels count the items graded 4 or better (the scale is 0 to 5)"
+    assert logged(caplog) == [(note.text, note.is_warning) for note in written.notes]
+
+
+def test_an_unknown_best_score_is_a_fact(caplog: pytest.LogCaptureFixture) -> None:
+    items = tuple(RubricItem(f"item-{number}", "q00", "", weight=3 - 2 * number) for number in range(4))
+    rows = [row for row in graded() if row.query_id == "q00"]
+    grades = rubric_measures.load(rows, bank=TestBank({"q00": items}), scale="0-5:4:3")
+    caplog.set_level("INFO")
+    board = rubric_measures.score(grades, {"one": {"q00": a_run()["q00"]}}, "WeightedCover@5")
+    (note,) = [one for one in board.notes if one.text.startswith("the best possible score is not known by")]
+    assert not note.is_warning and note.ids == ("WeightedCover(rel=4,partial_rel=3)@5",)
+    assert (note.text, False) in logged(caplog)
