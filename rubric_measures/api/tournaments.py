@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
 from rubric_measures.api.loading import File, file_path, listed
 from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
-from rubric_measures.base.files import peek_head
+from rubric_measures.formats import head_of
 from rubric_measures.types.entities import Preference
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def tournament(
         _check_agents(by_assessors, played)
     else:
         from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-        from rubric_measures.formats.ragelo import write_preferences
+        from rubric_measures.formats.plain import GAMES
         from rubric_measures.grading import GradingSettings
         from rubric_measures.grading.pairwise import (
             IDENTICAL,
@@ -202,7 +202,7 @@ def tournament(
         done.sort(key=lambda game: order[Game(*game[:3])])
         played += [*others, *done]
         if save is not None:
-            write_preferences(save, [*others, *done])
+            GAMES.write(save, [*others, *done])
         _LOG.info("%d games (%d new): %s", len(wanted), len(wanted) - len(mine), stats)
         note_limit(stats, is_kept=asked.settings.is_kept)
         if others:
@@ -264,27 +264,18 @@ def _games(games: Sequence[Any], assessors: bool = False) -> dict[str, list[Pref
 
 
 def _by_assessor(game: Preference, name: str) -> Preference:
-    from rubric_measures.formats.ragelo import HUMAN
+    from rubric_measures.games.ratings import HUMAN
 
     return game if game.grader.startswith(HUMAN) else game._replace(grader=HUMAN + (game.grader or name))
 
 
 def _read(path: str, assessors: bool = False) -> list[Preference]:
-    from rubric_measures.formats.ragdoll import read_battles
-    from rubric_measures.formats.ragelo import HUMAN, read_preferences, read_ragelo_games
+    from rubric_measures.formats.plain import BATTLES, GAMES, RAGELO_GAMES
 
-    if _is_csv(path):
-        games = read_ragelo_games(path)
-        return [game._replace(grader=f"{HUMAN}{path}") for game in games] if assessors else games
-    if _is_of_battles(path):
-        battles = read_battles(path)
-        return [_by_assessor(game, path) for game in battles] if assessors else battles
-    return read_preferences(path, assessors=assessors)
-
-
-def _is_of_battles(path: str) -> bool:
-    """Whether it begins with battles of RAGDoll; texts stand before this name, and cannot hold it with its quotes."""
-    return b'"assistant_a_run_id"' in peek_head(path, 1 << 20)
+    known = (RAGELO_GAMES, BATTLES)
+    read = next((one.read for one in known if path != "-" and one.recognise(head_of(path))), GAMES.read)
+    games = read(path)
+    return [_by_assessor(game, "anonymous" if read == GAMES.read else path) for game in games] if assessors else games
 
 
 def _is_csv(path: str) -> bool:
@@ -292,7 +283,7 @@ def _is_csv(path: str) -> bool:
 
 
 def _answers(answers: Sequence[Any]) -> list[Answer]:
-    from rubric_measures.formats.ragelo import read_ragelo_answers
+    from rubric_measures.formats.plain import RAGELO_ANSWERS
     from rubric_measures.formats.reports import Answer, read_answers
 
     found: list[Answer] = []
@@ -301,18 +292,18 @@ def _answers(answers: Sequence[Any]) -> list[Answer]:
             found.append(one)
         else:
             with file_path(one) as path:
-                found += read_ragelo_answers(path) if _is_csv(path) else read_answers(path)
+                found += RAGELO_ANSWERS.read(path) if _is_csv(path) else read_answers(path)
     return found
 
 
 def _query_texts(queries: File | Mapping[str, str]) -> Mapping[str, str]:
+    from rubric_measures.formats.plain import RAGELO_QUERIES
     from rubric_measures.formats.queries import read_queries
-    from rubric_measures.formats.ragelo import read_ragelo_queries
 
     if isinstance(queries, Mapping):
         return queries
     with file_path(queries) as path:
-        return read_ragelo_queries(path).texts if _is_csv(path) else read_queries(path)
+        return RAGELO_QUERIES.read(path).texts if _is_csv(path) else read_queries(path)
 
 
 def _check_agents(
@@ -343,7 +334,9 @@ def _saved(save: _File | None) -> list[Preference]:
     """The games that are kept in a file."""
     if save is None or not Path(save).exists():
         return []
-    if _is_of_battles(os.fspath(save)):
+    from rubric_measures.formats.plain import BATTLES
+
+    if BATTLES.recognise(head_of(save)):
         problem = "holds battles of RAGDoll, which would be lost; name another file, and give this one as games"
         raise InputError(f"{os.fspath(save)}: {problem}", settings=("save",))
     return _read(os.fspath(save))

@@ -9,13 +9,16 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.formats.base import FORMS, KINDS, Format, Head, PathName, head_of
+from rubric_measures.formats.specs import Spec
 
-__all__ = ["FORMATS", "Format", "Head", "added_format", "detect_format", "head_of"]
+__all__ = ["FORMATS", "Format", "Head", "Spec", "added_format", "detect_format", "head_of"]
 
 
 def _checked(plug_in: PlugIn, found: Any) -> Format:
+    if isinstance(found, Spec):
+        found = found.format
     if not isinstance(found, Format):
-        raise plug_in.refused(f"it is no rubric_measures.formats.Format, but {found!r:.60}")
+        raise plug_in.refused(f"it is no rubric_measures.formats.Format or Spec, but {found!r:.60}")
     if found.kind not in KINDS:
         raise plug_in.refused(f"it holds {found.kind!r}; expected one of {', '.join(KINDS)}")
     return found
@@ -28,12 +31,12 @@ FORMATS: Registry[Format] = Registry(
     "format",
     {
         "records": "rubric_measures.formats.labels:RECORDS",
-        "ragelo:queries": "rubric_measures.formats.ragelo:QUERIES",
-        "ragelo:documents": "rubric_measures.formats.ragelo:DOCUMENTS",
-        "ragelo:answers": "rubric_measures.formats.ragelo:ANSWERS",
-        "ragelo:evaluations": "rubric_measures.formats.ragelo:EVALUATIONS",
-        "ragelo:games": "rubric_measures.formats.ragelo:RAGELO_GAMES",
-        "ragelo:ranking": "rubric_measures.formats.ragelo:RANKING",
+        "ragelo:queries": "rubric_measures.formats.plain:RAGELO_QUERIES",
+        "ragelo:documents": "rubric_measures.formats.plain:RAGELO_DOCUMENTS",
+        "ragelo:answers": "rubric_measures.formats.plain:RAGELO_ANSWERS",
+        "ragelo:evaluations": "rubric_measures.formats.plain:RAGELO_EVALUATIONS",
+        "ragelo:games": "rubric_measures.formats.plain:RAGELO_GAMES",
+        "ragelo:ranking": "rubric_measures.formats.plain:RAGELO_RANKING",
         "run": "rubric_measures.formats.trec:RUN",
         "qrels": "rubric_measures.formats.trec:QRELS",
         "judgments": "rubric_measures.formats.trec:JUDGMENTS",
@@ -42,8 +45,8 @@ FORMATS: Registry[Format] = Registry(
         "ragdoll:graded": "rubric_measures.formats.ragdoll:GRADED",
         "ragdoll:rubric": "rubric_measures.formats.ragdoll:RUBRIC",
         "nuggets": "rubric_measures.formats.nuggetizer:NUGGETS",
-        "ragdoll:battles": "rubric_measures.formats.ragdoll:BATTLES",
-        "games": "rubric_measures.formats.ragelo:GAMES",
+        "ragdoll:battles": "rubric_measures.formats.plain:BATTLES",
+        "games": "rubric_measures.formats.plain:GAMES",
         "leaderboard": "rubric_measures.formats.leaderboards:LEADERBOARD",
         **{f"leaderboard:{form}": f"rubric_measures.formats.leaderboards:OF_FORM.{form}" for form in FORMS},
         "ragdoll:support": "rubric_measures.formats.ragdoll:JUDGMENTS",

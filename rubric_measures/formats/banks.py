@@ -26,7 +26,8 @@ from rubric_measures.base.files import atomic_writer, iter_lines, path_name, pee
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.base.json_text import check_keys, json_texts, parse_json
 from rubric_measures.base.tables import active, inert
-from rubric_measures.formats.base import Format, Head, PathName, cells_of, given, head_of, read_delimited
+from rubric_measures.formats.base import Format, Head, PathName, given, head_of
+from rubric_measures.formats.tables import cells_of, rows_of
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 
 _LOG = logging.getLogger("rubric_measures")
@@ -388,9 +389,9 @@ def read_bank_csv(path: PathName) -> list[BankEntry]:
         FormatError: a column is missing or unknown, or a cell is wrong; names file, line and column.
     """
     name = path_name(path)
-    header, rows = read_delimited(path)
-    _check_header(header, name)
-    read = [(line, dict(zip(header, (active(cell.strip()) for cell in cells), strict=True))) for line, cells in rows]
+    found = rows_of(path, "items")
+    _check_header(found.columns or (), name)
+    read = [(line, {column: active(cell.strip()) for column, cell in cells.items()}) for line, cells in found.rows]
     if not read:
         raise FormatError("holds no items", path=name)
     without = [cells["text"] for _, cells in read if cells["text"] and not cells.get("kind")]

@@ -52,6 +52,10 @@ class QueryFile:
     further: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     further_of_facets: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
+    def facets_of(self, query_id: str) -> dict[str, str]:
+        """Facet id -> heading of one query."""
+        return {facet_id: text for (one, facet_id), text in self.facets.items() if one == query_id}
+
 
 class _Facet(NamedTuple):
     text: str

@@ -35,12 +35,12 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeGua
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
-from rubric_measures.base.files import atomic_writer, note_unfinished, open_binary, path_name, peek_head
+from rubric_measures.base.files import atomic_writer, note_unfinished, open_binary, path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.base.json_text import json_texts, parse_json
-from rubric_measures.base.plugins import require
 from rubric_measures.base.words import sentence_ends
-from rubric_measures.formats.base import Format, Head, PathName, read_delimited, write_objects
+from rubric_measures.formats.base import Format, Head, PathName, write_objects
+from rubric_measures.formats.tables import plain_name, rows_of
 from rubric_measures.types.entities import Grade, canonical_json
 
 _LOG = logging.getLogger("rubric_measures")
@@ -804,67 +804,17 @@ def read_answer_table(path: PathName, columns: Mapping[str, str] | None = None) 
         MissingExtraError: it is parquet, and pyarrow is not installed.
     """
     name = path_name(path)
-    head = peek_head(path)
-    if not head.strip():
-        raise FormatError("is empty; expected a table with a row an answer", path=name)
-    if head.startswith(b"PAR1"):
-        return answer_rows(_parquet_rows(path, name), columns, name)
-    if head.lstrip()[:1] in (b"{", b"["):
-        return answer_rows(_json_rows(path, name), columns, name)
-    header, rows = read_delimited(path)
-    wide = [place for place, column in enumerate(header) if _WIDE.match(column)]
-    if wide and "answer" not in (columns or {}):
-        return answer_rows(
-            _unpivoted(header, rows, wide), {"run": "system", **(columns or {}), "answer": "response"}, name
-        )
-    # Of a name that comes twice the first one counts.
-    places = {column: header.index(column) for column in header}
-    return answer_rows(
-        [(line, {column: cells[place] for column, place in places.items()}) for line, cells in rows],
-        columns,
-        name,
-    )
-
-
-def _parquet_rows(path: PathName, name: str) -> list[tuple[int, dict[str, Any]]]:
-    parquet = require("pyarrow.parquet", "parquet")
-    try:
-        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
-    except (OSError, ValueError) as error:
-        raise FormatError(f"cannot be read as parquet ({str(error).splitlines()[0]:.120})", path=name) from None
-    return [(number, _flat(row)) for number, row in enumerate(rows, 1)]
-
-
-def _json_rows(path: PathName, name: str) -> list[tuple[int, dict[str, Any]]]:
-    found: list[tuple[int, Any]] = [(line, parse_json(data, path=name, line=line)) for line, data in json_texts(path)]
-    if len(found) == 1 and isinstance(found[0][1], dict):
-        found = _inside(*found[0])
-    rows: list[tuple[int, dict[str, Any]]] = []
-    for line, row in found:
-        if not isinstance(row, dict):
-            raise FormatError(f"expected an object with an answer, found {row!r:.40}", path=name, line=line)
-        rows.append((line, _flat(row["row"] if row.keys() >= {"row", "row_idx"} else row)))
+    found = rows_of(path, "a table with a row an answer")
+    if found.is_text:
+        header = found.columns or ()
+        wide = [column for column in header if _WIDE.match(column)]
+        if wide and "answer" not in (columns or {}):
+            made = _unpivoted(header, found.rows, wide)
+            return answer_rows(made, {"run": "system", **(columns or {}), "answer": "response"}, name)
+        return answer_rows(found.rows, columns, name)
+    rows = [(line, _flat(row["row"] if row.keys() >= {"row", "row_idx"} else row)) for line, row in found.rows]
     _name_providers([row for _, row in rows])
-    return rows
-
-
-def _inside(line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
-    """The rows that one object holds: lists that programs wrap, or columns; else it is a row itself."""
-    inner = value.get("results")
-    if isinstance(inner, dict):
-        # promptfoo wraps its results twice.
-        inner = inner.get("results")
-    for listed in (inner, value.get("testCases"), value.get("test_cases"), value.get("rows"), value.get("data")):
-        if isinstance(listed, list) and listed and all(isinstance(row, dict) for row in listed):
-            return list(enumerate(listed, 1))
-    cells = list(value.values())
-    if cells and all(isinstance(column, list) for column in cells) and len({len(column) for column in cells}) == 1:
-        return list(enumerate((dict(zip(value, row, strict=True)) for row in zip(*cells, strict=True)), 1))
-    if cells and all(isinstance(column, dict) and column.keys() == cells[0].keys() for column in cells):
-        places = list(cells[0])
-        if all(place.isdigit() for place in places):
-            return [(int(place) + 1, {name: column[place] for name, column in value.items()}) for place in places]
-    return [(line, value)]
+    return answer_rows(rows, columns, name)
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -899,19 +849,19 @@ def _run_name(provider: str, prompt: str, is_told: bool) -> str:
 
 
 def _unpivoted(
-    header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]], wide: Sequence[int]
+    header: Sequence[str], rows: Iterable[tuple[int, Mapping[str, Any]]], wide: Sequence[str]
 ) -> list[tuple[int, dict[str, Any]]]:
     """A row an answer, from a table with a column a system."""
-    matches = {place: _WIDE.match(header[place]) for place in wide}
-    told = {place: (match["provider"], match["prompt"]) for place, match in matches.items() if match}
+    matches = {column: _WIDE.match(column) for column in wide}
+    told = {column: (match["provider"], match["prompt"]) for column, match in matches.items() if match}
     several = len({prompt for _, prompt in told.values()}) > 1
-    names = {place: _run_name(provider, prompt, several) for place, (provider, prompt) in told.items()}
+    names = {column: _run_name(provider, prompt, several) for column, (provider, prompt) in told.items()}
     if len(set(names.values())) < len(names):
-        names = {place: f"{name} {number}" for number, (place, name) in enumerate(names.items(), 1)}
+        names = {column: f"{name} {number}" for number, (column, name) in enumerate(names.items(), 1)}
     # Behind the first system stand its grades and notes, and those of the others.
-    shared = header[: wide[0]]
+    shared = header[: header.index(wide[0])]
     return [
-        (line, {**dict(zip(shared, cells, strict=False)), "system": name, "response": cells[place]})
+        (line, {**{column: cells[column] for column in shared}, "system": name, "response": cells[place]})
         for line, cells in rows
         for place, name in names.items()
     ]
@@ -966,7 +916,7 @@ def _chosen(present: Sequence[str], said: Mapping[str, str], name: str) -> dict[
             raise FormatError(problem, path=name, settings=("columns",))
     known: dict[str, str] = {}
     for column in present:
-        known.setdefault(_plain(column), column)
+        known.setdefault(plain_name(column), column)
     taken = set(said.values())
     chosen: dict[Role, str] = {}
     for role, names in _NAMES.items():
@@ -996,12 +946,6 @@ def _chosen(present: Sequence[str], said: Mapping[str, str], name: str) -> dict[
 
 def _usual(role: Role) -> list[str]:
     return [*(["answer"] if role == "answer" else []), *_NAMES[role]]
-
-
-def _plain(column: str) -> str:
-    """`Actual Output`, `actualOutput` and `response.output` as `actual_output` and `response_output`."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
-    return re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")
 
 
 def _cell_text(value: Any) -> str:

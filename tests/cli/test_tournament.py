@@ -10,7 +10,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.formats.ragelo import read_preferences, write_preferences, write_ragelo_games
+from rubric_measures.formats.plain import GAMES, RAGELO_GAMES
 from rubric_measures.types.entities import Preference
 
 EXAMPLE = Path(__file__).parents[2] / "resources" / "example"
@@ -31,7 +31,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 @pytest.fixture
 def games(tmp_path: Path) -> Path:
-    write_preferences(tmp_path / "games.jsonl", CYCLE)
+    GAMES.write(tmp_path / "games.jsonl", CYCLE)
     return tmp_path / "games.jsonl"
 
 
@@ -62,7 +62,7 @@ def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.Captu
     page = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
     schemas = dict(re.findall(r"^```json schema=(\S+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
     apart = [Preference("q1", "v", "w", "a"), Preference("q1", "w", "v", None, "failed")]
-    write_preferences(tmp_path / "apart.jsonl", [*CYCLE, *apart])
+    GAMES.write(tmp_path / "apart.jsonl", [*CYCLE, *apart])
     for path in (games, tmp_path / "apart.jsonl"):
         content = json.loads(run(capsys, path, "--format", "json", "--rounds", 20, "--replays", 5)[1])
         for name in ("leaderboard", "tournament"):
@@ -70,7 +70,7 @@ def test_json_is_as_documented(games: Path, tmp_path: Path, capsys: pytest.Captu
 
 
 def test_csv_games_and_assessors(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_ragelo_games(tmp_path / "g.csv", [game._replace(grader="") for game in CYCLE])
+    RAGELO_GAMES.write(tmp_path / "g.csv", [game._replace(grader="") for game in CYCLE])
     status, out, err = run(capsys, tmp_path / "g.csv", "--assessor-games", games, "--rounds", 20, "--replays", 5)
     assert status == 0
     assert "144 games" in out
@@ -79,7 +79,7 @@ def test_csv_games_and_assessors(games: Path, tmp_path: Path, capsys: pytest.Cap
 
 def test_assessors_judge_agents_that_are_there(games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verdicts = tmp_path / "verdicts.jsonl"
-    write_preferences(verdicts, [Preference("q01", "x", "thorugh", "a")])
+    GAMES.write(verdicts, [Preference("q01", "x", "thorugh", "a")])
     status, out, err = run(capsys, games, "--assessor-games", verdicts)
     assert (status, out) == (2, "")
     assert err == (f"rubric_measures: unknown agent 'thorugh': known: x, y, z ({verdicts}: a verdict on query 'q01')\n")
@@ -117,15 +117,15 @@ def test_an_added_agent_plays_its_new_games_only(tmp_path: Path, capsys: pytest.
     assert "50 games (34 new): 34 calls, 16 replies from the cache" in err
     assert status == 0
     assert out.splitlines()[1].startswith("thorough")
-    assert len(read_preferences(tmp_path / "games.jsonl")) == 50
+    assert len(GAMES.read(tmp_path / "games.jsonl")) == 50
 
 
 def test_games_of_others_stay_in_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     verdict = Preference("q01", "concise", "thorough", "a", grader="human:ada")
-    write_preferences(tmp_path / "games.jsonl", [verdict])
+    GAMES.write(tmp_path / "games.jsonl", [verdict])
     _, _, err = run(capsys, *play(tmp_path, "concise", "thorough"))
     assert "1 games of other graders" in err and "1 of 17 games were judged by assessors" in err
-    assert read_preferences(tmp_path / "games.jsonl")[0] == verdict
+    assert GAMES.read(tmp_path / "games.jsonl")[0] == verdict
 
 
 def test_failed_games_are_said_and_played_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,6 +214,6 @@ def test_documents_of_graded_records_come_with_the_reasons_of_their_labels(
     for options, verdict in (((), "a"), (("--no-annotations",), "b")):
         status, _, _ = run(capsys, *play(tmp_path, "concise", "thorough", more=(*more, *options)))
         assert status == 0
-        found = read_preferences(tmp_path / "games.jsonl")
+        found = GAMES.read(tmp_path / "games.jsonl")
         assert {game.verdict for game in found if game.query_id == "q01"} == {verdict}
         assert {game.verdict for game in found if game.query_id != "q01"} == {"tie"}

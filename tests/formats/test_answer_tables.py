@@ -135,7 +135,7 @@ def test_other_names_are_said(tmp_path: Path) -> None:
         ("gap.csv", "question,answer\na,b\n,c\n", "gap.csv:3: question: is empty"),
         ("ragged.csv", "question,answer\na,b,c\n", "ragged.csv:2: 3 cells; the header has 2"),
         ("quote.csv", 'question,answer\na,"b\n', "is no table"),
-        ("numbers.json", "[1, 2]", "expected an object with an answer, found 1"),
+        ("numbers.json", "[1, 2]", "expected an object, found 1"),
         ("lists.jsonl", '{"question": ["a"], "response": ["b", "c"]}', "is a list; expected a text"),
         ("torn.json", '[{"question": "a"', "is not JSON"),
     ],

@@ -14,8 +14,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.formats.ragdoll import read_battles, write_battles
-from rubric_measures.formats.ragelo import read_preferences, read_ragelo_games
+from rubric_measures.formats.plain import BATTLES, GAMES, RAGELO_GAMES
 from rubric_measures.types.entities import Preference
 from tests.shared_data import shared_data
 
@@ -45,7 +44,7 @@ def battles(tmp_path: Path) -> Path:
 
 def test_battles_are_games_with_both_kinds_of_tie(battles: Path) -> None:
     assert detect_format(battles) == "ragdoll:battles"
-    games = read_battles(battles)
+    games = BATTLES.read(battles)
     assert [game.verdict for game in games] == ["a", "a", "b", "tie", "both_bad", None]
     assert games[0][1:3] == ("y", "x") and games[0].grader == "openai:judge"
     # A reply that holds more than the verdict is none, and no tie.
@@ -66,16 +65,15 @@ def test_convert_keeps_both_ties_and_says_what_it_loses(
 ) -> None:
     games, back, table = (tmp_path / name for name in ("g.jsonl", "b.jsonl", "g.csv"))
     assert main(["convert", str(battles), "--to", "games", "-o", str(games)]) == 0
-    assert read_preferences(games) == read_battles(battles)
+    assert GAMES.read(games) == BATTLES.read(battles)
     assert main(["convert", str(games), "--to", "ragdoll:battles", "-o", str(back)]) == 0
-    assert "query, thinking, elapsed_seconds and usage are empty" in capsys.readouterr().err
-    assert read_battles(back) == read_battles(battles)
+    assert BATTLES.read(back) == BATTLES.read(battles)
     empty = {"query": "", "thinking": None, "elapsed_seconds": None}
     lines = [json.loads(line) for line in back.read_text().splitlines()]
     assert lines[:5] == [json.loads(line) | empty for line in battles.read_text().splitlines()[:5]]
     assert main(["convert", str(games), "--to", "ragelo:games", "-o", str(table)]) == 0
-    assert "that both answers of 1 ties are bad" in capsys.readouterr().err
-    assert [game.verdict for game in read_ragelo_games(table)] == ["a", "a", "b", "tie", "tie", None]
+    assert "both_bad of 1 row" in capsys.readouterr().err
+    assert [game.verdict for game in RAGELO_GAMES.read(table)] == ["a", "a", "b", "tie", "tie", None]
 
 
 def test_ratings_without_a_prior(battles: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +114,7 @@ def test_a_model_plays_battles_with_bare_verdicts(tmp_path: Path, capsys: pytest
     ]  # fmt: skip
     assert main([*command, "--per-agent", "1"]) == 1
     # Three systems, one game each: two games a query (3 · 1 / 2, rounded up).
-    games = read_preferences(tmp_path / "g.jsonl")
+    games = GAMES.read(tmp_path / "g.jsonl")
     said = {game.query_id: (game.verdict, game.status) for game in games}
     assert len(games) == 8
     assert said == {"q0": ("both_bad", "graded"), "q1": ("tie", "graded"), "q2": (None, "unparsed"),
@@ -124,13 +122,13 @@ def test_a_model_plays_battles_with_bare_verdicts(tmp_path: Path, capsys: pytest
     # All games: those that were played are not played again.
     assert main(command) == 1
     assert "12 games (4 new)" in capsys.readouterr().err
-    assert set(games) <= set(read_preferences(tmp_path / "g.jsonl"))
+    assert set(games) <= set(GAMES.read(tmp_path / "g.jsonl"))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"judge_verdict": "C"}, "judge_verdict: Input should be 'A', 'B', 'Tie' or 'Tie (Both Bad)'; found 'C'"),
+        ({"judge_verdict": "C"}, "judge_verdict: expected A, B, Tie or Tie (Both Bad); found 'C'"),
         ({"preferred_run_id": "x"}, "preferred_run_id is 'x', the verdict says 'y'"),
         ({"pair": ["x", "z"]}, "are not the runs of the pair"),
         ({"status": "failed"}, "expected a judge_verdict exactly when the status is completed"),
@@ -141,7 +139,7 @@ def test_battles_that_contradict_themselves(changes: dict[str, Any], message: st
     path = tmp_path / "b.jsonl"
     path.write_text(json.dumps(battle("q1", "A") | changes) + "\n")
     with pytest.raises(FormatError) as caught:
-        read_battles(path)
+        BATTLES.read(path)
     assert message in str(caught.value) and str(caught.value).startswith(f"{path}:1: ")
 
 
@@ -150,7 +148,7 @@ def test_what_battles_cannot_hold_and_what_would_be_lost(
 ) -> None:
     both = [Preference("q1", "x", "y", "a"), Preference("q1", "y", "x", "a")]
     with pytest.raises(InputError, match="'y' and 'x' meet twice"):
-        write_battles(tmp_path / "b.jsonl", both)
+        BATTLES.write(tmp_path / "b.jsonl", both)
     assert not (tmp_path / "b.jsonl").exists()
     answers = tmp_path / "a.jsonl"
     answers.write_text("".join(f'{{"query_id": "q1", "run_id": "{run}", "text": "{run}"}}\n' for run in "xy"))

@@ -10,23 +10,17 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
+from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboards import LeaderboardTable, Score
-from rubric_measures.formats.queries import QueryFile
-from rubric_measures.formats.ragelo import (
-    detect_kind,
-    read_ragelo_answers,
-    read_ragelo_documents,
-    read_ragelo_evaluations,
-    read_ragelo_games,
-    read_ragelo_queries,
-    read_ragelo_ranking,
-    write_ragelo_answers,
-    write_ragelo_documents,
-    write_ragelo_evaluations,
-    write_ragelo_games,
-    write_ragelo_queries,
-    write_ragelo_ranking,
+from rubric_measures.formats.plain import (
+    RAGELO_ANSWERS,
+    RAGELO_DOCUMENTS,
+    RAGELO_EVALUATIONS,
+    RAGELO_GAMES,
+    RAGELO_QUERIES,
+    RAGELO_RANKING,
 )
+from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
 from rubric_measures.types.entities import Grade, Preference
 
@@ -40,9 +34,9 @@ def write(path: Path, text: str) -> Path:
 
 def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "q.csv", '\ufeffqid, query\r\n1, What is a leap year?\r\n2, "Why, then?"\r\n')
-    assert read_ragelo_queries(path).texts == {"1": "What is a leap year?", "2": "Why, then?"}
+    assert RAGELO_QUERIES.read(path).texts == {"1": "What is a leap year?", "2": "Why, then?"}
     path = write(tmp_path / "g.csv", "qid,agent_a,agent_b,raw_answer,answer\n1, x, y, long [[A]], A\n1,y,x,none,\n")
-    assert read_ragelo_games(path) == [
+    assert RAGELO_GAMES.read(path) == [
         Preference("1", "x", "y", "a", answer="long [[A]]"),
         Preference("1", "y", "x", None, "unparsed", "none"),
     ]
@@ -51,53 +45,53 @@ def test_files_with_spaces_bom_and_windows_lines(tmp_path: Path) -> None:
 def test_what_is_written_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "x.csv.gz"
     queries = {"q1": "a, b", "q2": ' "quoted"\n'}
-    write_ragelo_queries(path, QueryFile(queries))
-    assert read_ragelo_queries(path).texts == queries
+    RAGELO_QUERIES.write(path, QueryFile(queries))
+    assert RAGELO_QUERIES.read(path).texts == queries
     answers = [Answer("q1", "x", LONG), Answer("q1", "y", "")]
-    write_ragelo_answers(path, answers)
-    assert read_ragelo_answers(path) == answers
+    RAGELO_ANSWERS.write(path, answers)
+    assert RAGELO_ANSWERS.read(path) == answers
     grades = [Grade("q1", "d1", 2, answer=LONG), Grade("q1", "d2", None, status="unparsed", answer="?")]
-    write_ragelo_evaluations(path, grades)
-    assert read_ragelo_evaluations(path) == grades
+    RAGELO_EVALUATIONS.write(path, grades)
+    assert RAGELO_EVALUATIONS.read(path) == grades
     games = [Preference("q1", "x", "y", "tie", answer="[[C]]"), Preference("q1", "y", "x", None, "unparsed", "?")]
-    write_ragelo_games(path, games)
-    assert read_ragelo_games(path) == games
+    RAGELO_GAMES.write(path, games)
+    assert RAGELO_GAMES.read(path) == games
     table = LeaderboardTable((Score("y", "score", "all", 1017.25), Score("x", "score", "all", 998.0)))
-    write_ragelo_ranking(path, table)
-    assert read_ragelo_ranking(path) == table
+    RAGELO_RANKING.write(path, table)
+    assert RAGELO_RANKING.read(path) == table
     assert caplog.messages == []
 
 
 def test_documents_are_passages_to_grade(tmp_path: Path) -> None:
     text = 'qid,did,document\nq2,d1,"One, two"\nq1,d1,Three\nq2,d2,Four\n'
-    groups = read_ragelo_documents(write(tmp_path / "d.csv", text))
+    groups = RAGELO_DOCUMENTS.read(write(tmp_path / "d.csv", text))
     assert [(group.query_id, [(one.doc_id, one.text) for one in group.passages]) for group in groups] == [
         ("q2", [("d1", "One, two"), ("d2", "Four")]),
         ("q1", [("d1", "Three")]),
     ]
-    write_ragelo_documents(tmp_path / "again.csv", groups)
-    assert read_ragelo_documents(tmp_path / "again.csv") == groups
+    RAGELO_DOCUMENTS.write(tmp_path / "again.csv", groups)
+    assert RAGELO_DOCUMENTS.read(tmp_path / "again.csv") == groups
 
 
 def test_further_columns_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path / "q.csv", "qid,lang,query\n1,en,What?\n")
-    assert read_ragelo_queries(path).texts == {"1": "What?"}
+    assert RAGELO_QUERIES.read(path).texts == {"1": "What?"}
     assert caplog.messages == [f"{path}: 1 further columns left out: lang"]
 
 
 def test_what_has_no_place_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     games = [Preference("1", "x", "y", "a", grader="human:ada"), Preference("1", "y", "x", None, "failed", note="?")]
-    write_ragelo_games(tmp_path / "g.csv", games)
-    assert len(caplog.messages) == 1 and "1 graders and 1 notes or statuses" in caplog.messages[0]
-    assert [game.verdict for game in read_ragelo_games(tmp_path / "g.csv")] == ["a", None]
+    RAGELO_GAMES.write(tmp_path / "g.csv", games)
+    assert len(caplog.messages) == 1 and "grader of 1 row, note of 1 row, status of 1 row" in caplog.messages[0]
+    assert [game.verdict for game in RAGELO_GAMES.read(tmp_path / "g.csv")] == ["a", None]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")), min_size=1, max_size=5))
 def test_any_text_survives(tmp_path: Path, texts: list[str]) -> None:
     answers = [Answer(f"q{number}", "x", text) for number, text in enumerate(texts)]
-    write_ragelo_answers(tmp_path / "a.csv", answers)
-    assert read_ragelo_answers(tmp_path / "a.csv") == answers
+    RAGELO_ANSWERS.write(tmp_path / "a.csv", answers)
+    assert RAGELO_ANSWERS.read(tmp_path / "a.csv") == answers
 
 
 WRONG = {
@@ -106,7 +100,7 @@ WRONG = {
     "verdict": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,,D\n", "x.csv:2: answer: expected A, B or C"),
     "itself": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,x,,A\n", "x.csv:2: query '1': agent 'x' plays"),
     "twice": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,,A\n1,x,y,,B\n", "x.csv:3: .*line 2 already"),
-    "answer twice": ("answers", "qid,agent,answer\n1,x,a\n1,x,b\n", "x.csv:3: the answer of x / 1 stands in line 2"),
+    "answer twice": ("answers", "qid,agent,answer\n1,x,a\n1,x,b\n", "x.csv:3: x / 1 stands in line 2"),
     "long label": (
         "evaluations",
         f"qid,did,raw_answer,answer\n1,d,r,{'9' * 5000}\n",
@@ -115,16 +109,16 @@ WRONG = {
     "label": ("evaluations", "qid,did,raw_answer,answer\n1,d,r,high\n", "x.csv:2: answer: expected a whole number"),
     "score": ("ranking", "agent,score\nx,nan\n", "x.csv:2: score: expected a number; found 'nan'"),
     "id": ("answers", "qid,agent,answer\n1,,a\n", "x.csv:2: agent: is empty"),
-    "empty": ("queries", "qid,query\n", "x.csv: holds no rows"),
-    "nothing": ("queries", "", "x.csv: is empty; expected a header and rows"),
+    "empty": ("queries", "qid,query\n", "x.csv: holds no queries"),
+    "nothing": ("queries", "", "x.csv: is empty; expected queries"),
     "quote": ("queries", 'qid,query\n1,"open\n', "x.csv:2: is no table"),
 }
 READERS = {
-    "queries": read_ragelo_queries,
-    "answers": read_ragelo_answers,
-    "evaluations": read_ragelo_evaluations,
-    "games": read_ragelo_games,
-    "ranking": read_ragelo_ranking,
+    "queries": RAGELO_QUERIES.read,
+    "answers": RAGELO_ANSWERS.read,
+    "evaluations": RAGELO_EVALUATIONS.read,
+    "games": RAGELO_GAMES.read,
+    "ranking": RAGELO_RANKING.read,
 }
 
 
@@ -136,18 +130,22 @@ def test_wrong_files_are_one_line(name: str, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_kinds_are_told_by_their_header() -> None:
-    assert detect_kind("qid,did,raw_answer,answer") == "evaluations"
-    assert detect_kind("agent, score") == "ranking"
-    assert detect_kind("qid,agent,answer,extra") == "answers"
-    assert detect_kind("query_id,text") is None
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("qid,did,raw_answer,answer", "ragelo:evaluations"),
+        ("agent, score", "ragelo:ranking"),
+        ("qid,agent,answer,extra", "ragelo:answers"),
+    ],
+)
+def test_kinds_are_told_by_their_header(header: str, name: str, tmp_path: Path) -> None:
+    assert detect_format(write(tmp_path / "x.csv", f"{header}\n1,2,3,4\n")) == name
 
 
 @pytest.mark.parametrize("content", [b"a\rb\rc\n", b"\x8f\rqid\x00,\xff\r\n", b"x" * 200_000])
 def test_a_first_line_that_is_no_csv_is_refused_in_one_line(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert detect_kind(content.decode("latin-1")) is None
     path = tmp_path / "wrong"
     path.write_bytes(content)
     for command in (
@@ -161,9 +159,9 @@ def test_a_first_line_that_is_no_csv_is_refused_in_one_line(
 def test_a_ranking_needs_one_measure(tmp_path: Path) -> None:
     scores = (Score("x", "V", "all", 1.0), Score("x", "W", "all", 2.0))
     with pytest.raises(InputError, match="V, W"):
-        write_ragelo_ranking(tmp_path / "r.csv", LeaderboardTable(scores))
+        RAGELO_RANKING.write(tmp_path / "r.csv", LeaderboardTable(scores))
     with pytest.raises(InputError, match="there are no games"):
-        write_ragelo_games(tmp_path / "g.csv", [])
+        RAGELO_GAMES.write(tmp_path / "g.csv", [])
 
 
 FILES = {
@@ -211,12 +209,12 @@ def test_documents_that_two_agents_retrieved_are_kept_once(tmp_path: Path, caplo
     path = tmp_path / "documents.csv"
     path.write_text("qid,did,document\n1,d1,One.\n1,d2,Two.\n1,d1,One.\n2,d1,One.\n")
     with caplog.at_level("INFO", logger="rubric_measures"):
-        groups = read_ragelo_documents(path)
+        groups = RAGELO_DOCUMENTS.read(path)
     assert [(group.query_id, [one.doc_id for one in group.passages]) for group in groups] == [
         ("1", ["d1", "d2"]),
         ("2", ["d1"]),
     ]
-    assert caplog.messages == [f"{path}: 1 rows repeat a document of their query; each is kept once"]
+    assert caplog.messages == [f"{path}: 1 of the documents repeat an earlier one; each is kept once"]
     path.write_text("qid,did,document\n1,d1,One.\n1,d1,Another.\n")
-    with pytest.raises(FormatError, match=r"documents\.csv:3: document 1 / d1 stands in line 2 already"):
-        read_ragelo_documents(path)
+    with pytest.raises(FormatError, match=r"documents\.csv:3: 1 / d1 stands in line 2 already"):
+        RAGELO_DOCUMENTS.read(path)

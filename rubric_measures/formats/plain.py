@@ -1,0 +1,228 @@
+"""Formats of flat rows, each a spec: RAGElo's six tables, games, battles of RAGDoll."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, get_args
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
+from rubric_measures.formats.queries import QueryFile
+from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.specs import PRESENT, Field, Row, Spec, ident, number, one_of, same, text, whole
+from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
+from rubric_measures.types.entities import Grade, GradeStatus, Preference, Verdict
+
+# Columns of RAGElo.
+_QUERY, _DOC, _AGENT = Field("query_id", ("qid",), ident), Field("doc_id", ("did",), ident), ("agent",)
+_REPLY = Field("answer", ("raw_answer",), text, PRESENT)
+_LETTERS: Mapping[str, Verdict] = {"A": "a", "B": "b", "C": "tie"}
+_LETTER_OF: Mapping[Verdict | None, str] = {"a": "A", "b": "B", "tie": "C", "both_bad": "C"}
+
+
+def _letter(value: Any) -> Verdict | None:
+    parse = one_of(_LETTERS)
+    said = text(value).strip().upper()
+    verdict: Verdict | None = parse(said) if said else None
+    return verdict
+
+
+def _optional(parse: Any) -> Any:
+    """A field whose column must be there, and may be empty."""
+    return lambda value: parse(value) if text(value).strip() else None
+
+
+def _passages(rows: list[Row]) -> list[QueryPassages]:
+    groups: dict[str, list[GradedPassage]] = {}
+    for row in rows:
+        said = row.said
+        data = PassageData(judgments=[], rankings=[])
+        groups.setdefault(said["query_id"], []).append(
+            GradedPassage(doc_id=said["doc_id"], text=said["text"], paragraph_data=data)
+        )
+    return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
+
+
+def _labels(rows: list[Row]) -> list[Grade]:
+    return [Grade(**row.said, status="unparsed" if row.said["relevance"] is None else "graded") for row in rows]
+
+
+def _said_of_labels(grades: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """What RAGElo's table says of `Grade` records, or of judgments (query_id, doc_id, relevance, …)."""
+    for one in grades:
+        yield {"query_id": one[0], "doc_id": one[1], "relevance": one[2], "answer": getattr(one, "answer", "")}
+
+
+def _is_one_game(said: Mapping[str, Any]) -> str | None:
+    if said["agent_a"] == said["agent_b"]:
+        return f"query {said['query_id']!r}: agent {said['agent_a']!r} plays against itself; remove the game"
+    if said.get("status") is not None and (said["verdict"] is None) == (said["status"] == "graded"):
+        return "expected a verdict exactly when the status is graded"
+    return None
+
+
+def games_of(rows: Iterable[Row]) -> list[Preference]:
+    """Games; a verdict that nobody gave is `unparsed`, never a tie, where nothing else is said."""
+    games = []
+    for row in rows:
+        status = row.said.get("status") or ("unparsed" if row.said["verdict"] is None else "graded")
+        games.append(Preference(**{**row.said, "status": status}))
+    return games
+
+
+def _said_of_games(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
+    for game in games:
+        said = game._asdict()
+        if said["status"] == ("graded" if game.verdict else "unparsed"):
+            # That is what the verdict says.
+            del said["status"]
+        yield {name: value for name, value in said.items() if value or name == "verdict"}
+
+
+def _said_of_ranking(table: LeaderboardTable) -> Iterator[dict[str, Any]]:
+    """The only measure, the measure `score`, or else `Elo`, best agent first."""
+    measures = {row.measure for row in table.rows if row.query_id == ALL}
+    chosen = next((name for name in ("score", "Elo", *measures) if name in measures), None)
+    if chosen is None or (len(measures) > 1 and chosen not in ("score", "Elo")):
+        raise InputError(f"a ranking holds one measure; the leaderboard has {', '.join(sorted(measures)) or 'none'}")
+    for run_id, value in sorted(table.column(chosen).items(), key=lambda pair: (-pair[1], pair[0])):
+        yield {"run_id": run_id, "value": float(value)}
+
+
+RAGELO_QUERIES = Spec(
+    kind="queries", description="RAGElo's CSV of queries", what="queries",
+    fields=(_QUERY, Field("text", ("query",), text, PRESENT)), key=("query_id",),
+    into=lambda rows: QueryFile({row.said["query_id"]: row.said["text"] for row in rows}),
+    outof=lambda queries: (
+        {"query_id": one, "text": said, "further": queries.further.get(one), "facets": queries.facets_of(one)}
+        for one, said in queries.texts.items()
+    ),
+)  # fmt: skip
+RAGELO_DOCUMENTS = Spec(
+    kind="records", description="RAGElo's CSV of documents", what="documents",
+    fields=(_QUERY, _DOC, Field("text", ("document",), text, PRESENT)), key=("query_id", "doc_id"),
+    into=_passages,
+    outof=lambda groups: (
+        {"query_id": group.query_id, "doc_id": one.doc_id, "text": one.text,
+         "grades": one.exam_grades or one.grades, "judgments": one.judgments, "rankings": one.rankings}
+        for group in groups for one in group.passages
+    ),
+)  # fmt: skip
+RAGELO_ANSWERS = Spec(
+    kind="answers", description="RAGElo's CSV of answers", what="answers",
+    fields=(_QUERY, Field("run_id", _AGENT, ident), Field("text", ("answer",), text, PRESENT)),
+    key=("run_id", "query_id"),
+    into=lambda rows: [Answer(**row.said) for row in rows],
+    outof=lambda answers: (
+        {**dict(zip(Answer._fields[:3], one, strict=False)), "citations": any(one.citations)} for one in answers
+    ),
+)  # fmt: skip
+RAGELO_EVALUATIONS = Spec(
+    kind="evaluations", description="RAGElo's CSV of document labels", what="evaluations",
+    fields=(_QUERY, _DOC, _REPLY, Field("relevance", ("answer",), _optional(whole), PRESENT)),
+    key=("query_id", "doc_id"), into=_labels, outof=_said_of_labels,
+)  # fmt: skip
+RAGELO_GAMES = Spec(
+    kind="games", description="RAGElo's CSV of pairwise evaluations", what="games",
+    fields=(
+        _QUERY, Field("agent_a", ("agent_a",), ident), Field("agent_b", ("agent_b",), ident), _REPLY,
+        Field("verdict", ("answer",), _letter, PRESENT, _LETTER_OF.__getitem__),
+    ),
+    key=("query_id", "agent_a", "agent_b"), check=_is_one_game, into=games_of,
+    outof=lambda games: (
+        {**said, "both_bad": said.get("verdict") == "both_bad"} for said in _said_of_games(games)
+    ),
+)  # fmt: skip
+RAGELO_RANKING = Spec(
+    kind="leaderboard", description="RAGElo's CSV of agents' scores", what="agents",
+    fields=(Field("run_id", _AGENT, ident), Field("value", ("score",), lambda value: float(number(value)))),
+    key=("run_id",),
+    into=lambda rows: LeaderboardTable(
+        tuple(Score(row.said["run_id"], "score", ALL, row.said["value"]) for row in rows)
+    ),
+    outof=_said_of_ranking,
+)  # fmt: skip
+GAMES = Spec(
+    kind="games", description="pairwise games with verdicts (JSON lines)", what="games", forms=("jsonl", "csv", "tsv"),
+    fields=(
+        Field("query_id", ("query_id",), ident), Field("agent_a", ("agent_a",), ident),
+        Field("agent_b", ("agent_b",), ident),
+        Field("verdict", ("verdict",), _optional(one_of({one: one for one in get_args(Verdict)})), PRESENT),
+        Field("status", ("status",), one_of({one: one for one in get_args(GradeStatus)}), None),
+        Field("answer", ("answer",), text, ""), Field("grader", ("grader",), text, ""),
+        Field("note", ("note",), text, ""),
+    ),
+    key=("query_id", "agent_a", "agent_b", "grader"), check=_is_one_game, into=games_of, outof=_said_of_games,
+    told=("query_id", "agent_a", "agent_b", "verdict"),
+)  # fmt: skip
+
+_BATTLE_VERDICTS: Mapping[str, Verdict] = {"A": "a", "B": "b", "Tie": "tie", "Tie (Both Bad)": "both_bad"}
+_SAID = {verdict: said for said, verdict in _BATTLE_VERDICTS.items()}
+
+
+def _is_one_battle(said: Mapping[str, Any]) -> str | None:
+    runs, verdict = (said["agent_a"], said["agent_b"]), said["verdict"]
+    if set(runs) != set(map(str, said["pair"])):
+        return "assistant_a_run_id and assistant_b_run_id are not the runs of the pair"
+    if (verdict is None) == (said["status"] == "completed"):
+        return "expected a judge_verdict exactly when the status is completed"
+    winner = dict(zip("ab", runs, strict=True)).get(verdict or "")
+    if said["preferred"] != winner:
+        return f"preferred_run_id is {said['preferred']!r}, the verdict says {winner!r}"
+    return _is_one_game({**said, "status": None})
+
+
+def _games_of_battles(rows: Iterable[Row]) -> list[Preference]:
+    """Battles as games, by `provider:model`; one that failed with a reply is `unparsed`, one without is `failed`."""
+    games = []
+    for _, said, _ in rows:
+        status: GradeStatus = "graded" if said["verdict"] else "unparsed" if said["answer"] else "failed"
+        note = said["error"] or ("" if status == "graded" else said["status"])
+        grader = ":".join(part for part in (said["provider"], said["model"]) if part)
+        ids = (said["query_id"], said["agent_a"], said["agent_b"])
+        games.append(Preference(*ids, said["verdict"], status, said["answer"], grader, note))
+    return games
+
+
+def _said_of_battles(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
+    seen: set[str] = set()
+    for game in games:
+        pair = sorted((game.agent_a, game.agent_b))
+        provider, colon, model = game.grader.partition(":")
+        task = ":".join(("arena", *pair, game.query_id))
+        if task in seen:
+            raise InputError(
+                f"query {game.query_id!r}: {game.agent_a!r} and {game.agent_b!r} meet twice, and battles have one game "
+                "of a pair and query; keep one order and one grader"
+            )
+        seen.add(task)
+        yield {
+            "task": task, "query_id": game.query_id, "pair": pair, "agent_a": game.agent_a, "agent_b": game.agent_b,
+            "verdict": game.verdict, "preferred": {"a": game.agent_a, "b": game.agent_b}.get(game.verdict or ""),
+            "provider": provider if colon else None, "model": model if colon else game.grader or None,
+            "status": "completed" if game.verdict else "failed",
+            "error": None if game.verdict else game.note or game.status, "answer": game.answer,
+        }  # fmt: skip
+
+
+def _empty(value: Any) -> Any:
+    return lambda said: value
+
+
+BATTLES = Spec(
+    kind="games", description="battles of RAGDoll (TREC RAG 2026)", what="battles", forms=("jsonl",),
+    fields=(
+        Field("task", ("task_id",), ident), Field("query_id", ("qid",), ident),
+        Field("", ("query",), unparse=_empty("")),
+        Field("pair", ("pair",), same), Field("agent_a", ("assistant_a_run_id",), ident),
+        Field("agent_b", ("assistant_b_run_id",), ident),
+        Field("verdict", ("judge_verdict",), one_of(_BATTLE_VERDICTS), None, _SAID.__getitem__),
+        Field("preferred", ("preferred_run_id",), ident, None), Field("provider", ("provider",), text, None),
+        Field("model", ("model",), text, None), Field("", ("thinking",), unparse=_empty(None)),
+        Field("status", ("status",), text), Field("error", ("error",), text, None),
+        Field("answer", ("raw_output",), text, ""), Field("", ("elapsed_seconds",), unparse=_empty(None)),
+        Field("", ("usage",), unparse=_empty(None)),
+    ),
+    key=("task",), twice="last wins", check=_is_one_battle, into=_games_of_battles, outof=_said_of_battles,
+    told=("judge_verdict", "pair"),
+)  # fmt: skip

@@ -1,0 +1,409 @@
+"""Formats as data: a spec says the fields of a row, what may come twice, and what rows become."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from rubric_measures.base.errors import FormatError, InputError, counted, warn
+from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.tables import active, inert, is_formula
+from rubric_measures.formats.base import Format, Head, Kind, PathName
+from rubric_measures.formats.tables import Cells, cells_of, plain_name, rows_of
+
+T = TypeVar("T")
+Twice = Literal["refuse", "first wins", "last wins", "allow"]
+Form = Literal["csv", "tsv", "jsonl", "json"]
+_DELIMITERS: Mapping[str, str] = {"csv": ",", "tsv": "\t"}
+_SHOWN = 12
+
+# The names that programs have for one thing; the first is ours.
+QUERY_IDS = ("query_id", "qid", "question_id", "topic_id", "request_id", "narrative_id", "query-id")
+DOC_IDS = ("doc_id", "_id", "id", "docno", "docid", "pid", "did", "corpus-id", "passage_id", "paragraph_id")
+TEXTS = ("text", "contents", "content", "body", "segment", "passage", "document")
+
+
+class Needed(NamedTuple):
+    """Says in the place of a default that a field is needed.
+
+    Attributes:
+        value: whether it must have a value; else the column alone must be there, and an empty text is a value.
+    """
+
+    value: bool
+
+
+REQUIRED, PRESENT = Needed(True), Needed(False)
+
+
+def text(value: Any) -> str:
+    """A text; a number that stands in its place is written as one."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return str(int(value)) if float(value).is_integer() else str(value)
+    raise ValueError("expected a text")
+
+
+def ident(value: Any) -> str:
+    """An id: a text that is not blank, without blanks around it."""
+    found = text(value).strip()
+    if not found:
+        raise ValueError("is empty")
+    return found
+
+
+def whole(value: Any) -> int:
+    """A whole number of at most nine digits."""
+    said = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if isinstance(value, float) and value.is_integer():
+        said = str(int(value))
+    if not said.lstrip("-").isdecimal() or len(said) > 9:
+        raise ValueError("expected a whole number")
+    return int(said)
+
+
+def number(value: Any) -> float:
+    """A finite number; a whole one is an `int`."""
+    try:
+        found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError("expected a number")
+    return int(found) if found.is_integer() else found
+
+
+def same(value: Any) -> Any:
+    """The value as it is."""
+    return value
+
+
+def one_of(values: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """What one of a few texts means."""
+
+    def parse(value: Any) -> Any:
+        said = value.strip() if isinstance(value, str) else value
+        if said not in values:
+            raise ValueError(f"expected {', '.join(list(values)[:-1])} or {list(values)[-1]}")
+        return values[said]
+
+    return parse
+
+
+class Field(NamedTuple):
+    """One field of the rows of a file.
+
+    Attributes:
+        to: our name; empty for what is written and not read.
+        names: what files call it, the first one where it is written; a dot parts an object from its field.
+        parse: what a value means; raises ValueError.
+        default: what an empty or missing one means; REQUIRED or PRESENT.
+        unparse: what is written for a value of ours; of a field that is not read, for all that the row says.
+    """
+
+    to: str
+    names: tuple[str, ...]
+    parse: Callable[[Any], Any] = text
+    default: Any = REQUIRED
+    unparse: Callable[[Any], Any] = same
+
+
+class Row(NamedTuple):
+    """A row of a file: its line, what it says by our names, and the fields that nobody knows."""
+
+    line: int
+    said: dict[str, Any]
+    further: dict[str, Any]
+
+
+class Spec(Struct, Generic[T], frozen=True, kw_only=True):
+    """One format of rows.
+
+    Attributes:
+        kind: see `Format`.
+        description: one line.
+        what: the rows in the plural, for messages.
+        fields: the fields, in the order in which they are written.
+        into: what the rows of a file become, by our names; `further` holds what the spec does not name.
+        outof: the same backwards: the rows by our names; what has no field is counted and said.
+        forms: how files are written, the first one where their name does not say it.
+        key: the fields of which no two rows may be alike.
+        twice: what is done where they are. Rows that are alike in all are one, unless they are all allowed.
+        check: what is wrong with a row as a whole; None for nothing.
+        told: the columns by which a file is told; None for the first names of the fields that are needed.
+        bare: the fields of lines with tabs that have no header.
+        keeps: whether `into` and `outof` hold further fields; else these are counted and said.
+        is_quoted: see `rows_of`.
+        by_hand: see `rows_of`.
+        is_guarded: whether a text that a spreadsheet would compute gets a `'`; else quotes.
+    """
+
+    kind: Kind
+    description: str
+    what: str
+    fields: tuple[Field, ...]
+    into: Callable[[list[Row]], T]
+    outof: Callable[[T], Iterable[Mapping[str, Any]]]
+    forms: tuple[Form, ...] = ("csv",)
+    key: tuple[str, ...] = ()
+    twice: Twice = "refuse"
+    check: Callable[[Mapping[str, Any]], str | None] = lambda said: None
+    told: tuple[str, ...] | None = None
+    bare: tuple[str, ...] = ()
+    keeps: bool = False
+    is_quoted: bool = True
+    by_hand: bool = False
+    is_guarded: bool = False
+
+    @property
+    def format(self) -> Format:
+        """The spec as a row of the table of formats."""
+        return Format(self.kind, self.description, self.read, self.write, self.recognise)
+
+    def recognise(self, head: Head) -> bool:
+        """Whether a file that begins so has the format: its object, or its header, names the columns."""
+        told = self.told
+        if told is None:
+            told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Needed))
+        if head.is_json:
+            return "jsonl" in self.forms and all(_found(head.object, name) is not None for name in told)
+        return bool({"csv", "tsv"} & set(self.forms)) and set(told) <= set(cells_of(head.line))
+
+    def read(self, source: Any) -> T:
+        """What a file, a frame, or rows in memory hold.
+
+        Raises:
+            InputError: the file cannot be opened.
+            FormatError: naming file, line and field; also when there are no rows, or two have one key.
+        """
+        return self.into(list(self.rows(source)))
+
+    def rows(self, source: Any) -> Iterator[Row]:
+        """The rows of a file, one after the other where none can be replaced by a later one."""
+        found = rows_of(
+            source, self.what, is_header=lambda columns: not self._lacking(columns),
+            bare=[self._named(to) for to in self.bare], is_quoted=self.is_quoted, by_hand=self.by_hand,
+        )  # fmt: skip
+        if found.columns is not None:
+            self._check_header(found.columns, found.name)
+        rows = self._parsed(found.rows, found.name, found.is_text)
+        return self._last(rows, found.name) if self.twice == "last wins" else self._once(rows, found.name)
+
+    def _named(self, to: str) -> str:
+        return next(field.names[0] for field in self.fields if field.to == to)
+
+    def _lacking(self, columns: Sequence[str]) -> list[Field]:
+        """The fields that must be there and are not."""
+        known = {*columns, *map(plain_name, columns)}
+        needed = (field for field in self.fields if isinstance(field.default, Needed))
+        return [field for field in needed if known.isdisjoint(field.names)]
+
+    def _check_header(self, columns: Sequence[str], name: str) -> None:
+        lacking = self._lacking(columns)
+        if lacking:
+            raise FormatError(self._lacks(lacking, columns), path=name, line=1)
+        if again := [column for column, count in Counter(columns).items() if count > 1 and column]:
+            raise FormatError(f"the header names {again[0]} twice; keep one", path=name, line=1)
+
+    def _lacks(self, lacking: Sequence[Field], columns: Iterable[str]) -> str:
+        import difflib
+
+        listed = list(columns)
+        needed = "; ".join(" or ".join(field.names[:6]) for field in lacking)
+        near = [one for field in lacking for one in difflib.get_close_matches(field.names[0], listed, n=1)]
+        meant = f" (is {near[0]} meant?)" if near else ""
+        shown = ", ".join(listed[:_SHOWN]) + (", …" if len(listed) > _SHOWN else "")
+        return f"the header lacks {needed}; it has {shown}{meant}"
+
+    def _parsed(self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool) -> Iterator[Row]:
+        places: dict[tuple[str, ...], _Places] = {}
+        strange: Counter[str] = Counter()
+        count = 0
+        for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
+            columns = tuple(cells)
+            known = places.get(columns)
+            if known is None:
+                known = places[columns] = self._places(cells)
+            said: dict[str, Any] = {}
+            others: dict[str, Any] = {}
+            for field, names in known.fields:
+                column, value = _value(cells, names)
+                if len(names) > 1:
+                    others.update((name, cells[name]) for name in names if name != column and cells.get(name))
+                if value in (None, ""):
+                    if field.default is REQUIRED or (field.default is PRESENT and not names):
+                        problem = "is empty" if names else f"is missing; expected {' or '.join(field.names[:6])}"
+                        raise FormatError(problem, path=name, line=line, field=column or field.names[0])
+                    said[field.to] = field.parse("") if field.default is PRESENT else field.default
+                    continue
+                if self.is_guarded and is_text:
+                    value = active(value)
+                try:
+                    said[field.to] = field.parse(value)
+                except ValueError as error:
+                    problem = f"{error}; found {str(value)!r:.40}" if "found" not in str(error) else str(error)
+                    raise FormatError(problem, path=name, line=line, field=column) from None
+            if (wrong := self.check(said)) is not None:
+                raise FormatError(wrong, path=name, line=line)
+            further = {column: cells[column] for column in known.further} | others
+            if not self.keeps:
+                strange.update(further.keys())
+            yield Row(line, said, further)
+        if not count:
+            raise FormatError(f"holds no {self.what}", path=name)
+        if strange:
+            shown = ", ".join(sorted(strange)[:_SHOWN]) + (", …" if len(strange) > _SHOWN else "")
+            warn("%s: %d further columns left out: %s", name, len(strange), shown)
+
+    def _places(self, cells: Cells) -> _Places:
+        """Which columns of a row are which fields."""
+        plain = {plain_name(column): column for column in reversed(list(cells))}
+        taken: set[str] = set()
+        fields = []
+
+        def others(field: Field) -> Iterator[Field]:
+            return (one for one in self.fields if one is not field)
+
+        for field in self.fields:
+            if not field.to:
+                taken.update(field.names)
+                continue
+            names = [
+                name if name in cells or "." in name else plain[name]
+                for name in field.names
+                if name in cells or ("." in name and name.partition(".")[0] in cells) or name in plain
+            ]
+            # Of several columns the first one that has a value counts, but for those that another field is called.
+            names = [name for name in dict.fromkeys(names) if name not in taken]
+            names = names[:1] + [name for name in names[1:] if not any(name in one.names for one in others(field))]
+            taken.update(name.partition(".")[0] for name in names)
+            fields.append((field, names))
+        return _Places(fields, [column for column in cells if column not in taken])
+
+    def _once(self, rows: Iterable[Row], name: str) -> Iterator[Row]:
+        """The rows without those that say what an earlier one said, counted; two of a key as the spec says."""
+        if not self.key:
+            yield from rows
+            return
+        first: dict[tuple[Any, ...], Row] = {}
+        again = 0
+        for row in rows:
+            key = tuple(row.said[to] for to in self.key)
+            before = first.setdefault(key, row)
+            if before is row:
+                yield row
+                continue
+            if before[1:] == row[1:] and self.twice != "allow":
+                again += 1
+            elif self.twice == "refuse":
+                problem = f"{' / '.join(map(str, key))} stands in line {before.line} already; keep one"
+                raise FormatError(problem, path=name, line=row.line)
+            elif self.twice == "first wins":
+                again += 1
+            else:
+                yield row
+        warn("%s: %d of the %s repeat an earlier one; each is kept once", name, again, self.what)
+
+    def _last(self, rows: Iterable[Row], name: str) -> Iterator[Row]:
+        """Of the rows of each key the last one, in the place of the first; what was replaced is counted."""
+        count, found = 0, {}
+        for count, row in enumerate(rows, 1):  # noqa: B007 - the number of rows
+            found[tuple(row.said[to] for to in self.key)] = row
+        warn("%s: %d of the %s were replaced by a later one, which counts", name, count - len(found), self.what)
+        yield from found.values()
+
+    def write(self, path: PathName, content: T) -> None:
+        """Writes what such files hold; what they have no place for is counted and said.
+
+        Raises:
+            InputError: the file cannot be written, or there is nothing to write.
+        """
+        name = path_name(path)
+        ending = name.removesuffix(".gz").rpartition(".")[2]
+        form = ending if ending in self.forms else self.forms[0]
+        lost: Counter[str] = Counter()
+        rows = (self._written(said, lost) for said in self.outof(content))
+        first = next(rows, None)
+        if first is None:
+            raise InputError(f"{name}: there are no {self.what} to write")
+        with atomic_writer(path) as stream:
+            if form in _DELIMITERS:
+                self._write_table(stream, form, first, rows, lost)
+            else:
+                for row in _chained(first, rows):
+                    stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+        if lost:
+            said = ", ".join(f"{to} of {counted(count, 'row')}" for to, count in sorted(lost.items()))
+            warn("%s: left out, as such files have no place for it: %s", name, said)
+
+    def _written(self, said: Mapping[str, Any], lost: Counter[str]) -> dict[str, Any]:
+        row: dict[str, Any] = {}
+        for field in self.fields:
+            value = said.get(field.to) if field.to else said
+            shown = field.unparse(value) if value is not None or not field.to else None
+            outer, dot, inner = field.names[0].partition(".")
+            if dot:
+                row.setdefault(outer, {})[inner] = shown
+            else:
+                row[outer] = shown
+        known = {field.to for field in self.fields}
+        lost.update(to for to, value in said.items() if to not in known and to != "further" and value)
+        further = said.get("further")
+        if further:
+            row.update(further) if self.keeps and "jsonl" in self.forms else lost.update(further.keys())
+        return row
+
+    def _write_table(
+        self, stream: Any, form: str, first: dict[str, Any], rows: Iterable[dict[str, Any]], lost: Counter[str]
+    ) -> None:
+        writer = csv.writer(stream, delimiter=_DELIMITERS[form], lineterminator="\n")
+        quoting = csv.writer(stream, delimiter=_DELIMITERS[form], lineterminator="\n", quoting=csv.QUOTE_ALL)
+        columns = [field.names[0] for field in self.fields]
+        writer.writerow(columns)
+        for row in _chained(first, rows):
+            lost.update(column for column in row if column not in columns)
+            cells = ["" if row[column] is None else str(row[column]) for column in columns]
+            if self.is_guarded:
+                cells = [inert(cell) for cell in cells]
+            # A reader passes over spaces after a delimiter, so a value that begins with one is quoted; so is a formula.
+            is_quoted = any(cell[:1].isspace() or is_formula(cell) for cell in cells)
+            (quoting if is_quoted else writer).writerow(cells)
+
+
+class _Places(NamedTuple):
+    """Of each field the columns that may hold it; and those that hold none."""
+
+    fields: list[tuple[Field, list[str]]]
+    further: list[str]
+
+
+def _found(cells: Cells, name: str) -> Any:
+    """The value of a column; of one with a dot, of the field inside an object."""
+    if name in cells:
+        return cells[name]
+    outer, dot, inner = name.partition(".")
+    found = cells.get(outer) if dot else None
+    return found.get(inner) if isinstance(found, dict) else None
+
+
+def _value(cells: Cells, names: Sequence[str]) -> tuple[str, Any]:
+    """The first column that has a value, and it; a column without one, and None."""
+    for name in names:
+        value = _found(cells, name)
+        # Frames have NaN where nothing stands.
+        if value not in (None, "") and not (isinstance(value, float) and math.isnan(value)):
+            return name, value
+    is_blank = any(_found(cells, name) == "" for name in names)
+    return (names[0] if names else "", "" if is_blank else None)
+
+
+def _chained(first: dict[str, Any], rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    yield first
+    yield from rows

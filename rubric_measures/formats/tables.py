@@ -1,0 +1,261 @@
+"""Rows of any table: CSV, TSV, JSON lines, one JSON value, parquet; data frames and rows in memory."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import IO, Any, NamedTuple, TypeAlias
+
+from rubric_measures.base.errors import FormatError, InputError, warn
+from rubric_measures.base.files import note_unfinished, open_binary, path_name, peek_head
+from rubric_measures.base.json_text import check_keys, json_texts, parse_json
+from rubric_measures.base.plugins import require
+from rubric_measures.formats.base import PathName
+
+Cells: TypeAlias = Mapping[str, Any]
+# The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
+_LONGEST = 1 << 30
+_DELIMITERS = (",", "\t", ";")
+_PIECE = 1 << 20
+
+
+class Rows(NamedTuple):
+    """The rows of a table; a file is read while they are asked for.
+
+    Attributes:
+        name: the file, or what stands for it in messages.
+        columns: the columns; None where each row says its own.
+        rows: (line in the file, else number of the row; column -> cell), once.
+        is_text: whether cells are texts, as those of CSV.
+    """
+
+    name: str
+    columns: tuple[str, ...] | None
+    rows: Iterator[tuple[int, Cells]]
+    is_text: bool = False
+
+
+def rows_of(
+    source: Any,
+    what: str,
+    *,
+    is_header: Callable[[Sequence[str]], bool] = lambda cells: True,
+    bare: Sequence[str] = (),
+    is_quoted: bool = True,
+    by_hand: bool = False,
+) -> Rows:
+    """The rows of a table, whatever holds them.
+
+    Args:
+        source: a file, told by its content; a frame of pandas or polars; a mapping of columns; or rows (mappings).
+        what: the rows in the plural, for errors.
+        is_header: whether the first line of CSV or TSV names the columns.
+        bare: the columns of lines with tabs that have no header.
+        is_quoted: whether cells of TSV may stand in quotes; those of CSV always may.
+        by_hand: whether people write such files: then no JSON object may name a field twice.
+
+    Raises:
+        InputError: the file cannot be opened, or the source is no table.
+        FormatError: it is empty, damaged, or no table; here, or while the rows are read.
+        MissingExtraError: it is parquet, and pyarrow is not installed.
+    """
+    if not isinstance(source, str) and not hasattr(source, "__fspath__"):
+        return _in_memory(source, what)
+    name = path_name(source)
+    head = peek_head(source)
+    if not head.strip():
+        raise FormatError(f"is empty; expected {what}", path=name)
+    if head.startswith(b"PK\x03\x04"):
+        raise FormatError("is a spreadsheet or another packed file; save it as CSV", path=name)
+    if head.startswith(b"PAR1"):
+        return Rows(name, None, _parquet(source, name))
+    if head.lstrip()[:1] in (b"{", b"["):
+        return Rows(name, None, _json(source, name, by_hand))
+    return _delimited(source, name, what, is_header, bare, is_quoted)
+
+
+def _in_memory(source: Any, what: str) -> Rows:
+    name = f"the {what}"
+    if hasattr(source, "to_dicts"):
+        # polars
+        source = source.to_dicts()
+    elif hasattr(source, "columns") and hasattr(source, "to_dict"):
+        source = source.to_dict("records")
+    elif isinstance(source, Mapping):
+        source = [row for _, row in unwrapped(1, dict(source))]
+    if not isinstance(source, Iterable):
+        raise InputError(f"{source!r:.60} is no table; give a file, a data frame, or rows")
+
+    def rows() -> Iterator[tuple[int, Cells]]:
+        for number, row in enumerate(source, 1):
+            if not isinstance(row, Mapping):
+                raise InputError(f"{name}: row {number} is {row!r:.40}; expected a mapping")
+            yield number, row
+
+    return Rows(name, None, rows())
+
+
+def _parquet(source: PathName, name: str) -> Iterator[tuple[int, Cells]]:
+    parquet = require("pyarrow.parquet", "parquet")
+    try:
+        with parquet.ParquetFile(source) as file:
+            yield from enumerate((row for batch in file.iter_batches() for row in batch.to_pylist()), 1)
+    except (OSError, ValueError) as error:
+        raise FormatError(f"cannot be read as parquet ({str(error).splitlines()[0]:.120})", path=name) from None
+
+
+def _json(source: PathName, name: str, by_hand: bool) -> Iterator[tuple[int, Cells]]:
+    texts = json_texts(source)
+    first = next(texts, None)
+    if first is None:
+        return
+    second = next(texts, None)
+    for line, data in chain([first], [] if second is None else [second], texts):
+        value = parse_json(data, path=name, line=line)
+        if by_hand:
+            check_keys(data, path=name, line=line)
+        alone = second is None and isinstance(value, dict)
+        for number, row in unwrapped(line, value) if alone else [(line, value)]:
+            if not isinstance(row, dict):
+                raise FormatError(f"expected an object, found {row!r:.40}", path=name, line=number)
+            yield number, row
+
+
+def unwrapped(line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
+    """The rows that one object holds: lists that programs wrap, or columns; else it is a row itself."""
+    inner = value.get("results")
+    if isinstance(inner, dict):
+        # promptfoo wraps its results twice.
+        inner = inner.get("results")
+    for listed in (inner, value.get("testCases"), value.get("test_cases"), value.get("rows"), value.get("data")):
+        if isinstance(listed, list) and listed and all(isinstance(row, dict) for row in listed):
+            return list(enumerate(listed, 1))
+    cells = list(value.values())
+    if cells and all(isinstance(column, list) for column in cells) and len({len(column) for column in cells}) == 1:
+        return list(enumerate((dict(zip(value, row, strict=True)) for row in zip(*cells, strict=True)), 1))
+    if cells and all(isinstance(column, dict) and column.keys() == cells[0].keys() for column in cells):
+        places = list(cells[0])
+        if all(place.isdigit() for place in places):
+            return [(int(place) + 1, {name: column[place] for name, column in value.items()}) for place in places]
+    return [(line, value)]
+
+
+def _delimited(
+    source: PathName,
+    name: str,
+    what: str,
+    is_header: Callable[[Sequence[str]], bool],
+    bare: Sequence[str],
+    is_quoted: bool,
+) -> Rows:
+    lines = _cells(source, name, is_quoted)
+    first = next(lines, None)
+    if first is None:
+        raise FormatError(f"is empty; expected {what}", path=name)
+    columns = tuple(cell.strip() for cell in first[1])
+    if not is_header(columns):
+        if len(columns) != len(bare):
+            # The header lacks something: whoever knows the columns says what.
+            return Rows(name, columns, iter(()), True)
+        columns, lines = tuple(bare), chain([first], lines)
+
+    def rows() -> Iterator[tuple[int, Cells]]:
+        for line, cells in lines:
+            if len(cells) != len(columns):
+                problem = f"{len(cells)} cells; the header has {len(columns)} (quote texts that hold a delimiter)"
+                raise FormatError(problem, path=name, line=line)
+            yield line, dict(zip(columns, cells, strict=True))
+
+    return Rows(name, columns, rows(), True)
+
+
+def _cells(source: PathName, name: str, is_quoted: bool) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line that is not empty, with the line where it begins."""
+    with open_binary(source) as binary, _text(binary, source, name) as stream:
+        first = stream.readline()
+        while first and not first.strip():
+            first = stream.readline()
+        delimiter = delimiter_of(first)
+        quoting: Any = csv.QUOTE_NONE if delimiter == "\t" and not is_quoted else csv.QUOTE_MINIMAL
+        last = ""
+
+        def watched() -> Iterator[str]:
+            nonlocal last
+            for line in chain([first], stream):
+                last = line
+                yield line
+
+        before = csv.field_size_limit(_LONGEST)
+        reader = csv.reader(
+            watched(), delimiter=delimiter, strict=True, skipinitialspace=delimiter != "\t", quoting=quoting
+        )
+        try:
+            line = 1
+            for cells in reader:
+                # Where the row begins: a cell may go over many lines.
+                start, line = line, reader.line_num + 1
+                if any(cell.strip() for cell in cells):
+                    yield start, cells
+        except csv.Error as error:
+            raise FormatError(f"is no table ({error})", path=name, line=reader.line_num) from None
+        except UnicodeDecodeError:
+            raise FormatError("is not UTF-8; convert the file first", path=name, line=reader.line_num + 1) from None
+        finally:
+            csv.field_size_limit(before)
+    note_unfinished(last, name)
+
+
+@contextlib.contextmanager
+def _text(binary: IO[bytes], source: PathName, name: str) -> Iterator[IO[str]]:
+    """The text of a table; what is no UTF-8 is read as Windows writes it (cp1252), which is said."""
+    if name == "-":
+        binary = io.BytesIO(binary.read())
+    encoding = "utf-8-sig" if name == "-" or _is_utf8(source) else "cp1252"
+    if encoding == "cp1252":
+        warn("%s: is not UTF-8; read as Windows writes it (cp1252)", name)
+    yield io.TextIOWrapper(binary, encoding=encoding, newline="")
+
+
+def _is_utf8(source: PathName) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with open_binary(source) as stream:
+        try:
+            while piece := stream.read(_PIECE):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def cells_of(line: str) -> list[str]:
+    """The cells of one line, stripped; none where it is no line of a table."""
+    try:
+        reader = csv.reader([line], delimiter=delimiter_of(line), skipinitialspace=True)
+        return [cell.strip() for cell in next(reader, [])]
+    except csv.Error:
+        # Lines of other files can hold what no header does: a carriage return, or a text of any length.
+        return []
+
+
+def delimiter_of(header: str) -> str:
+    """What parts the cells of a header: of comma, tab and semicolon the one that gives most cells; comma of equals."""
+
+    def cells(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return max(_DELIMITERS, key=cells)
+
+
+def plain_name(column: str) -> str:
+    """`Actual Output`, `actualOutput` and `response.output` as `actual_output` and `response_output`."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
+    return re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")
