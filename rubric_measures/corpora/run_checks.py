@@ -213,6 +213,8 @@ class CheckedAnswer:
             return
         for name in rules.metadata:
             value = self.metadata.get(name)
+            if rules.texts and isinstance(value, int | float):
+                self.add("form", f"the field {name} is {value!r}, a number; the track wants a text")
             if value is None or (isinstance(value, str) and not value.strip()):
                 self.add("metadata", f"the field {name} is missing or empty")
         kind = self.metadata.get("type")
@@ -317,6 +319,8 @@ class CheckedAnswer:
         entries = [str(one) for one in references] if isinstance(references, list) else []
         if rules.references == "required" and not isinstance(references, list):
             self.add("references", "has no list of references")
+        elif rules.texts and any(not isinstance(one, str) for one in references or ()):
+            self.add("form", "references has an entry that is no text")
         if rules.references != "none" and isinstance(references, list):
             self._check_listed(entries, cited)
         self.file.see_documents(cited, self.line, self.topic, entries)

@@ -659,7 +659,8 @@ class TrackRules(BaseModel):
     depth: int | None = None
     given: str | None = None
     ids: re.Pattern[str]
-    references: Literal["required", "optional", "none"] = "none"
+    references: Literal["required", "none"] = "none"
+    texts: bool = False
     references_most: int | None = None
     all_cited: bool = False
     run_id_most: int | None = None

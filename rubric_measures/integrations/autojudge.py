@@ -4,7 +4,7 @@ What the judges for TREC Auto-Judge share: settings, the model with its cache, a
 
 Two more judges for TREC Auto-Judge: what citations support, and answers against answers.
 
-Judges for TREC Auto-Judge (`judge_class: rubric_measures.integrations.autojudge.RubricJudge` in a workflow.yml).
+Judges for TREC Auto-Judge (`judge_class: rubric_measures.integrations.autojudge:RubricJudge` in a workflow.yml).
 
 `RubricJudge` writes nuggets from the topics, grades the reports against them with any of this package's models, and
 gives back labels and a leaderboard. `SupportJudge` asks whether citations support what is said, `PairwiseJudge` which
@@ -227,7 +227,7 @@ class SupportJudge(_LeaderboardJudge):
 
     A workflow.yml:
 
-        judge_class: rubric_measures.integrations.autojudge.SupportJudge
+        judge_class: rubric_measures.integrations.autojudge:SupportJudge
         settings:
           filebase: "{_name}"
         variants:
@@ -308,7 +308,7 @@ class PairwiseJudge(_LeaderboardJudge):
 
     A workflow.yml:
 
-        judge_class: rubric_measures.integrations.autojudge.PairwiseJudge
+        judge_class: rubric_measures.integrations.autojudge:PairwiseJudge
         settings:
           filebase: "{_name}"
           per_query: 20
@@ -463,7 +463,7 @@ class RubricJudge:
 
     A workflow.yml that writes questions with one model and grades with it:
 
-        judge_class: rubric_measures.integrations.autojudge.RubricJudge
+        judge_class: rubric_measures.integrations.autojudge:RubricJudge
         create_qrels: true
         qrels_uses_nuggets: true
         augment_report: true

@@ -90,7 +90,7 @@ def test_a_whole_workflow(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
     workflow = {
-        "judge_class": "rubric_measures.integrations.autojudge.RubricJudge",
+        "judge_class": "rubric_measures.integrations.autojudge:RubricJudge",
         "create_nuggets": True,
         "create_qrels": True,
         "judge": True,

@@ -82,7 +82,7 @@ class Kit:
         (printed,) = re.findall(r"```yaml\n(judge_class.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
         (folder / "nuggets.yml").write_text(printed)
         for name, judge in JUDGES.items():
-            content = {"judge_class": f"rubric_measures.integrations.autojudge.{judge}", "create_nuggets": False}
+            content = {"judge_class": f"rubric_measures.integrations.autojudge:{judge}", "create_nuggets": False}
             (folder / f"{name}.yml").write_text(json.dumps({**content, "settings": {"filebase": "{_name}"}}))
 
     @staticmethod
