@@ -42,6 +42,8 @@ from rubric_measures.base.files import fewer_collections, peek_head
 from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import opened_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
+from rubric_measures.formats import head_of
+from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import read_queries, read_track_topics
 from rubric_measures.formats.reports import Answer, answer_doc_id, read_answers
 from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
@@ -170,8 +172,11 @@ def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
 
 def _holds_answers(path: str) -> bool:
     first = peek_head(path).lstrip().partition(b"\n")[0]
-    # JSON, or a table with the three columns query_id, run_id and text; a run has five or six.
-    return first.startswith((b"{", b"[")) or first.count(b"\t") == 2
+    # JSON, or a table with the three columns query_id, run_id and text; a run has five or six, and so has a table of
+    # ranked questions.
+    if first.startswith((b"{", b"[")) or first.count(b"\t") == 2:
+        return True
+    return path != "-" and first.count(b"\t") == 4 and QUESTION_RUNS.recognise(head_of(path))
 
 
 def _several(runs: Any) -> list[Any]:

@@ -117,7 +117,8 @@ def answer_segments(answers: Iterable[Answer], max_words: int | None = 400) -> I
     """The passages of answers, each answer's in order; an answer without words has none.
 
     An answer that comes in sentences is cut between them, so that every passage keeps its citations; only a sentence of
-    more than `max_words` words is cut itself. Other answers are cut by `split_answer`.
+    more than `max_words` words is cut itself. Ranked questions are a passage each. Other answers are cut by
+    `split_answer`.
 
     Args:
         answers: the answers.
@@ -127,7 +128,10 @@ def answer_segments(answers: Iterable[Answer], max_words: int | None = 400) -> I
         InputError: max_words is less than 1.
     """
     for answer in answers:
-        pieces = _sentence_groups(answer, max_words) if answer.sentences else _texts(answer.text, max_words)
+        if answer.questions:
+            pieces: list[_Piece] = [(question, (), ()) for question in answer.questions]
+        else:
+            pieces = _sentence_groups(answer, max_words) if answer.sentences else _texts(answer.text, max_words)
         for rank, (text, sentences, citations) in enumerate(pieces, 1):
             yield AnswerSegment(answer.query_id, answer.run_id, rank, text, sentences, citations)
 
@@ -196,7 +200,7 @@ def check_answers(
     for answer in answers:
         answered.setdefault(answer.run_id, set()).add(answer.query_id)
         limit = limit_for(track, (topics or {}).get(answer.query_id))
-        if limit is not None and (length := length_of(answer.text, limit.unit)) > limit.most:
+        if limit is not None and not answer.questions and (length := length_of(answer.text, limit.unit)) > limit.most:
             where = f"run {answer.run_id} has {length} of {limit.most} {limit.unit} for query {answer.query_id}"
             too_long.append((length / limit.most, where))
             long_runs.add(answer.run_id)

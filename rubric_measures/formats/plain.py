@@ -9,7 +9,21 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
-from rubric_measures.formats.specs import PRESENT, Field, Row, Spec, ident, number, one_of, same, text, whole
+from rubric_measures.formats.specs import (
+    PRESENT,
+    QUERY_IDS,
+    RUN_IDS,
+    Field,
+    Row,
+    Spec,
+    ident,
+    number,
+    one_of,
+    same,
+    text,
+    whole,
+)
+from rubric_measures.formats.trec import is_number
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
 from rubric_measures.types.entities import Grade, GradeStatus, Preference, Verdict
 
@@ -87,6 +101,27 @@ def _said_of_ranking(table: LeaderboardTable) -> Iterator[dict[str, Any]]:
         raise InputError(f"a ranking holds one measure; the leaderboard has {', '.join(sorted(measures)) or 'none'}")
     for run_id, value in sorted(table.column(chosen).items(), key=lambda pair: (-pair[1], pair[0])):
         yield {"run_id": run_id, "value": float(value)}
+
+
+def _question(value: Any) -> str:
+    said = ident(value)
+    # The score of a run without tags may stand there.
+    if is_number(said):
+        raise ValueError("expected a question")
+    return said
+
+
+def _question_runs(rows: Iterable[Row]) -> list[Answer]:
+    """The questions of each run and topic, by rank; two of one rank in file order."""
+    found: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for row in rows:
+        said = row.said
+        found.setdefault((said["query_id"], said["run_id"]), []).append((said["rank"], said["text"]))
+    return [
+        Answer(*ids, " ".join(questions), questions=questions)
+        for ids, ranked in found.items()
+        for questions in [tuple(text for _, text in sorted(ranked, key=lambda pair: pair[0]))]
+    ]
 
 
 RAGELO_QUERIES = Spec(
@@ -225,4 +260,16 @@ BATTLES = Spec(
     ),
     key=("task",), twice="last wins", check=_is_one_battle, into=_games_of_battles, outof=_said_of_battles,
     told=("judge_verdict", "pair"),
+)  # fmt: skip
+
+QUESTION_RUNS = Spec(
+    kind="answers", description="ranked questions of TREC DRAGUN, task 1 (TSV)", what="questions", forms=(),
+    fields=(
+        Field("query_id", QUERY_IDS, ident), Field("team", ("team", "team_id"), text), Field("run_id", RUN_IDS, ident),
+        Field("rank", ("rank", "run_question_rank"), whole),
+        Field("text", ("question", "run_question_text"), _question),
+    ),
+    bare=("query_id", "team", "run_id", "rank", "text"), key=("query_id", "run_id", "rank"),
+    told=("run_question_rank",),
+    into=_question_runs, outof=lambda answers: (),
 )  # fmt: skip

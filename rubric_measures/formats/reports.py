@@ -39,7 +39,7 @@ from rubric_measures.base.files import atomic_writer, note_unfinished, open_bina
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
-from rubric_measures.formats.base import Format, Head, PathName, write_objects
+from rubric_measures.formats.base import Format, Head, PathName, head_of, write_objects
 from rubric_measures.formats.tables import plain_name, rows_of
 from rubric_measures.types.entities import Grade, canonical_json
 
@@ -149,6 +149,8 @@ class Answer(NamedTuple):
         sentences: the sentences, in order; empty where the file has text only.
         citations: per sentence the ids of the documents it cites, most important first.
         documents: (id, text) of documents whose texts stand beside the answer.
+        questions: what a run asks in the place of an answer, best question first (TREC DRAGUN task 1, RAGTIME task 3);
+            each is a passage of its own.
     """
 
     query_id: str
@@ -157,6 +159,7 @@ class Answer(NamedTuple):
     sentences: tuple[str, ...] = ()
     citations: tuple[tuple[str, ...], ...] = ()
     documents: tuple[tuple[str, str], ...] = ()
+    questions: tuple[str, ...] = ()
 
     @property
     def doc_id(self) -> str:
@@ -423,6 +426,10 @@ def read_answers(path: str | os.PathLike[str], keep_lost: bool = False) -> list[
         FormatError: naming file, line and field; also when a run answers a query twice, or there are no answers.
     """
     name = path_name(path)
+    from rubric_measures.formats.plain import QUESTION_RUNS
+
+    if name != "-" and QUESTION_RUNS.recognise(head_of(path)):
+        return QUESTION_RUNS.read(path)
     answers: list[Answer] = []
     reports: list[CitedReport] = []
     seen: dict[tuple[str, str], int] = {}
@@ -435,7 +442,9 @@ def read_answers(path: str | os.PathLike[str], keep_lost: bool = False) -> list[
                 continue
         else:
             content = parse_json(data, path=name, line=line) if isinstance(data, bytes) else data
-            if any(isinstance(content.get(key), list) for key in ("answer", "responses")) or "metadata" in content:
+            if isinstance(content.get("nugget_bank"), list):
+                answer = _questions_of_bank(content, name, line)
+            elif any(isinstance(content.get(key), list) for key in ("answer", "responses")) or "metadata" in content:
                 report = validate_line(_REPORTS.adapter, data, path=name, line=line)
                 reports.append(report)
                 answer = answer_of_report(report, keep_lost)
@@ -455,6 +464,18 @@ def read_answers(path: str | os.PathLike[str], keep_lost: bool = False) -> list[
         with open_binary(name) as stream:
             note_unfinished(stream.read(), name)
     return answers
+
+
+def _questions_of_bank(content: Mapping[str, Any], name: str, line: int) -> Answer:
+    """The questions of a bank that is handed in as a run (RAGTIME, task 3), in their order."""
+    metadata = content.get("metadata")
+    said = metadata if isinstance(metadata, Mapping) else {}
+    questions = [one.get("question") if isinstance(one, Mapping) else None for one in content["nugget_bank"]]
+    if not said.get("run_id") or not said.get("topic_id") or not all(isinstance(one, str) for one in questions):
+        problem = "expected metadata with run_id and topic_id, and a nugget_bank of {question, …}"
+        raise FormatError(problem, path=name, line=line)
+    asked = tuple(map(str, questions))
+    return Answer(str(said["topic_id"]), str(said["run_id"]), " ".join(asked), questions=asked)
 
 
 def _answer_of_columns(data: bytes, name: str, line: int) -> Answer | None:

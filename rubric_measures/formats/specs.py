@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -26,6 +27,7 @@ _SHOWN = 12
 # The names that programs have for one thing; the first is ours.
 QUERY_IDS = ("query_id", "qid", "question_id", "topic_id", "request_id", "narrative_id", "query-id")
 DOC_IDS = ("doc_id", "_id", "id", "docno", "docid", "pid", "did", "corpus-id", "passage_id", "paragraph_id")
+RUN_IDS = ("run_id", "run", "run_tag", "runid", "system", "agent")
 TEXTS = ("text", "contents", "content", "body", "segment", "passage", "document")
 
 
@@ -133,7 +135,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         fields: the fields, in the order in which they are written.
         into: what the rows of a file become, by our names; `further` holds what the spec does not name.
         outof: the same backwards: the rows by our names; what has no field is counted and said.
-        forms: how files are written, the first one where their name does not say it.
+        forms: how files are written, the first one where their name does not say it; none where they are only read.
         key: the fields of which no two rows may be alike.
         twice: what is done where they are. Rows that are alike in all are one, unless they are all allowed.
         check: what is wrong with a row as a whole; None for nothing.
@@ -165,7 +167,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     @property
     def format(self) -> Format:
         """The spec as a row of the table of formats."""
-        return Format(self.kind, self.description, self.read, self.write, self.recognise)
+        return Format(self.kind, self.description, self.read, self.write if self.forms else None, self.recognise)
 
     def recognise(self, head: Head) -> bool:
         """Whether a file that begins so has the format: its object, or its header, names the columns."""
@@ -174,7 +176,17 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Needed))
         if head.is_json:
             return "jsonl" in self.forms and all(_found(head.object, name) is not None for name in told)
-        return bool({"csv", "tsv"} & set(self.forms)) and set(told) <= set(cells_of(head.line))
+        return (bool({"csv", "tsv"} & set(self.forms)) and set(told) <= set(cells_of(head.line))) or self._is_bare(head)
+
+    def _is_bare(self, head: Head) -> bool:
+        """Whether the first line is a row without a header: as many cells, and each of its field's type."""
+        cells = head.line.split("\t")
+        if not self.bare or len(cells) != len(self.bare):
+            return False
+        parse = {field.to: field.parse for field in self.fields}
+        with contextlib.suppress(ValueError):
+            return all(parse[to](cell) is not None for to, cell in zip(self.bare, cells, strict=True))
+        return False
 
     def read(self, source: Any) -> T:
         """What a file, a frame, or rows in memory hold.

@@ -37,6 +37,7 @@ def test_every_track_goes_from_its_files_to_its_measures(
     write_lines(Path("judgments.jsonl"), [battle("q1", "A"), battle("q2", "B"), battle("q3", "A")])
     write_lines(Path("run.judgments.jsonl"), REPORTS)
     write_lines(Path("banks.jsonl"), BANKS)
+    Path("questions.tsv").write_text("q01\tt\tasker\t1\tWhich pigment makes leaves green?\n")
     Path("truth.tsv").write_text("run_id\trequest_id\tmetric\tvalue\na\tall\tf1_macro\t.7\nb\tall\tf1_macro\t.4\n")
     Path("judged.eval.txt").write_text("a all NuggetA 0.5\nb all NuggetA 0.1\n")
     outputs = {}
@@ -58,6 +59,7 @@ def test_every_track_goes_from_its_files_to_its_measures(
     assert read_leaderboard("run.scores.tsv").column("f1_macro") == pytest.approx({"a": 0.75, "b": 1 / 3})
     assert "CitationCoverage" in _of(shown, "CitationCoverage")
     assert "1.0" in _of(shown, "truth.tsv")
+    assert "asker" in _of(shown, "same.jsonl.gz")
 
 
 def _of(shown: dict[str, str], part: str) -> str:
