@@ -15,7 +15,7 @@ from msgspec import Struct
 from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import active, inert, is_formula
-from rubric_measures.formats.base import Format, Head, Kind, PathName
+from rubric_measures.formats.base import Format, Head, Kind, PathName, given
 from rubric_measures.formats.tables import Cells, cells_of, plain_name, rows_of
 
 T = TypeVar("T")
@@ -125,6 +125,74 @@ class Row(NamedTuple):
     further: dict[str, Any]
 
 
+class Inside(Struct, frozen=True):
+    """Rows that stand inside a row, in a list or an object; the `parse` and `unparse` of a `Field`.
+
+    Attributes:
+        variants: what the rows can be -> their fields. A row is the first that it names a field of, but for those that
+            all have; where there is only one, it is that.
+        to: by what name a row says which variant it is; empty where none asks.
+        key: what the keys say where the rows stand in an object, by our names; empty where they stand in a list only.
+        is_sparse: see `Spec`.
+    """
+
+    variants: Mapping[str, tuple[Field, ...]]
+    to: str = ""
+    key: str = ""
+    is_sparse: bool = True
+
+    def __call__(self, value: Any) -> list[Row]:
+        """The rows.
+
+        Raises:
+            ValueError: it is neither a list nor an object that has keys; a `FormatError` with the field inside it.
+        """
+        places: dict[tuple[str, ...], _Places] = {}
+        listed = list(value.items()) if self.key and isinstance(value, dict) else None
+        if listed is None:
+            if not isinstance(value, list):
+                raise ValueError(f"expected {'an object or ' * bool(self.key)}a list")
+            listed = list(enumerate(value))
+        rows = []
+        for number, (key, cells) in enumerate(listed, 1):
+            where = f"[{key}]" if isinstance(key, int) else str(key)
+            if not isinstance(cells, dict):
+                raise FormatError(f"expected an object; found {cells!r:.40}", field=where)
+            variant = self._variant(cells, where)
+            known = places.get((variant, *cells))
+            if known is None:
+                known = places[variant, *cells] = _places(self.variants[variant], cells)
+            try:
+                said, further = _parsed(known, cells, self.is_sparse)
+            except FormatError as error:
+                raise FormatError(error.problem, field=f"{where}.{error.field}") from None
+            if isinstance(value, dict):
+                said = {self.key: key, **given(said)}
+            rows.append(Row(number, {**said, self.to: variant} if self.to else said, further))
+        return rows
+
+    def _variant(self, cells: Cells, where: str) -> str:
+        if len(self.variants) == 1:
+            return next(iter(self.variants))
+        own = {name: {one for field in fields for one in field.names} for name, fields in self.variants.items()}
+        shared = set.intersection(*own.values())
+        found = [name for name, names in own.items() if not (names - shared).isdisjoint(cells)]
+        if len(found) != 1:
+            raise FormatError(f"expected either a {' or a '.join(self.variants)}, by its fields", field=where)
+        return found[0]
+
+    def written(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The rows as they are written in a list."""
+        variants = self.variants
+        first = next(iter(variants))
+        return [_written(variants[row[self.to] if self.to else first], row, self.is_sparse) for row in rows]
+
+    def keyed(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """The rows as they are written in an object."""
+        listed = list(rows)
+        return dict(zip((row[self.key] for row in listed), self.written(listed), strict=True))
+
+
 class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     """One format of rows.
 
@@ -141,7 +209,10 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         check: what is wrong with a row as a whole; None for nothing.
         told: the columns by which a file is told; None for the first names of the fields that are needed.
         bare: the fields of lines with tabs that have no header.
-        keeps: whether `into` and `outof` hold further fields; else these are counted and said.
+        keeps: whether `into` and `outof` hold further fields; else these are counted and said. Tables hold those that
+            are texts, in columns of their own.
+        is_sparse: whether fields without a value are not written, but for those that `further` says were there.
+        is_compact: whether JSON is written without blanks.
         is_quoted: see `rows_of`.
         by_hand: see `rows_of`.
         is_guarded: whether a text that a spreadsheet would compute gets a `'`; else quotes.
@@ -163,6 +234,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     is_quoted: bool = True
     by_hand: bool = False
     is_guarded: bool = False
+    is_sparse: bool = False
+    is_compact: bool = False
 
     @property
     def format(self) -> Format:
@@ -242,29 +315,13 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             columns = tuple(cells)
             known = places.get(columns)
             if known is None:
-                known = places[columns] = self._places(cells)
-            said: dict[str, Any] = {}
-            others: dict[str, Any] = {}
-            for field, names in known.fields:
-                column, value = _value(cells, names)
-                if len(names) > 1:
-                    others.update((name, cells[name]) for name in names if name != column and cells.get(name))
-                if value in (None, ""):
-                    if field.default is REQUIRED or (field.default is PRESENT and not names):
-                        problem = "is empty" if names else f"is missing; expected {' or '.join(field.names[:6])}"
-                        raise FormatError(problem, path=name, line=line, field=column or field.names[0])
-                    said[field.to] = field.parse("") if field.default is PRESENT else field.default
-                    continue
-                if self.is_guarded and is_text:
-                    value = active(value)
-                try:
-                    said[field.to] = field.parse(value)
-                except ValueError as error:
-                    problem = f"{error}; found {str(value)!r:.40}" if "found" not in str(error) else str(error)
-                    raise FormatError(problem, path=name, line=line, field=column) from None
+                known = places[columns] = _places(self.fields, cells)
+            try:
+                said, further = _parsed(known, cells, self.is_sparse, self.is_guarded and is_text)
+            except FormatError as error:
+                raise FormatError(error.problem, path=name, line=line, field=error.field) from None
             if (wrong := self.check(said)) is not None:
                 raise FormatError(wrong, path=name, line=line)
-            further = {column: cells[column] for column in known.further} | others
             if not self.keeps:
                 strange.update(further.keys())
             yield Row(line, said, further)
@@ -273,31 +330,6 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if strange:
             shown = ", ".join(sorted(strange)[:_SHOWN]) + (", …" if len(strange) > _SHOWN else "")
             warn("%s: %d further columns left out: %s", name, len(strange), shown)
-
-    def _places(self, cells: Cells) -> _Places:
-        """Which columns of a row are which fields."""
-        plain = {plain_name(column): column for column in reversed(list(cells))}
-        taken: set[str] = set()
-        fields = []
-
-        def others(field: Field) -> Iterator[Field]:
-            return (one for one in self.fields if one is not field)
-
-        for field in self.fields:
-            if not field.to:
-                taken.update(field.names)
-                continue
-            names = [
-                name if name in cells or "." in name else plain[name]
-                for name in field.names
-                if name in cells or ("." in name and name.partition(".")[0] in cells) or name in plain
-            ]
-            # Of several columns the first one that has a value counts, but for those that another field is called.
-            names = [name for name in dict.fromkeys(names) if name not in taken]
-            names = names[:1] + [name for name in names[1:] if not any(name in one.names for one in others(field))]
-            taken.update(name.partition(".")[0] for name in names)
-            fields.append((field, names))
-        return _Places(fields, [column for column in cells if column not in taken])
 
     def _once(self, rows: Iterable[Row], name: str) -> Iterator[Row]:
         """The rows without those that say what an earlier one said, counted; two of a key as the spec says."""
@@ -341,47 +373,47 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         ending = name.removesuffix(".gz").rpartition(".")[2]
         form = ending if ending in self.forms else self.forms[0]
         lost: Counter[str] = Counter()
-        rows = (self._written(said, lost) for said in self.outof(content))
+        rows = self.objects(content, form, lost)
         first = next(rows, None)
         if first is None:
             raise InputError(f"{name}: there are no {self.what} to write")
         with atomic_writer(path) as stream:
             if form in _DELIMITERS:
-                self._write_table(stream, form, first, rows, lost)
+                self._write_table(stream, form, _chained(first, rows), lost)
             else:
+                separators = (",", ":") if self.is_compact else None
                 for row in _chained(first, rows):
-                    stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    stream.write(json.dumps(row, ensure_ascii=False, separators=separators) + "\n")
         if lost:
             said = ", ".join(f"{to} of {counted(count, 'row')}" for to, count in sorted(lost.items()))
             warn("%s: left out, as such files have no place for it: %s", name, said)
 
-    def _written(self, said: Mapping[str, Any], lost: Counter[str]) -> dict[str, Any]:
-        row: dict[str, Any] = {}
-        for field in self.fields:
-            value = said.get(field.to) if field.to else said
-            shown = field.unparse(value) if value is not None or not field.to else None
-            outer, dot, inner = field.names[0].partition(".")
-            if dot:
-                row.setdefault(outer, {})[inner] = shown
-            else:
-                row[outer] = shown
+    def objects(
+        self, content: T, form: Form | None = None, lost: Counter[str] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The rows as they are written in a form, the first one by itself; what has no place is counted in `lost`."""
         known = {field.to for field in self.fields}
-        lost.update(to for to, value in said.items() if to not in known and to != "further" and value)
-        further = said.get("further")
-        if further:
-            row.update(further) if self.keeps and "jsonl" in self.forms else lost.update(further.keys())
-        return row
+        is_table = (form or self.forms[0]) in _DELIMITERS
+        for said in self.outof(content):
+            further = said.get("further") or {}
+            kept = {
+                to: value for to, value in further.items() if self.keeps and not (is_table and type(value) is not str)
+            }
+            if lost is not None:
+                lost.update(to for to, value in said.items() if to not in known and to != "further" and value)
+                lost.update(further.keys() - kept.keys())
+            yield _written(self.fields, {**said, "further": kept}, self.is_sparse)
 
-    def _write_table(
-        self, stream: Any, form: str, first: dict[str, Any], rows: Iterable[dict[str, Any]], lost: Counter[str]
-    ) -> None:
+    def _write_table(self, stream: Any, form: str, rows: Iterable[dict[str, Any]], lost: Counter[str]) -> None:
         writer = csv.writer(stream, delimiter=_DELIMITERS[form], lineterminator="\n")
         quoting = csv.writer(stream, delimiter=_DELIMITERS[form], lineterminator="\n", quoting=csv.QUOTE_ALL)
         columns = [field.names[0] for field in self.fields]
+        if self.keeps:
+            rows = list(rows)
+            columns = list(dict.fromkeys([*columns, *(to for row in rows for to in row)]))
         writer.writerow(columns)
-        for row in _chained(first, rows):
-            lost.update(column for column in row if column not in columns)
-            cells = ["" if row[column] is None else str(row[column]) for column in columns]
+        for row in rows:
+            cells = ["" if row.get(column) is None else str(row[column]) for column in columns]
             if self.is_guarded:
                 cells = [inert(cell) for cell in cells]
             # A reader passes over spaces after a delimiter, so a value that begins with one is quoted; so is a formula.
@@ -394,6 +426,83 @@ class _Places(NamedTuple):
 
     fields: list[tuple[Field, list[str]]]
     further: list[str]
+
+
+def _places(fields: Sequence[Field], cells: Cells) -> _Places:
+    """Which columns of a row are which fields."""
+    plain = {plain_name(column): column for column in reversed(list(cells))}
+    taken: set[str] = set()
+    found = []
+    for field in fields:
+        if not field.to:
+            taken.update(field.names)
+            continue
+        names = [
+            name if name in cells or "." in name else plain[name]
+            for name in field.names
+            if name in cells or ("." in name and name.partition(".")[0] in cells) or name in plain
+        ]
+        # Of several columns the first one that has a value counts, but for those that another field is called.
+        names = [name for name in dict.fromkeys(names) if name not in taken]
+        others = {name for one in fields if one is not field for name in one.names}
+        names = names[:1] + [name for name in names[1:] if name not in others]
+        taken.update(name.partition(".")[0] for name in names)
+        found.append((field, names))
+    return _Places(found, [column for column in cells if column not in taken])
+
+
+def _parsed(
+    places: _Places, cells: Cells, is_sparse: bool = False, is_guarded: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a row says by our names, and the fields that nobody knows; errors name the field.
+
+    Args:
+        places: which columns are which fields.
+        cells: the row.
+        is_sparse: whether known fields that are there without a value are kept among the others.
+        is_guarded: whether texts may have a `'` before what a spreadsheet would compute.
+    """
+    said: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for field, names in places.fields:
+        column, value = _value(cells, names)
+        if len(names) > 1:
+            others.update((name, cells[name]) for name in names if name != column and cells.get(name))
+        if value in (None, ""):
+            if field.default is REQUIRED or (field.default is PRESENT and not names):
+                problem = "is empty" if names else f"is missing; expected {' or '.join(field.names[:6])}"
+                raise FormatError(problem, field=column or field.names[0])
+            said[field.to] = field.parse("") if field.default is PRESENT else field.default
+            if is_sparse and column in cells and field.default is not PRESENT:
+                others[column] = value
+            continue
+        try:
+            said[field.to] = field.parse(active(value) if is_guarded else value)
+        except FormatError as error:
+            inner = error.field if error.field.startswith("[") else f".{error.field}"
+            raise FormatError(error.problem, field=column + inner) from None
+        except ValueError as error:
+            problem = f"{error}; found {str(value)!r:.40}" if "found" not in str(error) else str(error)
+            raise FormatError(problem, field=column) from None
+    return said, {column: cells[column] for column in places.further} | others
+
+
+def _written(fields: Sequence[Field], said: Mapping[str, Any], is_sparse: bool) -> dict[str, Any]:
+    """A row as it is written, with its further fields; see `Spec` for sparse ones."""
+    row: dict[str, Any] = {}
+    further: Mapping[str, Any] = said.get("further") or {}
+    for field in fields:
+        value = said.get(field.to) if field.to else said
+        shown = field.unparse(value) if value is not None or not field.to else None
+        outer, dot, inner = field.names[0].partition(".")
+        if shown is None and is_sparse:
+            if outer in further:
+                row[outer] = further[outer]
+        elif dot:
+            row.setdefault(outer, {})[inner] = shown
+        else:
+            row[outer] = shown
+    return row | {to: one for to, one in further.items() if to not in row}
 
 
 def _found(cells: Cells, name: str) -> Any:
