@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
-from rubric_measures.base.files import path_name
+from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, bridged, losses, targets_of
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import bank_entries, bank_of_entries
@@ -22,6 +25,7 @@ from rubric_measures.formats.nuggetizer import read_assignments
 from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.trec import distinct_run_names, read_passage_qrels, read_run, run_file
 from rubric_measures.records.merging import merge_records
+from rubric_measures.records.models import QueryPassages, iter_graded
 from rubric_measures.types.entities import Run
 
 _LOG = logging.getLogger("rubric_measures")
@@ -71,12 +75,16 @@ def convert_files(
         raise InputError(f"{path_name(paths[0])}: {to} is only read; choose another format to write", settings=("to",))
     _check_ways(list(zip(paths, sources, kinds, strict=True)), to, is_told=source is not None)
     _check_options(options, kinds, to)
+    if len(paths) == 1:
+        options = replace(options, name=path_name(paths[0]))
+        if sources == ["records"] and target.kind in _AT_ONCE and not (runs or qrels or "-" in (*paths, output)):
+            with naming(*paths), contextlib.suppress(_ScatteredError), paused_collector():
+                write(output, bridged(_by_query(paths[0]), "records", target.kind, options))
+                return
     contents = []
     for path, name in zip(paths, sources, strict=True):
         with naming(path):
             contents.append(_reader(name, options)(path))
-    if len(paths) == 1:
-        options = replace(options, name=path_name(paths[0]))
     with naming(*paths):
         if len(set(kinds)) == 1 and (kinds[0] != "requests" or target.kind == "requests"):
             content = _made(_merged(kinds[0], contents), kinds[0], to, options)
@@ -98,6 +106,24 @@ def convert_files(
         _keep_runs(Path(output), content, [*paths, *runs, *qrels])
     with naming(*paths):
         write(output, content)
+
+
+# What records become query by query, so that nothing need be kept.
+_AT_ONCE = ("records", "qrels", "item qrels", "judgments", "grades")
+
+
+class _ScatteredError(Exception):
+    """The lines of a query do not stand together."""
+
+
+def _by_query(path: PathName) -> Iterator[QueryPassages]:
+    """The records of a file, a query at a time."""
+    seen: set[str] = set()
+    for query_id, pieces in groupby(iter_graded(path), attrgetter("query_id")):
+        if query_id in seen:
+            raise _ScatteredError
+        seen.add(query_id)
+        yield QueryPassages(query_id, [passage for piece in pieces for passage in piece.passages])
 
 
 def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: bool) -> None:

@@ -296,7 +296,7 @@ def test_facets_of_queries_stay(files: Path, capsys: pytest.CaptureFixture[str])
     assert json.loads((files / "both.json").read_text()) == {**car, "q2": {"text": "hair", "facets": {"f2": "Colour"}}}
     assert capsys.readouterr().err == ""
     assert run(files, "car.json", "--to", "ragelo:queries", "-o", str(files / "q.csv")) == 0
-    assert "facets of 1 queries, further fields of 1 queries left out" in capsys.readouterr().err
+    assert "domain of 1 row, facets of 1 row" in capsys.readouterr().err
     # A bank knows its facets.
     item = {"question_id": "q1/f/a", "question_text": "a?"}
     entry = {"query_id": "q1", "query_text": "skin", "facet_id": "f", "facet_text": "Layers", "items": [item]}
@@ -655,3 +655,23 @@ def test_requests_that_make_no_run(tmp_path: Path) -> None:
     convert_files([path], tmp_path / "out.run", to="run")
     # Without scores the order counts.
     assert (tmp_path / "out.run").read_text() == "7 Q0 b 1 0.0 dense\n7 Q0 a 2 -1.0 dense\n"
+
+
+@pytest.mark.parametrize("to", ["records", "qrels", "item-qrels", "csv"])
+def test_lines_of_a_query_may_stand_anywhere(tmp_path: Path, to: str) -> None:
+    def passage(doc_id: str) -> dict[str, Any]:
+        rated = {
+            "correctAnswered": ["i"], "wrongAnswered": [], "answers": [["i", "4"]], "llm": "m", "llm_options": {},
+            "prompt_info": None, "exam_ratio": 1.0, "self_ratings": [{"nugget_id": "i", "self_rating": 4}],
+        }  # fmt: skip
+        return {"paragraph_id": doc_id, "text": "…", "exam_grades": [rated]}
+
+    together = [["q1", [passage("a"), passage("b")]], ["q2", [passage("c")]]]
+    apart = [["q1", passage("a")], ["q2", passage("c")], ["q1", passage("b")]]
+    outputs = []
+    for name, lines in (("together", together), ("apart", apart)):
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        given = ["convert", str(tmp_path / name), "--to", to, "--scale", "0-5:4", "-o", str(tmp_path / f"{name}.out")]
+        assert main(given if "qrels" in to else [*given[:4], *given[6:]]) == 0
+        outputs.append((tmp_path / f"{name}.out").read_bytes())
+    assert outputs[0] == outputs[1]
