@@ -42,13 +42,14 @@ from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, 
 from rubric_measures.analysis.workbench import JudgedPassage
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain, ranged, render
+from rubric_measures.formats.grade_tables import GRADES, chosen_grades
 from rubric_measures.formats.labels import LABELLERS
 from rubric_measures.formats.trec import read_qrels, spaced_ids, written_id
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN, GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades, Label, QueryGrades
 from rubric_measures.measures.loading import collect_grades, load_records, select_queries
-from rubric_measures.measures.qrels import build_grades, of_counted
+from rubric_measures.measures.qrels import build_grades, grades_of_table, of_counted
 from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import SELF_RATING, Scale, refuse_unreachable
@@ -138,7 +139,7 @@ def labels_of_qrels(
     path: str | os.PathLike[str], *, items: bool = False, label: Label = "max", rel: int | None = None
 ) -> LabelSource:
     """The labels of a qrels file; of item qrels (several rows a document) the labels that the item grades imply."""
-    every = list(read_qrels(path))
+    every = read_qrels(path)
     rows = [row for row in every if row.doc_id != BANK_DOC]
     name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
     labels: dict[Key, float] = {(row.query_id, row.doc_id): row.relevance for row in rows}
@@ -146,6 +147,27 @@ def labels_of_qrels(
         # A file of qrels has no place for grades that failed.
         return replace(labels_of_grades(build_grades(every), name, items=items, label=label, rel=rel), failed=None)
     return LabelSource(name, labels)
+
+
+def labels_of_table(
+    path: str | os.PathLike[str],
+    llm: str | None = None,
+    prompt_class: str | None = None,
+    *,
+    items: bool = False,
+    label: Label = "max",
+    rel: int | None = None,
+) -> LabelSource:
+    """The labels (or item grades) of a table, by the only grader that it has, or the one that is named.
+
+    Raises:
+        InputError: it has several graders, and none of them is called so.
+    """
+    rows, name = GRADES.read(path), os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
+    if len({(row.grader, row.prompt_class) for row in rows}) > 1:
+        rows = chosen_grades(rows, os.fspath(path), llm, prompt_class)
+        name = " ".join(filter(None, (name, llm, prompt_class)))
+    return labels_of_grades(grades_of_table(rows), name, items=items, label=label, rel=rel)
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:

@@ -24,6 +24,7 @@ from rubric_measures.api.loading import (
     content_of,
     file_path,
     grade_filter,
+    load,
     refuse_filters,
 )
 from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
@@ -544,9 +545,9 @@ def correlate(
 
     Args:
         official: the official leaderboard: a file of any form that we read, a board, or run -> score.
-        others: the same; or graded records (a file, or what `load` gives of it), of which every grade set is scored by
-            every measure: a grid. None: `official` has official measures beside ours, as `score` makes it with qrels;
-            ours are correlated with them.
+        others: the same; or a table of grades that says which runs rank what, which is scored; or graded records (a
+            file, or what `load` gives of it), of which every grade set is scored by every measure: a grid. None:
+            `official` has official measures beside ours, as `score` makes it with qrels; ours are correlated with them.
         measures: the columns to correlate; all by default.
         official_measure: the official column, where there are several. Without it each measure is correlated with the
             one of its own name (`RubricQrels(measure='nDCG@10')` with `nDCG@10`).
@@ -583,9 +584,10 @@ def correlate(
     if not others:
         side, wanted = _alone(official, side, wanted)
         others = (official,)
-    records = [_records(other) for other in others]
-    if not any(records):
-        refuse_filters(" and ".join(map(_name, others)), chosen, "scores of runs")
+    records, called = [_records(other) for other in others], [_name(other) for other in others]
+    boards = [_board_of_table(other, wanted, bank=bank, on_failed=on_failed, **chosen) for other in others]
+    if not any(records) and others == tuple(boards):
+        refuse_filters(" and ".join(called), chosen, "scores of runs")
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
     is_paired = official_measure is None and not any(records) and side.choice(None, asked) is None
     column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))
@@ -594,7 +596,7 @@ def correlate(
     columns: list[RunScores] = []
     spreads = {f"official {column.name}": errors}
     grid: list[GridCell] = []
-    for other, path in zip(others, records, strict=True):
+    for other, path, name in zip(boards, records, called, strict=True):
         if path is not None:
             known = other.records if isinstance(other, RecordGrades) else None
             with naming(path):
@@ -612,13 +614,13 @@ def correlate(
                 )
             continue
         for scores, spread in _columns(other, wanted, form, column):
-            label = scores.name if len(others) == 1 else f"{_name(other)}: {scores.name}"
+            label = scores.name if len(others) == 1 else f"{name}: {scores.name}"
             columns.append(scores)
             spreads[label] = {**standard_errors(scores), **spread}
             own = side.take(side.own(scores.name))[0] if is_paired else column
-            with naming(_name(other)):
+            with naming(name):
                 found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
-            results.append((_name(other), found))
+            results.append((name, found))
     together = None if is_paired else equal_boards(column, columns, names[0], draws)
     about = asdict(draws), len(others) == 1, together
     made = Correlations(column, _name(official), results, grid, columns, spreads, names, *about)
@@ -632,6 +634,15 @@ def _name(scores: Scores) -> str:
         return path_name(scores)
     name = getattr(scores, "name", None)
     return name if isinstance(name, str) else "scores"
+
+
+def _board_of_table(scores: Scores, measures: Sequence[str] | None, **more: Any) -> Scores:
+    """The board of a table of grades that says which runs rank what; all else as it is."""
+    if not isinstance(scores, str | os.PathLike) or scores == "-" or content_of(os.fspath(scores)) != "grades":
+        return scores
+    from rubric_measures.api.scoring import score
+
+    return score(load(scores, **more), measures=measures)
 
 
 def _records(scores: Scores) -> str | None:

@@ -52,6 +52,7 @@ from rubric_measures.api.loading import (
 from rubric_measures.api.scoring import Board
 from rubric_measures.base.errors import InputError, naming
 from rubric_measures.base.files import atomic_writer
+from rubric_measures.formats.grade_tables import OF_TABLES
 from rubric_measures.formats.trec import as_known, read_run, spaced_ids
 from rubric_measures.measures.findings import Looked, Note, of_labels, of_run, of_wrapped, say
 from rubric_measures.measures.grades import (
@@ -154,7 +155,7 @@ def evaluate(
     asked = parse_measures(measures)
     content = content_of(source)
     is_ours = provider in (None, RubricProvider.NAME)
-    is_graded = content in ("records", "assignments", "support", "added")
+    is_graded = content in ("records", "assignments", "support", "added") or (content == "grades" and is_ours)
     if is_graded and not is_ours:
         raise _no_judgments(source, asked, provider)
     if is_graded:
@@ -163,13 +164,14 @@ def evaluate(
     is_told = provider is not None or facets or any(value is not None for value in chosen.values())
     if is_ours and (bank is not None or (any(map(is_supported, asked)) and (is_told or not over_subtopics))):
         return _of_grades(load(source, bank, on_failed=on_failed, **chosen), run, asked, facets)
+    by = {name: chosen.pop(name, None) for name in OF_TABLES} if content == "grades" else {}
     refuse_filters(source, chosen)
     if not is_ours and (bank is not None or facets):
         raise InputError(
             f"{provider} knows neither a bank nor facets; leave them or it out", settings=("bank", "facets", "provider")
         )
     # Most are labels of documents in a file, of which no row has to be made.
-    is_other = over_subtopics or facets or content == "dataset" or source == "-"
+    is_other = over_subtopics or facets or content in ("dataset", "grades") or source == "-"
     labels = None if is_other else labels_in(source)
     lines: list[str] = []
     if labels is not None:
@@ -178,7 +180,7 @@ def evaluate(
         said = list(map(Note, lines))
         notes = [*said, *of_run(ranked, map(of_labels, labels, labels.values()), asked)]
         return RunValues(asked, metrics, notes=notes, said=said)
-    rows = judgments_of(source)
+    rows = judgments_of(source, **by)
     has_items = are_items(rows)
     # Of real labels, too, it is said here which measures there are.
     is_read_here = has_items or over_subtopics or real_label(rows) is not None

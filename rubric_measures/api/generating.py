@@ -18,7 +18,7 @@ from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.nuggetizer import passages_of_requests, read_requests
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.trec import read_qrels, spaced_pairs
+from rubric_measures.formats.trec import spaced_pairs
 from rubric_measures.grading.generation import (
     BankQuery,
     check_queries,
@@ -34,6 +34,7 @@ from rubric_measures.grading.generation import (
     write_synthetic,
 )
 from rubric_measures.grading.nuggetization import Caller, Failure, nuggetize, published_calls, related_segments
+from rubric_measures.measures.qrels import read_judgments
 from rubric_measures.models.base import CountingBackend
 from rubric_measures.models.settings import CallSettings, Interrupts, note_limit
 from rubric_measures.prompts.library import load_prompt
@@ -356,7 +357,7 @@ def _related(
     judged = None
     if qrels is not None:
         spaced = spaced_pairs({(group.query_id, one.doc_id) for group in groups for one in group.passages})
-        pairs = ((row[:2], row.relevance) for row in read_qrels(qrels))
+        pairs = ((row[:2], row.relevance) for row in read_judgments(qrels))
         judged = {spaced.get(pair, pair): relevance for pair, relevance in pairs}
     llm, prompt_class, grade_set = grades
     segments = related_segments(

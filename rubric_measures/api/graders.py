@@ -39,6 +39,7 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, counted, naming, warn
 from rubric_measures.base.files import check_readable_twice
+from rubric_measures.formats.grade_tables import OF_TABLES
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, covering_level
@@ -288,15 +289,15 @@ def _sources(
                 f"{_called(sources[0])}agreement needs two sources, or one graded-records file with judgments"
             )
         sources.append(f"{_JUDGMENTS}{os.fspath(sources[0])}")  # type: ignore[arg-type]
-    graded = [_is_records(source) for source in sources]
+    graded = [_has_graders(source) for source in sources]
     names = " and ".join(os.fspath(source) for source in sources if isinstance(source, str | os.PathLike))
-    if not any(graded):
-        refuse_filters(names, chosen)
+    if not any(map(_is_records, sources)):
+        refuse_filters(names, {key: said for key, said in chosen.items() if not any(graded) or key not in OF_TABLES})
         if bank is not None:
             raise InputError("no source is graded records, whose items a bank names; leave it out", settings=("bank",))
     if any(second.values()) and graded[1:2] != [True]:
         given = [f"{name}_b" for name, value in second.items() if value]
-        raise InputError("the second source is no file of graded records; leave its choice out", settings=given)
+        raise InputError("the second source holds no several graders; leave its choice out", settings=given)
     wanted = [chosen] * len(sources)
     if any(second.values()):
         other = {**chosen, **{name: value for name, value in second.items() if value}}
@@ -335,11 +336,19 @@ def _called(source: Gradable) -> str:
     return f"{os.fspath(source)}: " if isinstance(source, str | os.PathLike) else ""
 
 
+def _has_graders(source: Gradable) -> bool:
+    """Whether a source can hold the grades of several graders, of which one is chosen."""
+    return _content(source) in ("records", "grades")
+
+
 def _is_records(source: Gradable) -> bool:
     """Whether a source is a file of graded records."""
-    if not isinstance(source, str | os.PathLike) or os.fspath(source).startswith(_JUDGMENTS):
-        return False
-    return content_of(os.fspath(source)) == "records"
+    return _content(source) == "records"
+
+
+def _content(source: Gradable) -> str:
+    path = os.fspath(source) if isinstance(source, str | os.PathLike) else ""
+    return "" if not path or path.startswith(_JUDGMENTS) else content_of(path)
 
 
 def _source(
@@ -357,6 +366,8 @@ def _source(
                 return label_sources.labels_of_records(path, bank, grade_filter(**chosen), **labels)
             if content_of(path) == "judgments":
                 return label_sources.labels_of_qrels(path, **labels)
+            if content_of(path) == "grades":
+                return label_sources.labels_of_table(path, *map(chosen.get, OF_TABLES), **labels)
             grades = load(path)
             grades.queries  # noqa: B018 - read while the copy of an open file is there
     else:
@@ -551,7 +562,8 @@ def calibrate(
 
     Args:
         graded: graded records of the grader.
-        anchors: graded records with the truth's grades of some of the same items; the same file by default.
+        anchors: graded records with the truth's grades of some of the same items, or a table of grades, in which all
+            are assessors'; the same file by default.
         against: `assessors`, or the model whose grades are the truth: an older grader (equating), or the same one at an
             earlier time (drift).
         rel: the least grade that covers; the scale's by default.

@@ -46,7 +46,8 @@ from rubric_measures.formats import head_of
 from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import read_queries, read_track_topics
 from rubric_measures.formats.reports import Answer, answer_doc_id, read_answers
-from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run
+from rubric_measures.formats.trec import distinct_run_names, read_run
+from rubric_measures.measures.qrels import read_judgments
 from rubric_measures.types.entities import Run, TestBank
 from rubric_measures.types.scales import covering_level
 
@@ -132,7 +133,7 @@ def pool(
         if judgments is None:
             rows = known.judgments if known is not None else ()
         else:
-            rows = read(judgments, read_qrels)
+            rows = read(judgments, read_judgments)
         groups = pooling.pool(
             pooled,
             depth,

@@ -24,9 +24,10 @@ from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import peek_head
 from rubric_measures.base.plugins import named_groups
 from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
-from rubric_measures.formats.trec import as_known, distinct_run_names, map_qrels, read_qrels, read_run, written_id
+from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, chosen_grades, is_grade_table, runs_of_rows
+from rubric_measures.formats.trec import as_known, distinct_run_names, map_qrels, read_run, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
-from rubric_measures.measures.qrels import build_grades, read_grades
+from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades, read_judgments
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
 from rubric_measures.types.scales import Scale, parse_scale
 
@@ -141,7 +142,7 @@ class GradedRecords(PassageRecords):
         return super().__repr__()[:-1] + (f", not graded: {lacking})" if lacking else ")")
 
 
-Content = Literal["records", "assignments", "graded answers", "support", "judgments", "dataset", "added"]
+Content = Literal["records", "assignments", "graded answers", "support", "grades", "judgments", "dataset", "added"]
 PromptType: TypeAlias = Literal["question", "nugget", "direct"]
 
 File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
@@ -249,7 +250,7 @@ def load_bank(source: Bank) -> TestBank:
 
 
 # What can be scored as it is.
-_SCORED = ("records", "assignments", "ragdoll:graded", "support-labels", "qrels", "item-qrels")
+_SCORED = ("records", "assignments", "ragdoll:graded", "support-labels", "qrels", "item-qrels", "csv")
 
 
 def _named(error: FormatError, path: str) -> FormatError:
@@ -285,10 +286,12 @@ def bank_of(bank: Bank | None) -> TestBank | None:
 def content_of(path: str) -> Content:
     """What a file holds that can be scored; a name that is no file is an id of ir_datasets.
 
-    `added` is a format of another package.
+    `grades` is a table of grades or labels, `added` a format of another package.
     """
     if path != "-" and not Path(path).exists():
         return "dataset"
+    if is_grade_table(path):
+        return "grades"
     start = peek_head(path).lstrip()[:1]
     if start == b"[":
         return "records"
@@ -462,6 +465,29 @@ class AnswerGrades(Grades):
         return self.answers.grades.source
 
 
+class TableGrades(Grades):
+    """The grades of a table that says which runs rank what.
+
+    Attributes:
+        runs: these runs.
+    """
+
+    def __init__(self, grades: Grades, runs: Sequence[Run]) -> None:
+        super().__init__(grades.queries, grades.on_failed_given, grades.source)
+        self.runs = runs
+
+
+def _of_table(
+    source: Any, name: str, bank: TestBank | None, chosen: Mapping[str, Any], counted: Mapping[str, Any]
+) -> Grades:
+    """The grades of one grader of a table."""
+    refuse_filters(name, {key: said for key, said in chosen.items() if key not in OF_TABLES}, "a table of grades")
+    rows = chosen_grades(GRADES.read(source), name, *map(chosen.get, OF_TABLES))
+    with naming(name):
+        grades, runs = grades_of_table(rows, bank, **counted), runs_of_rows(rows, name)
+    return TableGrades(grades, runs) if runs else grades
+
+
 def grade_filter(scale: str | Scale | None = None, **chosen: Any) -> GradeFilter:
     """The filter over grade sets; see `load` for the arguments."""
     from rubric_measures.measures.grade_sets import GradeFilter
@@ -500,12 +526,12 @@ def load(
     <Grades of 1 query: 2 items, 1 passage>
 
     Args:
-        source: graded records, nuggetizer's assignments, answers graded by RAGDoll, support labels of TREC RAG, item
-            qrels or qrels (whose labels are grades of the item `0`), as a path, `-` or an open file; an id of
-            ir_datasets; or in memory: named tuples, a frame with the columns query_id, doc_id, relevance and iteration
-            (the item id), graded records, or `Grades`.
+        source: graded records, nuggetizer's assignments, answers graded by RAGDoll, support labels of TREC RAG, a table
+            of grades or labels (see `docs/formats.md`), item qrels or qrels (whose labels are grades of the item `0`),
+            as a path, `-` or an open file; an id of ir_datasets; or in memory: a table as a frame, mappings or columns,
+            named tuples, graded records, or `Grades`.
         bank: the test bank: the denominators. Without it the items are those that occur.
-        llm: use the grades of this model, where records hold several.
+        llm: use the grades of this model (or judge), where records or a table hold several.
         prompt_class: use the grades of this prompt.
         prompt_type: use grades of this kind.
         question_set: use grades of these items: `question-bank`, `tqa` or `nugget`.
@@ -556,6 +582,8 @@ def load(
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
             return RecordGrades(rows, known_bank, with_scale, on_failed)
+        if _is_table(rows):
+            return _of_table(rows, "the grades", known_bank, chosen, counted)
         refuse_filters("the rows", chosen)
         return build_grades(rows, known_bank, **counted)
     path = os.fspath(source)
@@ -581,6 +609,8 @@ def load(
     if content == "graded answers":
         refuse_filters(path, with_scale, "graded criteria")
         return AnswerGrades(path, known_bank, on_failed, of_criteria=True)
+    if content == "grades":
+        return _of_table(path, path, known_bank, chosen, counted)
     refuse_filters(path, chosen)
     if content == "judgments":
         try:
@@ -590,6 +620,22 @@ def load(
                 raise
             raise _refused(_named(error, path), "holds no grades", _SCORED) from None
     return build_grades(judgments, known_bank, **counted)
+
+
+def _is_table(rows: Any) -> bool:
+    """Whether rows in memory are a table of grades: mappings, columns, or a frame; those of ir_measures are judgments.
+
+    A frame of ir_measures says the item in a column `iteration`, and no grader.
+    """
+    if isinstance(rows, Grades | ItemRows):
+        return False
+    if isinstance(rows, list):
+        return bool(rows) and isinstance(rows[0], Mapping)
+    if isinstance(rows, dict):
+        return bool(rows) and all(isinstance(column, list) for column in rows.values())
+    names = set(rows.columns)
+    is_judged = {"query_id", "doc_id", "relevance"} <= names and names & {"iteration", "item_id", "subtopic_id"}
+    return not is_judged or "grader" in names
 
 
 def loaded(grades: Gradable) -> Grades:
@@ -613,14 +659,14 @@ def _no_labels(name: str) -> InputError:
     return InputError(f"{name}: holds no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
 
 
-def judgments_of(path: str) -> list[Any]:
-    """The rows of judgments of a file or of an ir_datasets id, of documents or of items.
+def judgments_of(path: str, llm: str | None = None, prompt_class: str | None = None) -> list[Any]:
+    """The rows of judgments of a file or of an ir_datasets id, of documents or of items; of a table by one grader.
 
     Raises:
         InputError: nothing of that name, or a file of another format.
     """
     if path == "-" or Path(path).exists():
-        return list(read_qrels(path))
+        return list(read_judgments(path, llm, prompt_class))
     import ir_datasets
 
     # Registers this package's ids.

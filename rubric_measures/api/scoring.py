@@ -14,6 +14,7 @@ from rubric_measures.api.loading import (
     Gradable,
     RecordGrades,
     Runs,
+    TableGrades,
     are_labels,
     load,
     loaded,
@@ -319,6 +320,8 @@ def score(
         UnknownNameError: there is no such measure, or the bank lacks a query.
     """
     known = grades if isinstance(grades, Grades) else load(grades)
+    if runs is None and isinstance(known, TableGrades):
+        runs = known.runs
     official: Sequence[Measure] = ()
     judged = known
     if qrels is not None:

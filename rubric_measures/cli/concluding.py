@@ -157,8 +157,8 @@ def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument(
         "sources", metavar="SOURCE", nargs="+",
-        help="qrels, graded records (their labels), or judgments:RECORDS; the first is the truth, the others are "
-        "judges; one records file alone: its labels against its judgments",
+        help="qrels, tables of labels or grades, graded records (their labels), or judgments:RECORDS; the first is the "
+        "truth, the others are judges; one records file alone: its labels against its judgments",
     )  # fmt: skip
     parser.add_argument("--items", action="store_true", help="compare item grades, not labels of passages")
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
@@ -229,7 +229,7 @@ def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anchors",
         metavar="FILE",
-        help="graded records with the truth's grades of some items (default: GRADED)",
+        help="graded records, or a table of grades, with the truth's grades of some items (default: GRADED)",
     )
     parser.add_argument(
         "--against", metavar="MODEL", default="assessors",

@@ -77,7 +77,7 @@ def add_set_options(group: argparse._ActionsContainer, several: bool = False) ->
     if several:
         group.add_argument("--llm", action="append", help="a member of the panel: a model; repeat it for each")
     else:
-        group.add_argument("--llm", help="use the grades of this model")
+        group.add_argument("--llm", help="use the grades of this model, or of this judge of a table")
     group.add_argument("--prompt-class", help="use the grades of this prompt")
     group.add_argument("--prompt-type", choices=["question", "nugget", "direct"], help="use grades of this kind")
     group.add_argument("--question-set", choices=["question-bank", "tqa", "nugget"], help="use grades of these items")

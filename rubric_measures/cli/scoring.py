@@ -231,7 +231,9 @@ def run_convert(options: argparse.Namespace) -> int:
 
 def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds ir_measures' own arguments, and those that choose grades."""
-    parser.add_argument("qrels", metavar="QRELS", help="graded records, qrels, item qrels, or an ir_datasets id")
+    parser.add_argument(
+        "qrels", metavar="QRELS", help="graded records, a table of grades, qrels, item qrels, or an ir_datasets id"
+    )
     parser.add_argument("run", metavar="RUN", help="a TREC run file (gzip or plain, - for standard input)")
     parser.add_argument("measures", metavar="MEASURE", nargs="+", help="such as RubricCover(rel=4)@20 or nDCG@10")
     add_places_option(parser)
@@ -290,7 +292,9 @@ def _print(metrics: Iterable[Metric], means: Mapping[Measure, float], options: a
 def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument(
-        "graded", metavar="GRADED", help="graded records, nuggetizer's assignments, support labels, item qrels, …"
+        "graded",
+        metavar="GRADED",
+        help="graded records, a table of grades, nuggetizer's assignments, support labels, …",
     )
     parser.add_argument("runs", metavar="RUN", nargs="*", help="TREC run files; without them the rankings in GRADED")
     parser.add_argument(

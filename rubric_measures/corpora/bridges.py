@@ -20,7 +20,8 @@ from rubric_measures.base.files import run_of_file
 from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
 from rubric_measures.formats.banks import BankEntry, bank_entries, bank_of_entries
-from rubric_measures.formats.labels import GradeRow, SupportAnswer, labels_of_support_records, records_of_support_labels
+from rubric_measures.formats.grade_tables import GradeRow, chosen_grades, grades_of_rows, judgments_of_rows
+from rubric_measures.formats.labels import SupportAnswer, labels_of_support_records, records_of_support_labels
 from rubric_measures.formats.nuggetizer import (
     AssignmentLine,
     RequestLine,
@@ -55,7 +56,7 @@ from rubric_measures.formats.trec import runs_of_records, spaced_ids, spaced_pai
 from rubric_measures.measures.grade_sets import CHOOSING, GradeFilter, choices_of
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
 from rubric_measures.measures.loading import collect_grades, select_queries
-from rubric_measures.measures.qrels import build_grades, qrels_of
+from rubric_measures.measures.qrels import Unit, build_grades, qrels_of
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import (
     DirectGrade,
@@ -292,11 +293,11 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
                 prompt = entry.prompt_info.prompt_class if entry.prompt_info is not None else None
                 reasons = reasons_of(entry)
                 if isinstance(entry, DirectGrade):
-                    found = {DIRECT_ITEM: (entry.label, str(entry.known_status))}
+                    found = {DIRECT_ITEM: (entry.label, entry.known_status)}
                 else:
                     grades, statuses = items_of_set(entry)
                     found = {
-                        item_id: (grades.get(item_id), str(statuses.get(item_id, "graded")))
+                        item_id: (grades.get(item_id), statuses.get(item_id, "graded"))
                         for item_id in dict.fromkeys((*grades, *statuses))
                     }
                 rows += [
@@ -342,6 +343,26 @@ def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeR
         )
         for row in rows
     ]
+
+
+def _one_grader(rows: Sequence[GradeRow], options: Options) -> list[GradeRow]:
+    return chosen_grades(rows, options.name, options.wanted.llm, options.wanted.prompt_class)
+
+
+def _table_to_qrels(unit: Unit) -> Bridge:
+    def bridge(rows: Sequence[GradeRow], options: Options) -> list[Qrel]:
+        found = grades_of_rows(_one_grader(rows, options))
+        grades = build_grades(found, options.bank, scale=options.wanted.scale)
+        return list(qrels_of(grades, unit, options.label, options.rel))
+
+    return bridge
+
+
+def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryPassages]:
+    """The grades of items with the texts of their passages, by the grader that the table names."""
+    chosen = _one_grader(rows, options)
+    by = replace(options, grader=chosen[0].grader or options.grader)
+    return _item_qrels_to_records(judgments_of_rows(chosen, options.name), by)
 
 
 def _docs(options: Options) -> Any:
@@ -631,6 +652,9 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("graded answers", "grades"): _via_records(records_of_graded, bank_of_graded),
     ("support labels", "grades"): lambda found, options: _records_to_grades(records_of_support_labels(found), options),
     ("item qrels", "grades"): _item_qrels_to_grades,
+    ("grades", "qrels"): _table_to_qrels("passage"),
+    ("grades", "item qrels"): _table_to_qrels("item"),
+    ("grades", "records"): _table_to_records,
 }
 # Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
 _HUBS = ("bank", "answers", "support labels")

@@ -21,12 +21,14 @@ from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, br
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import bank_entries, bank_of_entries
 from rubric_measures.formats.base import PathName
+from rubric_measures.formats.grade_tables import is_grade_table
 from rubric_measures.formats.nuggetizer import read_assignments
 from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.trec import distinct_run_names, read_passage_qrels, read_run, run_file
+from rubric_measures.measures.qrels import read_judgments
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import QueryPassages, iter_graded
-from rubric_measures.types.entities import Run
+from rubric_measures.types.entities import Qrel, Run
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -101,7 +103,7 @@ def convert_files(
         with naming(*runs):
             content = add_runs(content, _named_runs(runs), options.depth)
         with naming(*qrels):
-            content = add_judgments(content, [row for path in qrels for row in read_passage_qrels(path)])
+            content = add_judgments(content, [row for path in qrels for row in _judgments(path)])
     if target.kind == "runs" and Path(output).is_dir():
         _keep_runs(Path(output), content, [*paths, *runs, *qrels])
     with naming(*paths):
@@ -126,6 +128,10 @@ def _by_query(path: PathName) -> Iterator[QueryPassages]:
         yield QueryPassages(query_id, [passage for piece in pieces for passage in piece.passages])
 
 
+def _judgments(path: PathName) -> Sequence[Qrel]:
+    return read_judgments(path) if is_grade_table(path) else read_passage_qrels(path)
+
+
 def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: bool) -> None:
     """Refuses files (path, format, kind) that cannot become the format `to`; the user told their format, or did not."""
     for path, name, kind in inputs:
@@ -144,7 +150,8 @@ def _check_options(options: Options, kinds: Sequence[str], to: str) -> None:
     filters = tuple(options.wanted.settings())
     # Item qrels may not say their scale, and records must.
     says_scale = filters == ("scale",) and "item qrels" in kinds and target == "records"
-    if filters and not says_scale and not ("records" in kinds and target in _OF_ONE_GRADER):
+    is_of_table = "grades" in kinds and {*filters} <= {"llm", "prompt_class", "scale"} and target != "grades"
+    if filters and not (says_scale or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)):
         raise InputError(
             f"{', '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "
             f"{to} keeps all grade sets or has none, so leave it out",

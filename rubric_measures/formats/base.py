@@ -73,6 +73,17 @@ class Head(Struct, frozen=True, dict=True):
         """The JSON object of the first line; empty where it is none."""
         return self.value if isinstance(self.value, dict) else {}
 
+    @cached_property
+    def row(self) -> Mapping[str, Any]:
+        """The first row: the object of the first line, or the first one of a list; empty where there is none."""
+        start, text = self.line.lstrip()[:1], (self.line + self.rest).lstrip()[1:].lstrip()
+        if start != "[" or text[:1] != "{":
+            return self.object
+        try:
+            return dict(json_at(text)[0])
+        except (ValueError, RecursionError):
+            return {}
+
     def has(self, *keys: bytes) -> bool:
         """Whether the first line begins a JSON object and names all these keys."""
         return self.first.lstrip().startswith(b"{") and all(b'"%b"' % key in self.first for key in keys)

@@ -10,6 +10,7 @@ from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.specs import (
+    COLUMN,
     PRESENT,
     QUERY_IDS,
     RUN_IDS,
@@ -39,11 +40,6 @@ def _letter(value: Any) -> Verdict | None:
     said = text(value).strip().upper()
     verdict: Verdict | None = parse(said) if said else None
     return verdict
-
-
-def _optional(parse: Any) -> Any:
-    """A field whose column must be there, and may be empty."""
-    return lambda value: parse(value) if text(value).strip() else None
 
 
 def _passages(rows: list[Row]) -> list[QueryPassages]:
@@ -154,7 +150,7 @@ RAGELO_ANSWERS = Spec(
 )  # fmt: skip
 RAGELO_EVALUATIONS = Spec(
     kind="evaluations", description="RAGElo's CSV of document labels", what="evaluations",
-    fields=(_QUERY, _DOC, _REPLY, Field("relevance", ("answer",), _optional(whole), PRESENT)),
+    fields=(_QUERY, _DOC, _REPLY, Field("relevance", ("answer",), whole, COLUMN)),
     key=("query_id", "doc_id"), into=_labels, outof=_said_of_labels,
 )  # fmt: skip
 RAGELO_GAMES = Spec(
@@ -182,13 +178,12 @@ GAMES = Spec(
     fields=(
         Field("query_id", ("query_id",), ident), Field("agent_a", ("agent_a",), ident),
         Field("agent_b", ("agent_b",), ident),
-        Field("verdict", ("verdict",), _optional(one_of({one: one for one in get_args(Verdict)})), PRESENT),
+        Field("verdict", ("verdict",), one_of({one: one for one in get_args(Verdict)}), COLUMN),
         Field("status", ("status",), one_of({one: one for one in get_args(GradeStatus)}), None),
         Field("answer", ("answer",), text, ""), Field("grader", ("grader",), text, ""),
         Field("note", ("note",), text, ""),
     ),
     key=("query_id", "agent_a", "agent_b", "grader"), check=_is_one_game, into=games_of, outof=_said_of_games,
-    told=("query_id", "agent_a", "agent_b", "verdict"),
 )  # fmt: skip
 
 _BATTLE_VERDICTS: Mapping[str, Verdict] = {"A": "a", "B": "b", "Tie": "tie", "Tie (Both Bad)": "both_bad"}

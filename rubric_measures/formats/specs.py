@@ -7,7 +7,7 @@ import csv
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -16,11 +16,11 @@ from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import Format, Head, Kind, PathName, given
-from rubric_measures.formats.tables import Cells, cells_of, plain_name, rows_of
+from rubric_measures.formats.tables import PARQUET, Cells, cells_of, parquet_columns, plain_name, rows_of, write_parquet
 
 T = TypeVar("T")
 Twice = Literal["refuse", "first wins", "last wins", "allow"]
-Form = Literal["csv", "tsv", "jsonl", "json"]
+Form = Literal["csv", "tsv", "jsonl", "json", "parquet"]
 _DELIMITERS: Mapping[str, str] = {"csv": ",", "tsv": "\t"}
 _SHOWN = 12
 
@@ -35,13 +35,15 @@ class Needed(NamedTuple):
     """Says in the place of a default that a field is needed.
 
     Attributes:
-        value: whether it must have a value; else the column alone must be there, and an empty text is a value.
+        value: whether it must have a value; else the column alone must be there.
+        text: whether an empty text is a value then; else it is None.
     """
 
     value: bool
+    text: bool = False
 
 
-REQUIRED, PRESENT = Needed(True), Needed(False)
+REQUIRED, PRESENT, COLUMN = Needed(True), Needed(False, True), Needed(False)
 
 
 def text(value: Any) -> str:
@@ -82,6 +84,10 @@ def number(value: Any) -> float:
     return int(found) if found.is_integer() else found
 
 
+# What columns of parquet are; all others are texts.
+_ARROW: Mapping[Callable[[Any], Any], str] = {whole: "int64", number: "float64"}
+
+
 def same(value: Any) -> Any:
     """The value as it is."""
     return value
@@ -106,7 +112,7 @@ class Field(NamedTuple):
         to: our name; empty for what is written and not read.
         names: what files call it, the first one where it is written; a dot parts an object from its field.
         parse: what a value means; raises ValueError.
-        default: what an empty or missing one means; REQUIRED or PRESENT.
+        default: what an empty or missing one means; REQUIRED, PRESENT or COLUMN.
         unparse: what is written for a value of ours; of a field that is not read, for all that the row says.
     """
 
@@ -207,7 +213,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         key: the fields of which no two rows may be alike.
         twice: what is done where they are. Rows that are alike in all are one, unless they are all allowed.
         check: what is wrong with a row as a whole; None for nothing.
-        told: the columns by which a file is told; None for the first names of the fields that are needed.
+        told: the columns by which a file is told; None for the first names of the fields that are needed, nothing for
+            any of their names.
         bare: the fields of lines with tabs that have no header.
         keeps: whether `into` and `outof` hold further fields; else these are counted and said. Tables hold those that
             are texts, in columns of their own.
@@ -244,6 +251,11 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
     def recognise(self, head: Head) -> bool:
         """Whether a file that begins so has the format: its object, or its header, names the columns."""
+        if head.first.startswith(PARQUET):
+            return "parquet" in self.forms and not self._lacking(parquet_columns(head.name))
+        if self.told == ():
+            row = head.row if head.is_json else dict.fromkeys(cells_of(head.line), "")
+            return bool(row) and not self._lacking(row)
         told = self.told
         if told is None:
             told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Needed))
@@ -284,7 +296,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     def _named(self, to: str) -> str:
         return next(field.names[0] for field in self.fields if field.to == to)
 
-    def _lacking(self, columns: Sequence[str]) -> list[Field]:
+    def _lacking(self, columns: Collection[str]) -> list[Field]:
         """The fields that must be there and are not."""
         known = {*columns, *map(plain_name, columns)}
         needed = (field for field in self.fields if isinstance(field.default, Needed))
@@ -347,7 +359,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if before[1:] == row[1:] and self.twice != "allow":
                 again += 1
             elif self.twice == "refuse":
-                problem = f"{' / '.join(map(str, key))} stands in line {before.line} already; keep one"
+                said = " / ".join(str(one) for one in key if one not in (None, ""))
+                problem = f"{said} stands in line {before.line} already; keep one"
                 raise FormatError(problem, path=name, line=row.line)
             elif self.twice == "first wins":
                 again += 1
@@ -372,18 +385,24 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         name = path_name(path)
         ending = name.removesuffix(".gz").rpartition(".")[2]
         form = ending if ending in self.forms else self.forms[0]
+        if form == "parquet" and name == "-":
+            raise InputError("parquet goes to a file, not to standard output; name one", settings=("output",))
         lost: Counter[str] = Counter()
         rows = self.objects(content, form, lost)
         first = next(rows, None)
         if first is None:
             raise InputError(f"{name}: there are no {self.what} to write")
-        with atomic_writer(path) as stream:
-            if form in _DELIMITERS:
-                self._write_table(stream, form, _chained(first, rows), lost)
-            else:
-                separators = (",", ":") if self.is_compact else None
-                for row in _chained(first, rows):
-                    stream.write(json.dumps(row, ensure_ascii=False, separators=separators) + "\n")
+        if form == "parquet":
+            kinds = {field.names[0]: _ARROW.get(field.parse, "string") for field in self.fields}
+            write_parquet(path, list(_chained(first, rows)), kinds)
+        else:
+            with atomic_writer(path) as stream:
+                if form in _DELIMITERS:
+                    self._write_table(stream, form, _chained(first, rows), lost)
+                else:
+                    separators = (",", ":") if self.is_compact else None
+                    for row in _chained(first, rows):
+                        stream.write(json.dumps(row, ensure_ascii=False, separators=separators) + "\n")
         if lost:
             said = ", ".join(f"{to} of {counted(count, 'row')}" for to, count in sorted(lost.items()))
             warn("%s: left out, as such files have no place for it: %s", name, said)
@@ -468,11 +487,12 @@ def _parsed(
         column, value = _value(cells, names)
         if len(names) > 1:
             others.update((name, cells[name]) for name in names if name != column and cells.get(name))
-        if value in (None, ""):
-            if field.default is REQUIRED or (field.default is PRESENT and not names):
+        if value in (None, "") or (field.default is COLUMN and not str(value).strip()):
+            if field.default is REQUIRED or (isinstance(field.default, Needed) and not names):
                 problem = "is empty" if names else f"is missing; expected {' or '.join(field.names[:6])}"
                 raise FormatError(problem, field=column or field.names[0])
-            said[field.to] = field.parse("") if field.default is PRESENT else field.default
+            is_none = field.default is COLUMN
+            said[field.to] = field.parse("") if field.default is PRESENT else None if is_none else field.default
             if is_sparse and column in cells and field.default is not PRESENT:
                 others[column] = value
             continue

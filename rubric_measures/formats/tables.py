@@ -6,12 +6,14 @@ import codecs
 import contextlib
 import csv
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
-from rubric_measures.base.errors import FormatError, InputError, warn
+from rubric_measures.base.errors import FormatError, InputError, MissingExtraError, warn
 from rubric_measures.base.files import note_unfinished, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import check_keys, json_texts, parse_json
 from rubric_measures.base.plugins import require
@@ -20,8 +22,10 @@ from rubric_measures.formats.base import PathName
 Cells: TypeAlias = Mapping[str, Any]
 # The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
 _LONGEST = 1 << 30
-_DELIMITERS = (",", "\t", ";")
+_DELIMITERS = (",", ";")
 _PIECE = 1 << 20
+# How a file of parquet begins.
+PARQUET = b"PAR1"
 
 
 class Rows(NamedTuple):
@@ -68,11 +72,11 @@ def rows_of(
         return _in_memory(source, what)
     name = path_name(source)
     head = peek_head(source)
-    if not head.strip():
+    if not head:
         raise FormatError(f"is empty; expected {what}", path=name)
     if head.startswith(b"PK\x03\x04"):
         raise FormatError("is a spreadsheet or another packed file; save it as CSV", path=name)
-    if head.startswith(b"PAR1"):
+    if head.startswith(PARQUET):
         return Rows(name, None, _parquet(source, name))
     if head.lstrip()[:1] in (b"{", b"["):
         return Rows(name, None, _json(source, name, by_hand))
@@ -85,7 +89,8 @@ def _in_memory(source: Any, what: str) -> Rows:
         # polars
         source = source.to_dicts()
     elif hasattr(source, "columns") and hasattr(source, "to_dict"):
-        source = source.to_dict("records")
+        # None, whatever stands for no value.
+        source = source.astype(object).where(source.notna(), None).to_dict("records")
     elif isinstance(source, Mapping):
         source = [row for _, row in unwrapped(1, dict(source))]
     if not isinstance(source, Iterable):
@@ -107,6 +112,32 @@ def _parquet(source: PathName, name: str) -> Iterator[tuple[int, Cells]]:
             yield from enumerate((row for batch in file.iter_batches() for row in batch.to_pylist()), 1)
     except (OSError, ValueError) as error:
         raise FormatError(f"cannot be read as parquet ({str(error).splitlines()[0]:.120})", path=name) from None
+
+
+def parquet_columns(source: PathName) -> tuple[str, ...]:
+    """The columns of a parquet file; none where nothing here reads it."""
+    try:
+        return tuple(require("pyarrow.parquet", "parquet").read_schema(source).names)
+    except (MissingExtraError, OSError, ValueError):
+        return ()
+
+
+def write_parquet(path: PathName, rows: Sequence[Cells], kinds: Mapping[str, str]) -> None:
+    """Writes rows of parquet, whole or not at all; `kinds` are the columns and what they hold, as pyarrow calls it.
+
+    Raises:
+        InputError: the file cannot be written.
+        MissingExtraError: pyarrow is not installed.
+    """
+    arrow, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
+    schema = arrow.schema([(name, arrow.type_for_alias(kind)) for name, kind in kinds.items()])
+    made = Path(f"{os.fspath(path)}.tmp{os.getpid()}")
+    try:
+        parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), made)
+        made.replace(path)
+    except OSError as error:
+        made.unlink(missing_ok=True)
+        raise InputError(f"{path_name(path)}: cannot be written ({error.strerror or error})") from None
 
 
 def _json(source: PathName, name: str, by_hand: bool) -> Iterator[tuple[int, Cells]]:
@@ -244,7 +275,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def delimiter_of(header: str) -> str:
-    """What parts the cells of a header: of comma, tab and semicolon the one that gives most cells; comma of equals."""
+    """What parts the cells of a header: a tab where there is one, else of comma and semicolon what gives more cells."""
 
     def cells(delimiter: str) -> int:
         try:
@@ -252,7 +283,7 @@ def delimiter_of(header: str) -> str:
         except csv.Error:
             return 0
 
-    return max(_DELIMITERS, key=cells)
+    return "\t" if "\t" in header else max(_DELIMITERS, key=cells)
 
 
 def plain_name(column: str) -> str:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
 from rubric_measures.base.errors import InputError, warn
+from rubric_measures.formats.grade_tables import GRADES, chosen_grades, is_grade_table
 from rubric_measures.measures.grade_sets import (
     HUMAN,
     GradeFilter,
@@ -305,7 +306,8 @@ def read_anchored(
         path: graded records of the grader.
         bank: the test bank, where it is known; only grades of its items count.
         wanted: chooses the grader.
-        anchors: graded records with the truth's grades; may be the same file.
+        anchors: graded records with the truth's grades, may be the same file; or a table of them, of which
+            `assessors` are all that grade there.
         against: `assessors` (`human:NAME`; of several the median, of two the lower), or the model whose grades are the
             truth: an older grader, or the same one before.
         rel: the least grade that covers; None takes the scale's.
@@ -313,8 +315,10 @@ def read_anchored(
     Raises:
         InputError: there is no grade that both gave, or the truth's grades are not on the grader's scale.
     """
-    truth = _by_assessors(anchors, bank) if against == ASSESSORS else _by_model(anchors, bank, against)
-
+    if is_grade_table(anchors):
+        truth = _by_table(anchors, against)
+    else:
+        truth = _by_assessors(anchors, bank) if against == ASSESSORS else _by_model(anchors, bank, against)
     groups = load_graded(path)
     found, matched = Anchored(), 0
     for query in select_queries(by_machines(groups), groups.name, bank, wanted):
@@ -370,6 +374,17 @@ def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None) -> dict[_
     if not found:
         raise InputError(f"{os.fspath(path)}: holds no grades by assessors ({HUMAN}NAME) that count")
     return found
+
+
+def _by_table(path: str | os.PathLike[str], against: str) -> dict[_Key, float]:
+    """The grades of a table: of all who grade there, or of one."""
+    rows = GRADES.read(path)
+    chosen = rows if against == ASSESSORS else chosen_grades(rows, os.fspath(path), against)
+    found: dict[_Key, dict[str, float]] = {}
+    for row in chosen:
+        if row.grade is not None:
+            found.setdefault((row.query_id, row.doc_id, row.item_id), {})[row.grader] = row.grade
+    return {key: grade_of_assessors(given.values()) for key, given in found.items()}
 
 
 def _by_model(path: str | os.PathLike[str], bank: TestBank | None, llm: str) -> dict[_Key, float]:

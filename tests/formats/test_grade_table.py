@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import rubric_measures
+from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
-from tests.example_records import grade_set, passage, write_lines
+from rubric_measures.corpora.collections import example_folder
+from rubric_measures.measures.grades import all_rows
+from tests.example_records import RECORDS, grade_set, passage, write_lines
 
 COLUMNS = ["query_id", "doc_id", "run_id", "rank", "item_id", "text", "grade", "status", "grader", "prompt_class"]
 
@@ -19,8 +26,6 @@ def rows_of(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
 
 
 def test_grades_are_one_table(tmp_path: Path) -> None:
-    from rubric_measures.corpora.collections import example_folder
-
     example = example_folder()
     output = tmp_path / "grades.csv"
     # The ending says what is wanted; a bank gives the texts.
@@ -78,11 +83,204 @@ def test_assigned_nuggets_and_item_qrels_are_such_a_table(tmp_path: Path) -> Non
 def test_parquet(tmp_path: Path) -> None:
     # Newer versions of pyarrow refuse the oldest numpy that we take.
     parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
-    from rubric_measures.corpora.collections import example_folder
-
     records = str(example_folder() / "graded.jsonl.gz")
     assert main(["convert", records, "-o", str(tmp_path / "g.parquet")]) == 0
     assert main(["convert", records, "-o", str(tmp_path / "g.csv")]) == 0
     table = parquet.read_table(tmp_path / "g.parquet")
     assert table.num_rows == len(rows_of(tmp_path / "g.csv")) and str(table.schema.field("grade").type) == "double"
     assert main(["convert", records, "--to", "parquet", "-o", "-"]) == 2
+
+
+JUDGED = """question_id,passage_id,criterion,score,judge_model
+q1,d1,answers the question,4,gpt-4o
+q1,d1,names a source,0,gpt-4o
+q1,d2,answers the question,2,gpt-4o
+q1,d2,names a source,,gpt-4o
+q1,d1,answers the question,5,claude
+"""
+
+
+def test_what_a_judge_exported_is_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "judge.csv").write_text(JUDGED, encoding="utf-8")
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2 a\nq1 Q0 d2 2 1 a\n", encoding="utf-8")
+    table, run = str(tmp_path / "judge.csv"), str(tmp_path / "a.run")
+    asked = ["leaderboard", table, run, "-m", "RubricCover@1", "--scale", "0-5:4", "--format", "tsv"]
+    assert main(asked) == 2
+    said = capsys.readouterr().err
+    assert "judge.csv: several graders are left, choose one of: llm=claude; llm=gpt-4o (--llm" in said
+    assert main([*asked, "--llm", "gpt-4o"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("a\t0.5000")
+    grades = rubric_measures.load(table, llm="gpt-4o", scale="0-5:4").queries["q1"]
+    assert [item.item_id for item in grades.items] == ["answers the question", "names a source"]
+    assert grades.failed is not None and int(grades.failed.sum()) == 1
+    with pytest.raises(InputError, match="no grade is by this grader, choose one of: llm=claude; llm=gpt-4o"):
+        rubric_measures.load(table, llm="gpt-5")
+    with pytest.raises(InputError, match="holds a table of grades, no grade sets"):
+        rubric_measures.load(table, prompt_type="direct")
+
+
+@pytest.mark.parametrize("form", ["frame", "polars", "rows", "columns", "jsonl", "list", "parquet", "tsv"])
+def test_every_form_of_a_table_is_read_alike(tmp_path: Path, form: str) -> None:
+    rows = [
+        {"qid": "q1", "docno": "d1", "nugget_id": "a", "label": 2},
+        {"qid": "q1", "docno": "d1", "nugget_id": "b", "label": 0},
+        {"qid": "q2", "docno": "7", "nugget_id": "a", "label": None},
+    ]
+    expected = [("q1", "d1", 2, "a", "graded"), ("q1", "d1", 0, "b", "graded"), ("q2", "7", None, "a", "failed")]
+    source: Any = rows
+    if form in ("frame", "polars"):
+        source = pytest.importorskip(form.replace("frame", "pandas")).DataFrame(rows)
+    elif form == "columns":
+        source = {name: [row[name] for row in rows] for name in rows[0]}
+    elif form == "jsonl":
+        source = tmp_path / "labels.jsonl"
+        write_lines(source, rows)
+    elif form == "list":
+        source = tmp_path / "labels.json"
+        source.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    elif form == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+        source = tmp_path / "train-00000-of-00001.parquet"
+        parquet.write_table(pytest.importorskip("pyarrow").Table.from_pylist(rows), source)
+    elif form == "tsv":
+        source = tmp_path / "labels.tsv"
+        source.write_text("qid\tdocno\tnugget_id\tlabel\nq1\td1\ta\t2\nq1\td1\tb\t0\nq2\t7\ta\t\n", encoding="utf-8")
+    grades = rubric_measures.load(source)
+    found = [(*row[:4], row.status) for query in grades.queries.values() for row in all_rows(query)]
+    assert sorted(found) == sorted(expected)
+
+
+def test_a_sheet_of_labels_from_windows_is_qrels(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sheet = "query_id;doc_id;relevance;judge\r\nq1;d1;2;José\r\nq1;d2;0;José\r\n"
+    (tmp_path / "labels.csv").write_bytes(sheet.encode("cp1252"))
+    (tmp_path / "a.run").write_text("q1 Q0 d2 1 2 a\nq1 Q0 d1 2 1 a\n", encoding="utf-8")
+    (tmp_path / "same.qrels").write_text("q1 0 d1 2\nq1 0 d2 0\n", encoding="utf-8")
+    labels, run = str(tmp_path / "labels.csv"), str(tmp_path / "a.run")
+    board = rubric_measures.score(rubric_measures.load(labels), run)
+    assert board.cells == rubric_measures.score(str(tmp_path / "same.qrels"), run).cells
+    assert "read as Windows writes it (cp1252)" in caplog.text
+    # And beside grades of items they are what standard measures read.
+    grades = [{"query_id": "q1", "doc_id": doc_id, "item_id": "a", "grade": 1} for doc_id in ("d1", "d2")]
+    both = rubric_measures.score(rubric_measures.load(grades, scale="0-1:1"), run, qrels=labels)
+    assert both.cells["a"]["nDCG@10"].mean == board.cells["a"]["nDCG@10"].mean
+    for name, output in ((labels, "one.qrels"), (str(tmp_path / "same.qrels"), "two.qrels")):
+        assert main(["qrels", name, "-o", str(tmp_path / output)]) == 0
+    assert (tmp_path / "one.qrels").read_bytes() == (tmp_path / "two.qrels").read_bytes()
+
+
+def test_qrels_of_beir_are_such_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t31715818\t1\n3\t14717500\t1\n", encoding="utf-8")
+    assert main(["convert", str(tmp_path / "test.tsv"), "--to", "qrels", "-o", "-"]) == 0
+    assert capsys.readouterr().out == "1 0 31715818 1\n3 0 14717500 1\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_what_is_written_is_read_again(tmp_path: Path, ending: str) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+    example = example_folder()
+    records, bank = str(example / "graded.jsonl.gz"), str(example / "questions.jsonl")
+    table = tmp_path / f"grades.{ending}"
+    assert main(["convert", records, "--bank", bank, "--to", "csv", "-o", str(table)]) == 0
+    theirs, ours = rubric_measures.load(records, bank), rubric_measures.load(table, bank)
+    assert {key: sorted(all_rows(one)) for key, one in ours.queries.items()} == {
+        key: sorted(all_rows(one)) for key, one in theirs.queries.items()
+    }
+    assert ours.scale == theirs.scale
+    boards = [rubric_measures.score(grades, measures="RubricCover@5") for grades in (theirs, ours)]
+    assert boards[0].values == boards[1].values
+    # And written again it is the same file.
+    assert main(["convert", str(table), "--to", "csv", "-o", str(tmp_path / f"again.{ending}")]) == 0
+    assert ending == "parquet" or (tmp_path / f"again.{ending}").read_bytes() == table.read_bytes()
+
+
+def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    human = [("q1", "d1", 2), ("q1", "d2", 0), ("q1", "d3", 1), ("q2", "d1", 0)]
+    judge = [("q1", "d1", 2), ("q1", "d2", 0), ("q1", "d3", 0), ("q2", "d1", 0)]
+    names = ("query_id", "doc_id", "label")
+    write_lines(tmp_path / "human.jsonl", [dict(zip(names, row, strict=True)) for row in human])
+    write_lines(tmp_path / "judge.jsonl", [{**dict(zip(names, row, strict=True)), "judge": "gpt"} for row in judge])
+    (tmp_path / "judge.qrels").write_text("".join(f"{a} 0 {b} {c}\n" for a, b, c in judge), encoding="utf-8")
+    files = [str(tmp_path / name) for name in ("human.jsonl", "judge.jsonl", "judge.qrels")]
+    tables, qrels = (rubric_measures.agreement(files[0], other, rounds=0) for other in files[1:])
+    assert tables.names == ("human.jsonl", "judge.jsonl") and tables.agreement == qrels.agreement
+    assert main(["agreement", *files[:2], "--rounds", "0"]) == 0
+    # Two graders in one file.
+    with (tmp_path / "both.csv").open("w", encoding="utf-8") as stream:
+        stream.write("query_id,doc_id,grade,judge\n")
+        stream.writelines(f"{a},{b},{c},ada\n" for a, b, c in human)
+        stream.writelines(f"{a},{b},{c},gpt\n" for a, b, c in judge)
+    both = str(tmp_path / "both.csv")
+    found = rubric_measures.agreement(both, both, llm="ada", llm_b="gpt", rounds=0)
+    assert found.names == ("both.csv ada", "both.csv gpt") and found.agreement == qrels.agreement
+    capsys.readouterr()
+    assert main(["agreement", both, files[1], "--rounds", "0"]) == 2
+    assert "several graders are left, choose one of: llm=ada; llm=gpt" in capsys.readouterr().err
+
+
+def test_a_run_is_evaluated_against_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.run").write_text("q1 Q0 d2 1 2 a\nq1 Q0 d1 2 1 a\n", encoding="utf-8")
+    (tmp_path / "labels.csv").write_text("qid,docno,label\nq1,d1,1\nq1,d2,0\n", encoding="utf-8")
+    (tmp_path / "labels.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\n", encoding="utf-8")
+    said = []
+    for name in ("labels.csv", "labels.qrels"):
+        for more in ([], ["--provider", "pytrec_eval"]):
+            assert main(["evaluate", str(tmp_path / name), str(tmp_path / "a.run"), "nDCG@10", "P@1", *more]) == 0
+            said.append(capsys.readouterr().out)
+    assert len(set(said)) == 1 and "0.6309" in said[0]
+
+
+def test_a_table_with_runs_is_a_leaderboard_to_correlate(tmp_path: Path) -> None:
+    write_lines(tmp_path / "records.jsonl", RECORDS)
+    records, table = str(tmp_path / "records.jsonl"), str(tmp_path / "grades.csv")
+    assert main(["convert", records, "-o", table]) == 0
+    official, asked = {"one": 2.0, "two": 1.0}, "RubricCover@1"
+    boards = [rubric_measures.score(rubric_measures.load(one), measures=asked) for one in (records, table)]
+    assert boards[0].values == boards[1].values
+    found = [rubric_measures.correlate(official, one, measures=asked, rounds=0) for one in (boards[0], table)]
+    assert found[0].results[0][1].coefficients == found[1].results[0][1].coefficients
+    assert found[1].results[0][0] == table
+
+
+def test_a_grader_is_held_to_a_sheet_of_grades(tmp_path: Path) -> None:
+    write_lines(tmp_path / "records.jsonl", RECORDS)
+    rows = [("q1", "d1", "q1/a", 3, "ada"), ("q1", "d1", "q1/a", 5, "bob"), ("q1", "d2", "q1/b", 5, "ada")]
+    lines = "".join(",".join(map(str, row)) + "\n" for row in rows)
+    (tmp_path / "sheet.csv").write_text(f"query_id,doc_id,item_id,grade,assessor\n{lines}", encoding="utf-8")
+    anchors: Any = {"anchors": tmp_path / "sheet.csv", "rounds": 0}
+    found = rubric_measures.calibrate(tmp_path / "records.jsonl", **anchors)
+    # Of two assessors the lower grade counts: 4 against 3, 5 against 5.
+    assert (found.bias[0].anchors, found.bias[0].mean) == (2, 0.5)
+    found = rubric_measures.calibrate(tmp_path / "records.jsonl", **anchors, against="bob")
+    assert (found.bias[0].anchors, found.bias[0].mean) == (1, -1.0)
+
+
+def test_labels_of_a_table_become_judgments_and_grades_records(tmp_path: Path) -> None:
+    write_lines(tmp_path / "records.jsonl", RECORDS)
+    (tmp_path / "labels.csv").write_text("qid,docid,rel\nq1,d1,2\nq1,d2,\n", encoding="utf-8")
+    output = tmp_path / "judged.jsonl"
+    records, labels = str(tmp_path / "records.jsonl"), str(tmp_path / "labels.csv")
+    assert main(["convert", records, "--add-qrels", labels, "-o", str(output)]) == 0
+    (tmp_path / "docs.jsonl").write_text('{"doc_id": "d1", "text": "One."}\n', encoding="utf-8")
+    (tmp_path / "grades.csv").write_text("qid,docid,item_id,grade,judge\nq1,d1,a,2,ada\n", encoding="utf-8")
+    more = ["-c", str(tmp_path / "docs.jsonl"), "--scale", "0-3:2"]
+    assert main(["convert", str(tmp_path / "grades.csv"), "--to", "records", *more, "-o", str(output)]) == 0
+    assert rubric_measures.load(output, llm="ada").queries["q1"].grades.tolist() == [[2.0]]
+    pooled = rubric_measures.pool(judgments=labels, judged=True, collection=str(tmp_path / "docs.jsonl"))
+    assert [passage.doc_id for passage in pooled[0].passages] == ["d1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("query_id,doc_id,grade\nq1,d1,high\n", ":2: grade: expected a number; found 'high'"),
+        ("query_id,doc_id,grade\nq1,d1,1\nq1,d1,2\n", ":3: q1 / d1 / 0 stands in line 2 already; keep one"),
+        ("query_id,doc_id,grade,rank\nq1,d1,1,1\n", ":2: a rank, and no run_id that ranks so"),
+        ("query_id,doc_id,grade,status\nq1,d1,1,failed\n", ":2: grade 1 and status failed; keep one"),
+        ("query_id,doc_id,grade,run_id\nq1,d1,1,a\nq1,d2,1,a\n", "run 'a' has several documents, and not all a rank"),
+    ],
+)
+def test_what_is_wrong_in_a_table_is_said(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "grades.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape(message)):
+        rubric_measures.load(tmp_path / "grades.csv")

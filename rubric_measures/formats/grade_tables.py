@@ -1,0 +1,183 @@
+"""Tables of grades of items and of labels of passages, a row a grade: read, written, and one grader chosen."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from msgspec.structs import replace
+
+from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.files import path_name, peek_head
+from rubric_measures.formats.base import Head, head_of
+from rubric_measures.formats.specs import (
+    COLUMN,
+    DOC_IDS,
+    QUERY_IDS,
+    Field,
+    Row,
+    Spec,
+    ident,
+    number,
+    one_of,
+    text,
+    whole,
+)
+from rubric_measures.types.entities import Grade, GradeStatus, Qrel, Ranking, Run, by_rank
+
+# What stands in the place of an item where a whole passage was labelled.
+WHOLE = "0"
+# The filters that choose a grader here.
+OF_TABLES = ("llm", "prompt_class")
+_GRADES = ("grade", "label", "relevance", "rel", "rating", "score")
+_ITEMS = ("item_id", "iteration", "subtopic_id", "criterion_id", "criterion", "nugget_id", "item", "question_id")
+_GRADERS = ("grader", "judge", "judge_model", "assessor", "annotator", "llm", "model")
+_SHOWN = 12
+_STATUS: Mapping[bool, GradeStatus] = {True: "unparsed", False: "graded"}
+
+
+class GradeRow(NamedTuple):
+    """One grade of one document; a document that several runs rank has its grades once a run.
+
+    Attributes:
+        query_id: the query.
+        doc_id: the passage or answer.
+        run_id: a run that ranks it; None where none does.
+        rank: there, from 1; None likewise.
+        item_id: the item; `0` for labels of whole passages.
+        text: the item's text, where a bank is given.
+        grade: None where it failed.
+        status: `graded`, `truncated`, `unparsed`, `refused` or `failed`.
+        grader: the model, or `human:NAME`; empty where nobody says.
+        prompt_class: the prompt.
+        reason: why, where the grader said it.
+    """
+
+    query_id: str
+    doc_id: str
+    run_id: str | None
+    rank: int | None
+    item_id: str
+    text: str | None
+    grade: float | None
+    status: GradeStatus
+    grader: str
+    prompt_class: str | None
+    reason: str | None
+
+
+def _wrong(said: Mapping[str, Any]) -> str | None:
+    if said["rank"] is not None and said["run_id"] is None:
+        return "a rank, and no run_id that ranks so; name the run, or give run files to score as such"
+    if said["status"] is not None and (said["grade"] is None) != (said["status"] not in ("graded", "truncated")):
+        return None if said["status"] == "truncated" else f"grade {said['grade']} and status {said['status']}; keep one"
+    return None
+
+
+def _grade_rows(rows: Iterable[Row]) -> list[GradeRow]:
+    """The grades; one that is empty is `unparsed`, where nothing else is said."""
+    made = [GradeRow(**row.said) for row in rows]
+    return [row if row.status else row._replace(status=_STATUS[row.grade is None]) for row in made]
+
+
+GRADES = Spec(
+    kind="grades", description="all grades as a table, a row a grade (the name says CSV, TSV, JSON lines or parquet)",
+    what="grades", forms=("csv", "tsv", "jsonl", "parquet"),
+    fields=(
+        Field("query_id", QUERY_IDS, ident), Field("doc_id", DOC_IDS, ident),
+        Field("run_id", ("run_id", "run", "system"), ident, None), Field("rank", ("rank",), whole, None),
+        Field("item_id", _ITEMS, ident, WHOLE), Field("text", ("text", "item_text"), text, None),
+        Field("grade", _GRADES, number, COLUMN),
+        Field("status", ("status",), one_of({one: one for one in get_args(GradeStatus)}), None),
+        Field("grader", _GRADERS, text, ""), Field("prompt_class", ("prompt_class",), text, None),
+        Field("reason", ("reason", "reasoning", "rationale", "explanation"), text, None),
+    ),
+    told=(), key=("query_id", "doc_id", "item_id", "grader", "prompt_class", "run_id"), check=_wrong,
+    into=_grade_rows, outof=lambda rows: (row._asdict() for row in rows),
+)  # fmt: skip
+PARQUET = replace(GRADES, description="the same as parquet (extra parquet)", forms=("parquet",))
+
+
+def is_grade_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a table of grades or labels, by the names of its columns; standard input can be read after it.
+
+    Raises:
+        InputError: the file cannot be opened.
+    """
+    start = peek_head(path).lstrip()
+    if start[:1] == b"[" and start[1:].lstrip()[:1] != b"{":
+        # Graded records, of which a line may be as long as a file.
+        return False
+    if path_name(path) != "-":
+        return bool(start) and GRADES.recognise(head_of(path))
+    first, _, rest = start.partition(b"\n")
+    return GRADES.recognise(Head("-", first, rest))
+
+
+def chosen_grades(
+    rows: Sequence[GradeRow], name: str, llm: str | None = None, prompt_class: str | None = None
+) -> list[GradeRow]:
+    """The grades of one grader.
+
+    Args:
+        rows: the table.
+        name: what messages call it.
+        llm: the grader; needed where there are several.
+        prompt_class: its prompt, likewise.
+
+    Raises:
+        InputError: no grader is called so, or several are left.
+    """
+    found = Counter((row.grader, row.prompt_class) for row in rows)
+    left = [key for key in found if llm in (None, key[0]) and prompt_class in (None, key[1])]
+    if len(left) == 1:
+        return [row for row in rows if (row.grader, row.prompt_class) == left[0]]
+    problem = "several graders are left" if left else "no grade is by this grader"
+    listed = sorted(
+        " ".join(f"{key}={said}" for key, said in zip(OF_TABLES, made, strict=True) if said) or "nobody named"
+        for made in left or found
+    )
+    shown = "; ".join(listed[:_SHOWN]) + ("; …" if len(listed) > _SHOWN else "")
+    raise InputError(f"{name}: {problem}, choose one of: {shown}", settings=OF_TABLES)
+
+
+def grades_of_rows(rows: Iterable[GradeRow]) -> list[Grade]:
+    """Each grade once, however many runs rank its document."""
+    return list(
+        dict.fromkeys(
+            Grade(row.query_id, row.doc_id, row.grade, row.item_id, row.status, grader=row.grader) for row in rows
+        )
+    )
+
+
+def judgments_of_rows(rows: Iterable[GradeRow], name: str) -> list[Qrel]:
+    """The grades as judgments, which have no place for those that failed: these are counted."""
+    grades = grades_of_rows(rows)
+    found = ((one[:2], one.relevance, one.iteration) for one in grades)
+    judged = [Qrel(*ids, grade, item_id) for ids, grade, item_id in found if grade is not None]
+    warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
+    return judged
+
+
+def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
+    """The runs that rank the documents, by rank; an answer that alone is of its run needs none.
+
+    Raises:
+        InputError: a run has several documents for a query, and one of them no rank.
+    """
+    places: dict[str, dict[str, dict[str, int | None]]] = {}
+    for row in rows:
+        if row.run_id is not None:
+            places.setdefault(row.run_id, {}).setdefault(row.query_id, {})[row.doc_id] = row.rank
+    return [Run(run_id, dict(_rankings(of_run, run_id, name))) for run_id, of_run in sorted(places.items())]
+
+
+def _rankings(of_run: Mapping[str, Mapping[str, int | None]], run_id: str, name: str) -> Iterator[tuple[str, Ranking]]:
+    for query_id, of_query in of_run.items():
+        if len(of_query) > 1 and None in of_query.values():
+            raise InputError(f"{name}: query {query_id!r}: run {run_id!r} has several documents, and not all a rank")
+        ranked = ((1 if rank is None else rank, 0.0, doc_id) for doc_id, rank in of_query.items())
+        placed = by_rank(ranked, (), f"query {query_id!r}", run_id)
+        yield query_id, Ranking(placed.doc_ids, [1 / rank for rank in range(1, len(placed.doc_ids) + 1)])
