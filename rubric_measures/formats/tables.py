@@ -249,7 +249,10 @@ def _text(binary: IO[bytes], source: PathName, name: str) -> Iterator[IO[str]]:
     encoding = "utf-8-sig" if name == "-" or _is_utf8(source) else "cp1252"
     if encoding == "cp1252":
         warn("%s: is not UTF-8; read as Windows writes it (cp1252)", name)
-    yield io.TextIOWrapper(binary, encoding=encoding, newline="")
+    try:
+        yield io.TextIOWrapper(binary, encoding=encoding, newline="")
+    except UnicodeDecodeError:
+        raise FormatError("is not UTF-8; convert the file first", path=name, line=1) from None
 
 
 def _is_utf8(source: PathName) -> bool:
