@@ -21,14 +21,13 @@ A folder holds any of: `docs.jsonl` (or `corpus.jsonl`, `docs.tsv`, `collection.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NamedTuple
+from typing import Any
 
 import ir_datasets
 from ir_datasets.formats import (
@@ -40,163 +39,22 @@ from ir_datasets.formats import (
     GenericQrel,
     GenericQuery,
     GenericScoredDoc,
-    TrecDocs,
     TrecQrel,
 )
 from ir_datasets.indices import Docstore
 from msgspec.structs import replace
-from pydantic import Field, TypeAdapter, model_validator
 
-from rubric_measures.base.errors import FormatError, InputError, RubricMeasuresError, UnknownNameError
-from rubric_measures.base.files import iter_lines, open_binary, peek_head
-from rubric_measures.base.json_files import JsonLines, Record, TextId
+from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
 from rubric_measures.formats.banks import load_bank
+from rubric_measures.formats.documents import begins_records, is_documents, read_documents
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer, read_answers
 from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run, runs_of_records
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
-from rubric_measures.records.models import load_graded
+from rubric_measures.records.models import GradedPassage, QueryPassages, iter_graded, load_graded
 from rubric_measures.types.entities import Qrel, Run, TestBank
-
-# Of our own files; BEIR; Anserini; PyTerrier; MS MARCO v2 (documents, passages).
-_IDS = ("doc_id", "_id", "id", "docno", "docid", "pid")
-_TEXTS = ("text", "contents", "body", "segment", "passage")
-_KNOWN = (
-    f"JSON lines (an id in {', '.join(_IDS)}; a text in {', '.join(_TEXTS)}; title, where there is one), "
-    "tab-separated id and text, or id, URL, title and text (MS MARCO), or columns named in the first line, TREC SGML "
-    "(<DOC>, <DOCNO>)"
-)
-
-
-class TitledDoc(NamedTuple):
-    """A document of a collection in which documents have titles."""
-
-    doc_id: str
-    title: str
-    text: str
-
-    def default_text(self) -> str:
-        """title and text"""
-        return f"{self.title}\n{self.text}".strip()
-
-
-class _Doc(Record):
-    doc_id: Annotated[TextId, Field(min_length=1)]
-    text: str
-    title: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _named(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        found = [next((name for name in names if value.get(name) is not None), None) for names in (_IDS, _TEXTS)]
-        if None in found:
-            wanted = "an id" if found[0] is None else "a text"
-            names = ", ".join(_IDS if found[0] is None else _TEXTS)
-            raise ValueError(f"expected {wanted} in one of {names}; found {', '.join(map(repr, list(value)[:6]))}")
-        return {"doc_id": value[found[0]], "text": value[found[1]], "title": value.get("title")}
-
-
-_DOCS = JsonLines(TypeAdapter(_Doc), "documents")
-
-
-def is_documents(path: Path) -> bool:
-    """Whether a file begins as one of documents does: with an object, a tag, or a line with a tab."""
-    head = peek_head(path).lstrip()
-    return head[:1] in (b"{", b"<") or (head[:1] != b"[" and b"\t" in head.partition(b"\n")[0])
-
-
-def read_docs(paths: Sequence[Path]) -> dict[str, Any]:
-    """doc_id -> document of files in any of the forms, gzipped or plain; a title is kept.
-
-    Raises:
-        InputError: a file cannot be opened.
-        FormatError: naming file and line: a field is missing, an id comes twice, there are no documents.
-    """
-    rows: dict[str, TitledDoc] = {}
-    places: dict[str, tuple[Path, int]] = {}
-    for path in paths:
-        count = len(rows)
-        for line, row in _rows(path):
-            if row.doc_id in places:
-                first, at = places[row.doc_id]
-                where = f"line {at}" if first == path else f"{first}:{at}"
-                raise FormatError(f"{row.doc_id!r} is already in {where}", path=str(path), line=line)
-            places[row.doc_id] = (path, line)
-            rows[row.doc_id] = row
-        if len(rows) == count:
-            raise FormatError(f"holds no documents; expected {_KNOWN}", path=str(path))
-    if any(row.title for row in rows.values()):
-        return rows
-    return {row.doc_id: GenericDoc(row.doc_id, row.text) for row in rows.values()}
-
-
-def _rows(path: Path) -> Iterable[tuple[int, TitledDoc]]:
-    start = peek_head(path).lstrip()[:1]
-    if start == b"{":
-        return ((line, TitledDoc(row.doc_id, row.title or "", row.text)) for line, row in _DOCS.numbered(path))
-    return _tagged(path) if start == b"<" else _columns(path)
-
-
-def _columns(path: Path) -> Iterator[tuple[int, TitledDoc]]:
-    places: tuple[int, int | None, int] | None = None
-    width = 0
-    for line, data in iter_lines(path):
-        try:
-            cells = data.decode("utf-8").split("\t")
-        except UnicodeDecodeError:
-            raise FormatError("is not UTF-8; convert the file first", path=str(path), line=line) from None
-        if places is None:
-            places, is_header = _places(cells, path)
-            width = len(cells)
-            if is_header:
-                continue
-        if len(cells) != width:
-            problem = f"has {len(cells)} tab-separated columns, and the first line {width}"
-            raise FormatError(problem, path=str(path), line=line)
-        doc_id, title, text = places
-        if not cells[doc_id].strip():
-            raise FormatError("the document id is empty", path=str(path), line=line)
-        yield line, TitledDoc(cells[doc_id].strip(), "" if title is None else cells[title].strip(), cells[text])
-
-
-def _places(cells: Sequence[str], path: Path) -> tuple[tuple[int, int | None, int], bool]:
-    """Where id, title and text stand, and whether the first line says so."""
-    names = [cell.strip().lower() for cell in cells]
-    ids, texts = ([names.index(name) for name in known if name in names] for known in (_IDS, _TEXTS))
-    if ids and texts:
-        return (ids[0], names.index("title") if "title" in names else None, texts[0]), True
-    if len(cells) == 2:
-        return (0, None, 1), False
-    if len(cells) == 4:
-        return (0, 2, 3), False
-    raise FormatError(f"has {len(cells)} tab-separated columns; expected {_KNOWN}", path=str(path), line=1)
-
-
-class _LocalFile:
-    """What ir_datasets takes for a file that it downloaded."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def path(self, force: bool = True) -> Path:
-        return self._path
-
-    @contextlib.contextmanager
-    def stream(self) -> Iterator[BinaryIO]:
-        with open_binary(self._path) as stream:
-            yield stream
-
-
-def _tagged(path: Path) -> Iterator[tuple[int, TitledDoc]]:
-    for number, row in enumerate(TrecDocs(_LocalFile(path), parser="sax").docs_iter(), 1):
-        if not row.doc_id.strip():
-            raise FormatError(f"document {number} has no <DOCNO>", path=str(path))
-        yield number, TitledDoc(row.doc_id.strip(), " ".join(row.title.split()), row.body.strip())
-
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -311,18 +169,26 @@ class RecordsSource(CollectionSource):
         self.path = path
         self.wanted = wanted
         self.bank = bank
-        self.groups = load_graded(path)
-        passages = [passage for group in self.groups for passage in group.passages]
-        self.is_graded = any(passage.exam_grades or passage.grades for passage in passages)
+        self.is_graded = False
+        # Without texts and grades, of which there may be many.
+        found: dict[str, QueryPassages] = {}
+        for group in iter_graded(path):
+            self.is_graded = self.is_graded or any(one.exam_grades or one.grades for one in group.passages)
+            light = [
+                GradedPassage(doc_id=one.doc_id, text="", paragraph_data=one.paragraph_data) for one in group.passages
+            ]
+            found.setdefault(group.query_id, QueryPassages(group.query_id, [])).passages.extend(light)
+        self.groups = list(found.values())
         self.banks = {"bank": bank} if bank is not None else {}
 
-    def texts(self) -> dict[str, str]:
-        """doc_id -> text."""
+    def texts(self, wanted: frozenset[str] | None) -> dict[str, str]:
+        """doc_id -> text, of the wanted documents or of all."""
         texts: dict[str, str] = {}
-        for group in self.groups:
-            for passage in group.passages:
-                if texts.setdefault(passage.doc_id, passage.text) != passage.text:
-                    raise InputError(f"{self.path}: document {passage.doc_id!r} has two texts in different queries")
+        for group in iter_graded(self.path):
+            for one in group.passages:
+                known = texts.setdefault(one.doc_id, one.text) if wanted is None or one.doc_id in wanted else one.text
+                if known != one.text:
+                    raise InputError(f"{self.path}: document {one.doc_id!r} has two texts in different queries")
         return texts
 
     def query_texts(self) -> dict[str, str]:
@@ -408,31 +274,62 @@ class _Rows(Iterator[Any]):
 
 
 class _Store(Docstore):  # type: ignore[misc]
-    """Documents in memory, by id."""
+    """Documents by id, of files that are read when they are asked for."""
 
-    def __init__(self, docs: Mapping[str, Any], doc_cls: type) -> None:
-        super().__init__(doc_cls)
+    def __init__(self, docs: DocsHandler) -> None:
         self._docs = docs
+        self._id_field = "doc_id"
+
+    @property
+    def _doc_cls(self) -> Any:
+        return self._docs.docs_cls()
+
+    def keep(self, doc_ids: Iterable[str]) -> None:
+        """Reads the files once for all that will be asked for; what is not among it takes another reading, of all."""
+        self._docs.keep(doc_ids)
 
     def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
         """The documents that exist, in the order asked for."""
-        for doc_id in doc_ids:
-            if doc_id in self._docs:
-                yield self._docs[doc_id]
+        asked = list(doc_ids)
+        found = self._docs.found(asked)
+        return (found[doc_id] for doc_id in asked if doc_id in found)
 
 
 class DocsHandler(BaseDocs):  # type: ignore[misc]
-    """Documents: doc_id -> text or document, read on first use and kept."""
+    """Documents: doc_id -> text or document; what was asked for is read on first use and kept.
 
-    def __init__(self, read: Callable[[], Mapping[str, Any]]) -> None:
+    Args:
+        read: gives the documents of some ids, or all of them (None).
+    """
+
+    def __init__(self, read: Callable[[frozenset[str] | None], Mapping[str, Any]]) -> None:
         self._read = read
+        self._asked: frozenset[str] = frozenset()
+        self._kept: Mapping[str, Any] = {}
 
     @cached_property
-    def _docs(self) -> dict[str, Any]:
-        return {
-            doc_id: GenericDoc(doc_id, found) if isinstance(found, str) else found
-            for doc_id, found in self._read().items()
-        }
+    def _docs(self) -> Mapping[str, Any]:
+        return self._made(None)
+
+    def _made(self, wanted: frozenset[str] | None) -> Mapping[str, Any]:
+        found = self._read(wanted)
+        has_titles = any(not isinstance(one, str) and one.title for one in found.values())
+        if has_titles:
+            return found
+        return {key: GenericDoc(key, one if isinstance(one, str) else one.text) for key, one in found.items()}
+
+    def keep(self, doc_ids: Iterable[str]) -> None:
+        """Reads these documents, if not all are there."""
+        if "_docs" not in self.__dict__:
+            self._asked = frozenset(doc_ids)
+            self._kept = self._made(self._asked)
+
+    def found(self, doc_ids: Iterable[str]) -> Mapping[str, Any]:
+        """Documents by id, these among them: of the first question these alone."""
+        if not self._asked:
+            self.keep(doc_ids)
+        is_kept = "_docs" not in self.__dict__ and self._asked.issuperset(doc_ids)
+        return self._kept if is_kept else self._docs
 
     def docs_iter(self) -> Iterator[Any]:
         """All documents, in file order; the iterator takes positions and slices."""
@@ -440,7 +337,7 @@ class DocsHandler(BaseDocs):  # type: ignore[misc]
 
     def docs_store(self) -> Docstore:
         """The documents by id."""
-        return _Store(self._docs, self.docs_cls())
+        return _Store(self)
 
     def docs_cls(self) -> Any:
         """The type of the documents."""
@@ -634,7 +531,9 @@ def load_collection(
             for path in paths:
                 if not path.is_file():
                     raise UnknownCollectionError(f"{path}: no such file; several are files of documents")
-            return Collection(" ".join(map(str, paths)), CollectionSource(), DocsHandler(lambda: read_docs(paths)))
+            return Collection(
+                " ".join(map(str, paths)), CollectionSource(), DocsHandler(partial(read_documents, paths))
+            )
         source = str(source[0])
     name, path = str(source), Path(source)
     if path.is_dir():
@@ -643,8 +542,8 @@ def load_collection(
             raise UnknownCollectionError(f"{name}: holds no documents, queries.tsv, qrels.txt, banks, runs or records")
         return Collection(name, parts, *_folder_handlers(parts, unit, run))
     if path.is_file():
-        if is_documents(path):
-            return Collection(name, CollectionSource(), DocsHandler(lambda: read_docs([path])))
+        if not begins_records(path):
+            return Collection(name, CollectionSource(), DocsHandler(partial(read_documents, [path])))
         records = RecordsSource(path, bank, wanted)
         return Collection(name, records, *_record_handlers(records, unit, run))
     try:
@@ -668,7 +567,7 @@ def _folder_handlers(parts: FolderSource, unit: str, run: str | None) -> list[ob
     handlers: list[object] = []
     docs, queries = parts.docs, parts.queries
     if docs:
-        handlers.append(DocsHandler(lambda: read_docs(docs)))
+        handlers.append(DocsHandler(partial(read_documents, docs)))
     if queries is not None:
         handlers.append(QueriesHandler(lambda: read_queries(queries)))
     elif parts.bank_files:

@@ -114,6 +114,10 @@ def pool(
         raise InputError(
             "the runs need a collection with the texts of their documents; name one", settings=("collection",)
         )
+    keep = getattr(docs, "keep", None)
+    if keep is not None:
+        asked = {doc_id for query_id in order for doc_id in wanted.get(query_id, {})}
+        keep(asked | set(map(spaced_form, asked)))
     return _groups(order, found, wanted, labels, docs or {}, missing, titles)
 
 
@@ -251,10 +255,9 @@ def texts_of(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> tupl
     Returns:
         doc_id -> text, of those that the collection has; id in the file -> id in the collection, where they differ.
     """
-    texts = _texts(docs, doc_ids)
-    lost = {doc_id: form for doc_id in doc_ids if doc_id not in texts and (form := spaced_form(doc_id)) != doc_id}
-    more = _texts(docs, list(lost.values())) if lost else {}
-    return texts | more, {written: doc_id for written, doc_id in lost.items() if doc_id in more}
+    forms = {doc_id: form for doc_id in doc_ids if (form := spaced_form(doc_id)) != doc_id}
+    texts = _texts(docs, list(dict.fromkeys([*doc_ids, *forms.values()])))
+    return texts, {written: form for written, form in forms.items() if written not in texts and form in texts}
 
 
 def _texts(docs: DocStore | Mapping[str, str], doc_ids: Sequence[str]) -> dict[str, str]:

@@ -264,7 +264,7 @@ QUESTION_RUNS = Spec(
         Field("rank", ("rank", "run_question_rank"), whole),
         Field("text", ("question", "run_question_text"), _question),
     ),
-    bare=("query_id", "team", "run_id", "rank", "text"), key=("query_id", "run_id", "rank"),
+    bare=(("query_id", "team", "run_id", "rank", "text"),), key=("query_id", "run_id", "rank"),
     told=("run_question_rank",),
     into=_question_runs, outof=lambda answers: (),
 )  # fmt: skip

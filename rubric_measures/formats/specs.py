@@ -7,7 +7,7 @@ import csv
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -16,7 +16,16 @@ from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import Format, Head, Kind, PathName, given
-from rubric_measures.formats.tables import PARQUET, Cells, cells_of, parquet_columns, plain_name, rows_of, write_parquet
+from rubric_measures.formats.tables import (
+    PARQUET,
+    Cells,
+    cells_of,
+    parquet_columns,
+    plain_name,
+    rows_of,
+    unwrapped,
+    write_parquet,
+)
 
 T = TypeVar("T")
 Twice = Literal["refuse", "first wins", "last wins", "allow"]
@@ -26,7 +35,7 @@ _SHOWN = 12
 
 # The names that programs have for one thing; the first is ours.
 QUERY_IDS = ("query_id", "qid", "question_id", "topic_id", "request_id", "narrative_id", "query-id")
-DOC_IDS = ("doc_id", "_id", "id", "docno", "docid", "pid", "did", "corpus-id", "passage_id", "paragraph_id")
+DOC_IDS = ("doc_id", "_id", "id", "docno", "pid", "docid", "did", "corpus-id", "passage_id", "paragraph_id")
 RUN_IDS = ("run_id", "run", "run_tag", "runid", "system", "agent")
 TEXTS = ("text", "contents", "content", "body", "segment", "passage", "document")
 
@@ -215,7 +224,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         check: what is wrong with a row as a whole; None for nothing.
         told: the columns by which a file is told; None for the first names of the fields that are needed, nothing for
             any of their names.
-        bare: the fields of lines with tabs that have no header.
+        bare: the fields of lines with tabs that have no header, by their number; names of no field are columns.
+        keyed: of formats that may be one object, the field that its keys stand for, and that of values that are texts.
         keeps: whether `into` and `outof` hold further fields; else these are counted and said. Tables hold those that
             are texts, in columns of their own.
         is_sparse: whether fields without a value are not written, but for those that `further` says were there.
@@ -236,7 +246,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     twice: Twice = "refuse"
     check: Callable[[Mapping[str, Any]], str | None] = lambda said: None
     told: tuple[str, ...] | None = None
-    bare: tuple[str, ...] = ()
+    bare: tuple[tuple[str, ...], ...] = ()
+    keyed: tuple[str, str] | tuple[()] = ()
     keeps: bool = False
     is_quoted: bool = True
     by_hand: bool = False
@@ -266,11 +277,12 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     def _is_bare(self, head: Head) -> bool:
         """Whether the first line is a row without a header: as many cells, and each of its field's type."""
         cells = head.line.split("\t")
-        if not self.bare or len(cells) != len(self.bare):
-            return False
-        parse = {field.to: field.parse for field in self.fields}
+        names = next((names for names in self.bare if len(names) == len(cells)), None)
+        parse: dict[str, Callable[[Any], Any]] = {field.to: field.parse for field in self.fields}
         with contextlib.suppress(ValueError):
-            return all(parse[to](cell) is not None for to, cell in zip(self.bare, cells, strict=True))
+            return names is not None and all(
+                parse.get(to, text)(cell) is not None for to, cell in zip(names, cells, strict=True)
+            )
         return False
 
     def read(self, source: Any) -> T:
@@ -282,19 +294,42 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         """
         return self.into(list(self.rows(source)))
 
-    def rows(self, source: Any) -> Iterator[Row]:
-        """The rows of a file, one after the other where none can be replaced by a later one."""
+    def rows(self, source: Any, only: Container[str] | None = None) -> Iterator[Row]:
+        """The rows of a file, one after the other where none can be replaced by a later one.
+
+        Args:
+            source: see `read`.
+            only: the values of the first field that are wanted; of other rows nothing else is read.
+        """
         found = rows_of(
-            source, self.what, is_header=lambda columns: not self._lacking(columns),
-            bare=[self._named(to) for to in self.bare], is_quoted=self.is_quoted, by_hand=self.by_hand,
+            source, self.what, is_header=self.is_header, bare=[list(map(self._named, names)) for names in self.bare],
+            is_quoted=self.is_quoted, by_hand=self.by_hand, unwrap=self._unwrapped,
         )  # fmt: skip
         if found.columns is not None:
             self._check_header(found.columns, found.name)
-        rows = self._parsed(found.rows, found.name, found.is_text)
+        rows = self._parsed(found.rows, found.name, found.is_text, only)
         return self._last(rows, found.name) if self.twice == "last wins" else self._once(rows, found.name)
 
     def _named(self, to: str) -> str:
-        return next(field.names[0] for field in self.fields if field.to == to)
+        return next((field.names[0] for field in self.fields if field.to == to), to)
+
+    def _names_of(self, to: str) -> tuple[str, ...]:
+        return next(field.names for field in self.fields if field.to == to)
+
+    def is_header(self, columns: Sequence[str]) -> bool:
+        """Whether a line names columns: all that are needed, or that of the id where a line may be a row as well."""
+        return not self._lacking(columns) or any(columns[0] in self._names_of(names[0]) for names in self.bare)
+
+    def _unwrapped(self, line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
+        """The rows of one object: each by its key, unless it names the field that the keys stand for."""
+        rows = unwrapped(line, value)
+        if not self.keyed or rows != [(line, value)]:
+            return rows
+        names, inner = self._names_of(self.keyed[0]), self._named(self.keyed[1])
+        if any(value.get(name) is not None for name in names):
+            return rows
+        pairs = ((one, said if isinstance(said, dict) else {inner: said}) for one, said in value.items())
+        return [(line, {**said, names[0]: one}) for one, said in pairs]
 
     def _lacking(self, columns: Collection[str]) -> list[Field]:
         """The fields that must be there and are not."""
@@ -319,7 +354,9 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         shown = ", ".join(listed[:_SHOWN]) + (", …" if len(listed) > _SHOWN else "")
         return f"the header lacks {needed}; it has {shown}{meant}"
 
-    def _parsed(self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool) -> Iterator[Row]:
+    def _parsed(
+        self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool, only: Container[str] | None
+    ) -> Iterator[Row]:
         places: dict[tuple[str, ...], _Places] = {}
         strange: Counter[str] = Counter()
         count = 0
@@ -329,6 +366,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if known is None:
                 known = places[columns] = _places(self.fields, cells)
             try:
+                if only is not None and _parsed(_Places(known.fields[:1], []), cells)[0][self.fields[0].to] not in only:
+                    continue
                 said, further = _parsed(known, cells, self.is_sparse, self.is_guarded and is_text)
             except FormatError as error:
                 raise FormatError(error.problem, path=name, line=line, field=error.field) from None
@@ -337,7 +376,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if not self.keeps:
                 strange.update(further.keys())
             yield Row(line, said, further)
-        if not count:
+        if not count and only is None:
             raise FormatError(f"holds no {self.what}", path=name)
         if strange:
             shown = ", ".join(sorted(strange)[:_SHOWN]) + (", …" if len(strange) > _SHOWN else "")
@@ -489,7 +528,8 @@ def _parsed(
             others.update((name, cells[name]) for name in names if name != column and cells.get(name))
         if value in (None, "") or (field.default is COLUMN and not str(value).strip()):
             if field.default is REQUIRED or (isinstance(field.default, Needed) and not names):
-                problem = "is empty" if names else f"is missing; expected {' or '.join(field.names[:6])}"
+                seen = ", ".join(map(repr, list(cells)[:6])) or "nothing"
+                problem = "is empty" if names else f"expected {' or '.join(field.names[:6])}; found {seen}"
                 raise FormatError(problem, field=column or field.names[0])
             is_none = field.default is COLUMN
             said[field.to] = field.parse("") if field.default is PRESENT else None if is_none else field.default

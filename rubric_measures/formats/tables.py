@@ -20,6 +20,8 @@ from rubric_measures.base.plugins import require
 from rubric_measures.formats.base import PathName
 
 Cells: TypeAlias = Mapping[str, Any]
+# What rows an object is that stands alone in a file at this line.
+Unwrap: TypeAlias = Callable[[int, dict[str, Any]], list[tuple[int, Any]]]
 # The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
 _LONGEST = 1 << 30
 _DELIMITERS = (",", ";")
@@ -49,41 +51,50 @@ def rows_of(
     what: str,
     *,
     is_header: Callable[[Sequence[str]], bool] = lambda cells: True,
-    bare: Sequence[str] = (),
+    bare: Sequence[Sequence[str]] = (),
     is_quoted: bool = True,
     by_hand: bool = False,
+    unwrap: Unwrap | None = None,
 ) -> Rows:
     """The rows of a table, whatever holds them.
 
     Args:
-        source: a file, told by its content; a frame of pandas or polars; a mapping of columns; or rows (mappings).
+        source: a file, told by its content; a frame of pandas or polars; a mapping of columns; rows (mappings); or
+            `Rows`, which are given back.
         what: the rows in the plural, for errors.
         is_header: whether the first line of CSV or TSV names the columns.
-        bare: the columns of lines with tabs that have no header.
+        bare: the columns of lines with tabs that have no header, by their number.
         is_quoted: whether cells of TSV may stand in quotes; those of CSV always may.
         by_hand: whether people write such files: then no JSON object may name a field twice.
+        unwrap: (line, object) -> the rows that one object holds, where it stands alone; see `unwrapped`.
 
     Raises:
         InputError: the file cannot be opened, or the source is no table.
         FormatError: it is empty, damaged, or no table; here, or while the rows are read.
         MissingExtraError: it is parquet, and pyarrow is not installed.
     """
+    if isinstance(source, Rows):
+        return source
+    unwrap = unwrap or unwrapped
     if not isinstance(source, str) and not hasattr(source, "__fspath__"):
-        return _in_memory(source, what)
+        return _in_memory(source, what, unwrap)
     name = path_name(source)
     head = peek_head(source)
     if not head:
         raise FormatError(f"is empty; expected {what}", path=name)
     if head.startswith(b"PK\x03\x04"):
         raise FormatError("is a spreadsheet or another packed file; save it as CSV", path=name)
+    if b"\0" in head and not head.startswith(PARQUET):
+        raise FormatError(f"is no text; expected {what}", path=name)
     if head.startswith(PARQUET):
         return Rows(name, None, _parquet(source, name))
     if head.lstrip()[:1] in (b"{", b"["):
-        return Rows(name, None, _json(source, name, by_hand))
-    return _delimited(source, name, what, is_header, bare, is_quoted)
+        return Rows(name, None, _json(source, name, by_hand, unwrap if head.lstrip()[:1] == b"{" else unwrapped))
+    has_tabs = b"\t" in head.lstrip().partition(b"\n")[0]
+    return _delimited(source, name, what, is_header, bare if has_tabs else (), is_quoted)
 
 
-def _in_memory(source: Any, what: str) -> Rows:
+def _in_memory(source: Any, what: str, unwrap: Unwrap) -> Rows:
     name = f"the {what}"
     if hasattr(source, "to_dicts"):
         # polars
@@ -92,7 +103,7 @@ def _in_memory(source: Any, what: str) -> Rows:
         # None, whatever stands for no value.
         source = source.astype(object).where(source.notna(), None).to_dict("records")
     elif isinstance(source, Mapping):
-        source = [row for _, row in unwrapped(1, dict(source))]
+        source = [row for _, row in unwrap(1, dict(source))]
     if not isinstance(source, Iterable):
         raise InputError(f"{source!r:.60} is no table; give a file, a data frame, or rows")
 
@@ -140,7 +151,7 @@ def write_parquet(path: PathName, rows: Sequence[Cells], kinds: Mapping[str, str
         raise InputError(f"{path_name(path)}: cannot be written ({error.strerror or error})") from None
 
 
-def _json(source: PathName, name: str, by_hand: bool) -> Iterator[tuple[int, Cells]]:
+def _json(source: PathName, name: str, by_hand: bool, unwrap: Unwrap) -> Iterator[tuple[int, Cells]]:
     texts = json_texts(source)
     first = next(texts, None)
     if first is None:
@@ -151,7 +162,7 @@ def _json(source: PathName, name: str, by_hand: bool) -> Iterator[tuple[int, Cel
         if by_hand:
             check_keys(data, path=name, line=line)
         alone = second is None and isinstance(value, dict)
-        for number, row in unwrapped(line, value) if alone else [(line, value)]:
+        for number, row in unwrap(line, value) if alone else [(line, value)]:
             if not isinstance(row, dict):
                 raise FormatError(f"expected an object, found {row!r:.40}", path=name, line=number)
             yield number, row
@@ -181,24 +192,25 @@ def _delimited(
     name: str,
     what: str,
     is_header: Callable[[Sequence[str]], bool],
-    bare: Sequence[str],
+    bare: Sequence[Sequence[str]],
     is_quoted: bool,
 ) -> Rows:
     lines = _cells(source, name, is_quoted)
     first = next(lines, None)
     if first is None:
         raise FormatError(f"is empty; expected {what}", path=name)
-    columns = tuple(cell.strip() for cell in first[1])
+    columns, said = tuple(cell.strip() for cell in first[1]), "header"
     if not is_header(columns):
-        if len(columns) != len(bare):
+        known = next((tuple(names) for names in bare if len(names) == len(columns)), None)
+        if known is None:
             # The header lacks something: whoever knows the columns says what.
             return Rows(name, columns, iter(()), True)
-        columns, lines = tuple(bare), chain([first], lines)
+        columns, said, lines = known, "first line", chain([first], lines)
 
     def rows() -> Iterator[tuple[int, Cells]]:
         for line, cells in lines:
             if len(cells) != len(columns):
-                problem = f"{len(cells)} cells; the header has {len(columns)} (quote texts that hold a delimiter)"
+                problem = f"{len(cells)} cells; the {said} has {len(columns)} (quote texts that hold a delimiter)"
                 raise FormatError(problem, path=name, line=line)
             yield line, dict(zip(columns, cells, strict=True))
 
@@ -208,9 +220,12 @@ def _delimited(
 def _cells(source: PathName, name: str, is_quoted: bool) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line that is not empty, with the line where it begins."""
     with open_binary(source) as binary, _text(binary, source, name) as stream:
-        first = stream.readline()
-        while first and not first.strip():
-            first = stream.readline()
+        try:
+            first, blank = stream.readline(), 0
+            while first and not first.strip():
+                first, blank = stream.readline(), blank + 1
+        except UnicodeDecodeError:
+            raise FormatError("is not UTF-8; convert the file first", path=name, line=1) from None
         delimiter = delimiter_of(first)
         quoting: Any = csv.QUOTE_NONE if delimiter == "\t" and not is_quoted else csv.QUOTE_MINIMAL
         last = ""
@@ -231,11 +246,13 @@ def _cells(source: PathName, name: str, is_quoted: bool) -> Iterator[tuple[int, 
                 # Where the row begins: a cell may go over many lines.
                 start, line = line, reader.line_num + 1
                 if any(cell.strip() for cell in cells):
-                    yield start, cells
+                    yield start + blank, cells
         except csv.Error as error:
-            raise FormatError(f"is no table ({error})", path=name, line=reader.line_num) from None
+            raise FormatError(f"is no table ({error})", path=name, line=reader.line_num + blank) from None
         except UnicodeDecodeError:
-            raise FormatError("is not UTF-8; convert the file first", path=name, line=reader.line_num + 1) from None
+            raise FormatError(
+                "is not UTF-8; convert the file first", path=name, line=reader.line_num + blank + 1
+            ) from None
         finally:
             csv.field_size_limit(before)
     note_unfinished(last, name)

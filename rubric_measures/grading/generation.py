@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
-from rubric_measures.base.files import atomic_writer, check_readable_twice, iter_lines, path_name
-from rubric_measures.base.json_text import parse_json
+from rubric_measures.base.errors import InputError, UnknownNameError, warn
+from rubric_measures.base.files import atomic_writer, check_readable_twice, path_name
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.banks import BankEntry, bank_entries
+from rubric_measures.formats.documents import begins_records, iter_documents
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.grading.nuggetization import (
     BankCall,
@@ -408,10 +408,6 @@ def sample_by_model(
     return tuple(query for query in queries if query.query_id in chosen), missing
 
 
-_ID_FIELDS = ("doc_id", "docid", "did", "id", "paragraph_id")
-_TEXT_FIELDS = ("text", "segment", "contents", "document", "body")
-
-
 def read_bank_queries(name: str) -> list[BankQuery]:
     """The queries of a query file (JSON, JSON lines, TSV), or of an ir_datasets id where there is no such file.
 
@@ -441,8 +437,8 @@ def read_bank_queries(name: str) -> list[BankQuery]:
 def read_passages(name: str) -> Iterator[SourceSegment]:
     """The passages of a collection, in its order.
 
-    The collection is a file (graded passage records, JSON lines of objects with `doc_id` and `text`, or TSV of id and
-    text), or an ir_datasets id where there is no such file.
+    The collection is a file of graded passage records or of documents (see `iter_documents`), or an ir_datasets id
+    where there is no such file.
 
     Raises:
         InputError: no such file and no such id, or an id without documents.
@@ -456,14 +452,13 @@ def read_passages(name: str) -> Iterator[SourceSegment]:
         for document in dataset.docs_iter():
             yield SourceSegment(document.doc_id, document.default_text())
         return
-    for line, data in iter_lines(name):
-        head = data.lstrip()[:1]
-        if head == b"[":
-            if name == "-":
-                raise InputError("graded passage records cannot be read from a stream here; name the file")
-            yield from _of_records(name)
-            return
-        yield _of_object(data, name, line) if head == b"{" else _of_columns(data, name, line)
+    if begins_records(name):
+        if name == "-":
+            raise InputError("graded passage records cannot be read from a stream here; name the file")
+        yield from _of_records(name)
+        return
+    for _, document in iter_documents(name):
+        yield SourceSegment(document.doc_id, document.text)
 
 
 def _of_records(name: str) -> Iterator[SourceSegment]:
@@ -473,26 +468,6 @@ def _of_records(name: str) -> Iterator[SourceSegment]:
             if passage.doc_id not in seen:  # a passage that was retrieved for two queries is one passage
                 seen.add(passage.doc_id)
                 yield SourceSegment(passage.doc_id, passage.text)
-
-
-def _of_object(data: bytes, name: str, line: int) -> SourceSegment:
-    value = parse_json(data, path=path_name(name), line=line)
-    doc_id = next((value[field] for field in _ID_FIELDS if isinstance(value.get(field), str | int)), None)
-    text = next((value[field] for field in _TEXT_FIELDS if isinstance(value.get(field), str)), None)
-    if doc_id is None or text is None:
-        missing = f"one of {', '.join(_ID_FIELDS)}" if doc_id is None else f"a text in {', '.join(_TEXT_FIELDS)}"
-        raise FormatError(f"expected {missing}", path=path_name(name), line=line)
-    return SourceSegment(str(doc_id), text)
-
-
-def _of_columns(data: bytes, name: str, line: int) -> SourceSegment:
-    try:
-        doc_id, tab, text = data.decode("utf-8").partition("\t")
-    except UnicodeDecodeError:
-        raise FormatError("is not UTF-8; convert the file first", path=path_name(name), line=line) from None
-    if not tab or not doc_id.strip():
-        raise FormatError("expected `doc_id<TAB>text` or a JSON object; found no tab", path=path_name(name), line=line)
-    return SourceSegment(doc_id.strip(), text)
 
 
 def _dataset(name: str) -> Any:

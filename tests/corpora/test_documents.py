@@ -43,8 +43,19 @@ FILES = {
     "docs.tsv": f"d1\thttp://x\tSky\t{SKY}\nd2\thttp://y\t\t{GRASS}\n",
     "named.tsv": f"docno\ttext\ttitle\nd1\t{SKY}\tSky\nd2\t{GRASS}\t\n",
     "trec.sgml": SGML,
+    # As pandas and Hugging Face's viewer write them.
+    "pandas.csv": f'doc_id,title,text\nd1,Sky,"{SKY}"\nd2,,{GRASS}\n',
+    "list.json": json.dumps([{"id": "d1", "title": "Sky", "text": SKY}, {"id": "d2", "text": GRASS}], indent=1),
+    # MS MARCO v2: a passage has the id of its document as well; documents have theirs last.
+    "v2.jsonl": lines({"pid": "d1", "passage": SKY, "docid": "D"}, {"pid": "d2", "passage": GRASS, "docid": "D"}),
+    "v2-docs.jsonl": lines(
+        {"url": "http://x", "title": "Sky", "headings": "", "body": SKY, "docid": "d1"},
+        {"url": "http://y", "title": "", "headings": "", "body": GRASS, "docid": "d2"},
+    ),
 }
-TITLED = {"beir.jsonl", "segments.jsonl", "docs.tsv", "named.tsv", "trec.sgml"}
+TITLED = {
+    "beir.jsonl", "segments.jsonl", "docs.tsv", "named.tsv", "trec.sgml", "pandas.csv", "list.json", "v2-docs.jsonl",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -54,6 +65,60 @@ def test_each_form_is_read(name: str, is_packed: bool, tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(FILES[name].encode()) if is_packed else FILES[name].encode())
     texts = {doc.doc_id: doc.default_text() for doc in load_collection(path).docs_iter()}
     assert texts == {"d1": f"Sky\n{SKY}" if name in TITLED else SKY, "d2": GRASS}
+    # Some alone, and then others.
+    store = load_collection(path).docs_store()
+    assert {key: doc.default_text() for key, doc in store.get_many(["d1", "d9"]).items()} == {"d1": texts["d1"]}
+    assert store.get("d2").default_text() == GRASS
+
+
+def test_parquet(tmp_path: Path) -> None:
+    # Newer versions of pyarrow refuse the oldest numpy that we take.
+    pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)
+    parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+    parquet.write_table(pyarrow.table({"_id": ["d1", "d2"], "text": [SKY, GRASS]}), tmp_path / "corpus.parquet")
+    assert {doc.doc_id: doc.text for doc in load_collection(tmp_path / "corpus.parquet").docs_iter()} == {
+        "d1": SKY,
+        "d2": GRASS,
+    }
+    assert load_collection(tmp_path / "corpus.parquet").docs_store().get("d2").text == GRASS
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps,
+        lambda row: json.dumps(row, ensure_ascii=False, separators=(",", ":")),
+        # As PHP does it.
+        lambda row: json.dumps(row).replace("/", "\\/"),
+        lambda row: json.dumps(dict(reversed(row.items()))),
+        lambda row: json.dumps(row) + "\r\n",
+        lambda row: f"{row['id']}\t{row['text']}",
+    ],
+)
+def test_wanted_documents_are_found_however_they_are_written(
+    written: Callable[[dict[str, str]], str], tmp_path: Path
+) -> None:
+    rows = [{"id": f"café/{number} {'ab'[number % 2]}", "text": f"text {number}"} for number in range(2000)]
+    path = tmp_path / "docs"
+    path.write_text("\ufeff" + "".join(written(row) + "\n" for row in rows), encoding="utf-8", newline="")
+    wanted = {row["id"]: row["text"] for row in rows[::333]}
+    found = load_collection(path).docs_store().get_many([*wanted, "café/2001 b"])
+    assert {key: doc.text for key, doc in found.items()} == wanted
+
+
+def test_of_wanted_documents_all_is_looked_at_and_of_others_the_id(tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    path.write_text(lines(*({"id": f"d{number}", "text": "a"} for number in (1, 2, 3, 2))))
+    assert set(load_collection(path).docs_store().get_many(["d2"])) == {"d2"}
+    with path.open("a") as stream:
+        stream.write('{"id": "d2", "text": "b"}\n{"id": "d1", "text": "b"}\n')
+    assert set(load_collection(path).docs_store().get_many(["d3"])) == {"d3"}
+    with pytest.raises(FormatError, match=r"docs\.jsonl:5: 'd2' has another text in line 2"):
+        load_collection(path).docs_store().get_many(["d2"])
+    with path.open("a") as stream:
+        stream.write('{"name": "d5", "text": "b"}\n')
+    with pytest.raises(FormatError, match=r"docs\.jsonl:7: doc_id: expected doc_id"):
+        load_collection(path).docs_store().get_many(["d3"])
 
 
 @pytest.fixture
@@ -98,14 +163,15 @@ def test_a_folder_of_beir(tmp_path: Path, run: str) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (lines({"name": "d1", "text": SKY}), "1: expected an id in one of doc_id, _id, id, docno, docid, pid; found"),
-        (lines({"id": "d1", "vector": [1]}), "1: expected a text in one of text, contents, body, segment, passage"),
-        (lines({"id": "d1", "text": SKY}, {"id": "d1", "text": GRASS}), "2: 'd1' is already in line 1"),
-        ("d1\ta\nd2\tb\tc\n", "2: has 3 tab-separated columns, and the first line 2"),
-        ("d1\ta\tb\n", "1: has 3 tab-separated columns; expected JSON lines"),
-        ("\t\n d\ta\n\ttext\n", "3: the document id is empty"),
+        (lines({"name": "d1", "text": SKY}), "1: doc_id: expected doc_id or _id or id or docno or pid or docid; found"),
+        (lines({"id": "d1", "vector": [1]}), "1: text: expected text or contents or content or body or segment"),
+        (lines({"id": "d1", "text": SKY}, {"id": "d1", "text": GRASS}), "2: 'd1' has another text in line 1"),
+        ("d1\ta\nd2\tb\tc\n", "2: 3 cells; the first line has 2"),
+        ("d1\ta\tb\n", "1: the header lacks doc_id or _id or id or docno or pid or docid; text or contents"),
+        ("\t\n d\ta\n\ttext\n", "3: doc_id: is empty"),
+        ("ident,words\nd1,a\n", "1: the header lacks doc_id or _id or id or docno or pid or docid; text or"),
         ("<DOC>\n<TEXT>a</TEXT>\n</DOC>\n", "document 1 has no <DOCNO>"),
-        ("<html><body>a</body></html>\n", "holds no documents; expected JSON lines"),
+        ("<html><body>a</body></html>\n", "holds no documents"),
     ],
 )
 def test_what_is_wrong_is_said(content: str, said: str, tmp_path: Path) -> None:
@@ -120,7 +186,7 @@ def test_one_id_in_two_files_and_a_file_that_is_not_there(tmp_path: Path) -> Non
     make: Callable[[str], Path] = lambda name: tmp_path / name  # noqa: E731
     make("1.tsv").write_text("d1\ta\n")
     make("2.tsv").write_text("d1\tb\n")
-    with pytest.raises(FormatError, match=r"'d1' is already in .*1\.tsv:1"):
+    with pytest.raises(FormatError, match=r"'d1' has another text in .*1\.tsv:1"):
         list(load_collection([make("1.tsv"), make("2.tsv")]).docs_iter())
     with pytest.raises(InputError, match="no such file; several are files of documents"):
         load_collection([make("1.tsv"), make("3.tsv")])

@@ -38,10 +38,10 @@ def test_topics_of_a_query_file(tmp_path: Path) -> None:
 
 def test_passages_of_every_form(tmp_path: Path) -> None:
     columns = tmp_path / "p.tsv"
-    columns.write_text("d1#0\tTea is hot.\nd1#1\tVery\thot.\n", encoding="utf-8")
+    columns.write_text("d1#0\tTea is hot.\nd1#1\tVery hot.\n", encoding="utf-8")
     assert list(read_passages(str(columns))) == [
         SourceSegment("d1#0", "Tea is hot."),
-        SourceSegment("d1#1", "Very\thot."),
+        SourceSegment("d1#1", "Very hot."),
     ]
     objects = tmp_path / "p.jsonl"
     objects.write_text('{"docid": "d1", "segment": "Tea"}\n{"doc_id": 7, "text": "Ink"}\n', encoding="utf-8")
@@ -55,9 +55,9 @@ def test_passages_of_every_form(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"doc_id": "d", "text": "x"}\n{"doc_id": "d"}\n', ":2: expected a text in text, segment"),
-        ('{"text": "x"}\n', ":1: expected one of doc_id"),
-        ("d1 no tab\n", ":1: expected `doc_id<TAB>text`"),
+        ('{"doc_id": "d", "text": "x"}\n{"doc_id": "d"}\n', ":2: text: expected text or contents"),
+        ('{"text": "x"}\n', ":1: doc_id: expected doc_id or _id"),
+        ("d1 no tab\n", ":1: the header lacks doc_id or _id"),
         ("{broken\n", ":1: is not JSON"),
     ],
 )

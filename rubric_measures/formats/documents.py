@@ -1,0 +1,216 @@
+"""Documents of collections: JSON lines or a list, CSV, TSV, parquet, TREC SGML; all of them, or wanted ones alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from rubric_measures.base.errors import FormatError, warn
+from rubric_measures.base.files import iter_lines, open_binary, path_name, peek_head
+from rubric_measures.base.json_text import parse_json
+from rubric_measures.formats.base import PathName
+from rubric_measures.formats.specs import DOC_IDS, TEXTS, Field, Spec, ident, text
+from rubric_measures.formats.tables import Cells, Rows, cells_of, plain_name
+
+# Bytes of lines that are passed over at once, unless a wanted one is among them.
+_PIECE = 1 << 16
+
+
+class Document(NamedTuple):
+    """A document of a collection in which documents have titles."""
+
+    doc_id: str
+    title: str
+    text: str
+
+    def default_text(self) -> str:
+        """title and text"""
+        return f"{self.title}\n{self.text}".strip()
+
+
+# What a collection has; no format of `convert`.
+DOCUMENTS: Spec[dict[str, Document]] = Spec(
+    kind="records", description="documents of a collection", what="documents",
+    fields=(
+        Field("doc_id", DOC_IDS, ident), Field("title", ("title",), lambda value: text(value).strip(), ""),
+        Field("text", TEXTS, text),
+    ),
+    into=lambda rows: {row.said["doc_id"]: Document(**row.said) for row in rows},
+    outof=lambda documents: (one._asdict() for one in documents.values()),
+    # MS MARCO's passages and documents.
+    bare=(("doc_id", "text"), ("doc_id", "url", "title", "text")), keeps=True, is_quoted=False,
+)  # fmt: skip
+
+
+def begins_records(path: PathName) -> bool:
+    """Whether a file begins as graded records do: with a list of something else than objects."""
+    head = peek_head(path).lstrip()
+    return head[:1] == b"[" and head[1:].lstrip()[:1] != b"{"
+
+
+def is_documents(path: PathName) -> bool:
+    """Whether a file begins as one of documents does: an object, a list of them, a tag, a line with a tab, a header."""
+    head = peek_head(path).lstrip()
+    if head[:1] in (b"{", b"<", b"[") or head[:4] == b"PAR1":
+        return not begins_records(path)
+    first = head.partition(b"\n")[0]
+    columns = set(map(plain_name, cells_of(first.decode("utf-8", "replace"))))
+    return b"\t" in first or not (columns.isdisjoint(DOC_IDS) or columns.isdisjoint(TEXTS))
+
+
+def read_documents(paths: Sequence[PathName], wanted: AbstractSet[str] | None = None) -> dict[str, Document]:
+    """doc_id -> document of files in any of the forms.
+
+    Args:
+        paths: the files, gzipped or plain.
+        wanted: the ids of the documents to keep; None keeps all. Lines of other documents are passed over: that they
+            have an id is all that is looked at.
+
+    Raises:
+        InputError: a file cannot be opened.
+        FormatError: naming file and line: a field is missing, an id has two texts, there are no documents.
+    """
+    found: dict[str, Document] = {}
+    places: dict[str, tuple[str, int]] = {}
+    for path in paths:
+        name, again, count = path_name(path), 0, 0
+        for count, (line, document) in enumerate(iter_documents(path, wanted), 1):  # noqa: B007 - their number
+            known = found.setdefault(document.doc_id, document)
+            first, at = places.setdefault(document.doc_id, (name, line))
+            if known != document:
+                where = f"line {at}" if first == name else f"{first}:{at}"
+                raise FormatError(f"{document.doc_id!r} has another text in {where}", path=name, line=line)
+            again += (first, at) != (name, line)
+        warn("%s: %d documents repeat an earlier one; each is kept once", name, again)
+        if not count and wanted is None:
+            raise FormatError("holds no documents", path=name)
+    return found
+
+
+def iter_documents(path: PathName, wanted: AbstractSet[str] | None = None) -> Iterator[tuple[int, Document]]:
+    """Line, and document, one after the other; see `read_documents`."""
+    if peek_head(path).lstrip()[:1] == b"<":
+        yield from ((line, one) for line, one in _tagged(path) if wanted is None or one.doc_id in wanted)
+        return
+    source = path if wanted is None else _sifted(path, wanted)
+    for row in DOCUMENTS.rows(source, wanted):
+        yield row.line, Document(**row.said)
+
+
+def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
+    """Of a file of lines the rows whose id is wanted, nothing of others being read; other files as they are."""
+    name = path_name(path)
+    line, first = next(iter_lines(path), (0, b"")) if name != "-" else (0, b"")
+    if first[:1] == b"{":
+        with contextlib.suppress(FormatError):
+            said = parse_json(first, path=name, line=line)
+            field = next((one for one in DOC_IDS if said.get(one) not in (None, "")), None)
+            if field is not None:
+                lines = _wanted_lines(name, _in_objects(field, said[field], first, wanted))
+                return Rows(name, None, ((at, parse_json(data, path=name, line=at)) for at, data in lines))
+    elif b"\t" in first:
+        cells = [cell.strip() for cell in first.decode("utf-8", "replace").split("\t")]
+        is_header = DOCUMENTS.is_header(cells)
+        columns = cells if is_header else next((list(one) for one in DOCUMENTS.bare if len(one) == len(cells)), [])
+        field = next((one for one in DOC_IDS if one in columns), None)
+        if field is not None:
+            lines = _wanted_lines(name, _in_columns(columns.index(field), wanted))
+            rows = ((at, _cells(data, columns, name, at)) for at, data in lines if at > line or not is_header)
+            return Rows(name, tuple(columns), rows, True)
+    return path
+
+
+class _Layout(NamedTuple):
+    """How lines begin: this, an id, and this; where they do not, `id_of` says the id."""
+
+    begin: bytes | None
+    end: bytes
+    ids: AbstractSet[bytes]
+    id_of: Callable[[bytes], bytes]
+
+
+def _in_objects(field: str, value: Any, first: bytes, wanted: AbstractSet[str]) -> _Layout:
+    id_alone: Any = msgspec.defstruct("_Id", [("doc_id", str | int | float | None, None)], rename={"doc_id": field})
+    decode = msgspec.json.Decoder(id_alone).decode
+    # Ids as programs write them: with characters of other scripts escaped, or slashes, or neither.
+    forms = {json.dumps(one, ensure_ascii=is_ascii)[1:-1] for one in wanted for is_ascii in (True, False)}
+    ids = {form.encode("utf-8", "surrogatepass") for form in forms | {form.replace("/", r"\/") for form in forms}}
+    quote = b'"' if isinstance(value, str) else b""
+    begin = re.match(rb'\{\s*"%b"\s*:\s*%b' % (re.escape(field.encode("utf-8")), quote), first)
+    return _Layout(
+        begin and begin[0], quote + b",", ids, lambda line: json.dumps(ident(decode(line).doc_id))[1:-1].encode()
+    )
+
+
+def _in_columns(place: int, wanted: AbstractSet[str]) -> _Layout:
+    ids = {one.encode("utf-8", "surrogatepass") for one in wanted}
+    return _Layout(None if place else b"", b"\t", ids, lambda line: line.split(b"\t")[place].strip())
+
+
+def _wanted_lines(name: str, layout: _Layout) -> Iterator[tuple[int, bytes]]:
+    """The lines of wanted documents, and those without an id, about which the reader of rows has something to say."""
+    begin, end, ids, id_of = layout
+    wanted = {(begin or b"") + one for one in ids}
+    number = 1
+    with open_binary(name) as stream:
+        while lines := stream.readlines(_PIECE):
+            if number == 1:
+                lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
+            found: list[bytes | None] = []
+            if begin is not None:
+                found = [line.partition(end)[0] for line in lines if line.startswith(begin)]
+            if len(found) < len(lines):
+                found = [(begin or b"") + one if (one := _id_in(line, id_of)) is not None else None for line in lines]
+            if not wanted.isdisjoint(found) or None in found:
+                pairs = enumerate(zip(found, lines, strict=True), number)
+                yield from ((at, line.rstrip(b"\r\n")) for at, (one, line) in pairs if one is None or one in wanted)
+            number += len(lines)
+
+
+def _id_in(line: bytes, id_of: Callable[[bytes], bytes]) -> bytes | None:
+    try:
+        return id_of(line) if line.strip() else b""
+    except (ValueError, IndexError):
+        return None
+
+
+def _cells(data: bytes, columns: Sequence[str], name: str, line: int) -> Cells:
+    try:
+        cells = data.decode("utf-8").split("\t")
+    except UnicodeDecodeError:
+        raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
+    if len(cells) != len(columns):
+        raise FormatError(f"{len(cells)} cells; the first line has {len(columns)}", path=name, line=line)
+    return dict(zip(columns, cells, strict=True))
+
+
+class _LocalFile:
+    """What ir_datasets takes for a file that it downloaded."""
+
+    def __init__(self, path: PathName) -> None:
+        self._path = path
+
+    def path(self, force: bool = True) -> Path:
+        return Path(self._path)
+
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[BinaryIO]:
+        with open_binary(self._path) as stream:
+            yield stream
+
+
+def _tagged(path: PathName) -> Iterator[tuple[int, Document]]:
+    # No other format needs it, and it takes its time.
+    from ir_datasets.formats import TrecDocs
+
+    for number, row in enumerate(TrecDocs(_LocalFile(path), parser="sax").docs_iter(), 1):
+        if not row.doc_id.strip():
+            raise FormatError(f"document {number} has no <DOCNO>", path=path_name(path))
+        yield number, Document(row.doc_id.strip(), " ".join(row.title.split()), row.body.strip())
