@@ -278,10 +278,10 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         """Whether the first line is a row without a header: as many cells, and each of its field's type."""
         cells = head.line.split("\t")
         names = next((names for names in self.bare if len(names) == len(cells)), None)
-        parse: dict[str, Callable[[Any], Any]] = {field.to: field.parse for field in self.fields}
+        parse = {field.to: field.parse for field in self.fields}
         with contextlib.suppress(ValueError):
             return names is not None and all(
-                parse.get(to, text)(cell) is not None for to, cell in zip(names, cells, strict=True)
+                to not in parse or parse[to](cell) is not None for to, cell in zip(names, cells, strict=True)
             )
         return False
 
