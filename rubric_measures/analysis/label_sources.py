@@ -43,7 +43,7 @@ from rubric_measures.analysis.workbench import JudgedPassage
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain, ranged, render
 from rubric_measures.formats.grade_tables import GRADES, chosen_grades
-from rubric_measures.formats.labels import LABELLERS
+from rubric_measures.formats.support import LABELLERS
 from rubric_measures.formats.trec import read_qrels, spaced_ids, written_id
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN, GradeFilter

@@ -26,6 +26,7 @@ from ir_measures.util import Metric, ScoredDoc
 from msgspec.structs import asdict
 
 from rubric_measures.api.loading import (
+    JUDGED,
     Bank,
     File,
     Gradable,
@@ -79,8 +80,7 @@ from rubric_measures.types.entities import Run
 if TYPE_CHECKING:
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.corpora.run_checks import Finding
-    from rubric_measures.formats.autojudge import ArgueReport
-    from rubric_measures.formats.nuggets import UnknownLabels
+    from rubric_measures.formats.support import ArgueReport
     from rubric_measures.measures.grades import Label
     from rubric_measures.measures.qrels import Unit
 
@@ -155,7 +155,7 @@ def evaluate(
     asked = parse_measures(measures)
     content = content_of(source)
     is_ours = provider in (None, RubricProvider.NAME)
-    is_graded = content in ("records", "assignments", "support", "added") or (content == "grades" and is_ours)
+    is_graded = content in ("records", *JUDGED, "support", "added") or (content == "grades" and is_ours)
     if is_graded and not is_ours:
         raise _no_judgments(source, asked, provider)
     if is_graded:
@@ -297,7 +297,7 @@ def argue(
     """
     from rubric_measures.boards.programs import argue_scores
     from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.formats.autojudge import read_argue_judgments, write_argue_scores
+    from rubric_measures.formats.support import ARGUE, write_argue_scores
 
     keep_inputs(scores, judgments, bank)
     known = bank_of(bank)
@@ -305,7 +305,7 @@ def argue(
         raise InputError("coverage is of the nuggets of a bank; name it", settings=("bank",))
     if is_file(judgments):
         with file_path(judgments) as path:
-            reports = read_argue_judgments(path)
+            reports = ARGUE.read(path)
     else:
         reports = list(judgments)
     for report in reports:
@@ -393,7 +393,6 @@ def convert(
     depth: int | None = None,
     grader: str = "qrels",
     run: str | None = None,
-    unknown_labels: UnknownLabels | None = None,
     answers: Iterable[File] = (),
     **chosen: Any,
 ) -> Path:
@@ -414,7 +413,6 @@ def convert(
         depth: documents of each ranking; all if None.
         grader: who made the grades of item qrels.
         run: the run to write, of several in records.
-        unknown_labels: what labels of assigned nuggets that nobody defined count as, see `load`.
         answers: files of the answers that support judgments of RAGDoll are about.
         chosen: which grades count, see `load`.
 
@@ -452,7 +450,6 @@ def convert(
                 depth=depth,
                 grader=grader,
                 run=run,
-                unknown_labels=unknown_labels,
                 answers=[one for path in beside for one in read_answers(path)] if beside else None,
             ),
         )

@@ -705,7 +705,7 @@ def sentence_bank(groups: Iterable[QueryPassages], query_texts: Mapping[str, str
 
 def _support_read(path: str) -> list[Any]:
     """The answers of a file, or the records that it holds."""
-    from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
+    from rubric_measures.formats.support import read_support_labels, records_of_support_labels
     from rubric_measures.records.models import load_graded
 
     content = content_of(path)
@@ -719,7 +719,7 @@ def _support_read(path: str) -> list[Any]:
 
 def _of_answers(answers: Sequence[Answer], texts: dict[str, str]) -> list[QueryPassages]:
     """The records of answers; the texts of documents that stand beside them are put into `texts`."""
-    from rubric_measures.formats.labels import records_of_cited_answers
+    from rubric_measures.formats.support import records_of_cited_answers
     from rubric_measures.types.entities import CitedAnswer
 
     plain = [answer for answer in answers if answer.text.strip() and not answer.sentences]

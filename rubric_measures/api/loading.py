@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from rubric_measures.corpora.assigned import AssignedAnswers
-    from rubric_measures.formats.nuggets import UnknownLabels
     from rubric_measures.grading import GradingPlan, GradingReport
     from rubric_measures.measures.grade_sets import GradeFilter, QuestionSet
     from rubric_measures.measures.loading import RecordQuery
@@ -142,7 +141,15 @@ class GradedRecords(PassageRecords):
         return super().__repr__()[:-1] + (f", not graded: {lacking})" if lacking else ")")
 
 
-Content = Literal["records", "assignments", "graded answers", "support", "grades", "judgments", "dataset", "added"]
+Content = Literal[
+    "records", "assignments", "graded answers", "assessments", "support", "grades", "judgments", "dataset", "added"
+]
+# Answers with labels of the items of their queries, and what errors call what they hold.
+JUDGED: Mapping[str, str] = {
+    "assignments": "assigned nuggets",
+    "graded answers": "graded criteria",
+    "assessments": "assessed short answers",
+}
 PromptType: TypeAlias = Literal["question", "nugget", "direct"]
 
 File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
@@ -225,15 +232,11 @@ def load_bank(source: Bank) -> TestBank:
         if path == "-" or bank.is_bank(path):
             return bank.load_bank(path)
         from rubric_measures.corpora.bridges import Options, bridged, targets_of
-        from rubric_measures.formats.nuggetizer import bank_of_nuggets, read_assignments
 
         try:
             name = detect_format(path)
         except FormatError:
             name = ""
-        if name == "assignments":
-            # A bank is made of the nuggets alone, so labels stop nobody.
-            return bank_of_nuggets(read_assignments(path, "failed", says=False))
         one = FORMATS[name] if name not in ("", "bank") else None
         if one is not None and one.read is not None and targets_of(one.kind, ["bank"]):
             with naming(path):
@@ -250,7 +253,10 @@ def load_bank(source: Bank) -> TestBank:
 
 
 # What can be scored as it is.
-_SCORED = ("records", "assignments", "ragdoll:graded", "support-labels", "qrels", "item-qrels", "csv")
+_SCORED = (
+    *("records", "assignments", "ragdoll:graded", "dragun:assessments", "support-labels"),
+    *("qrels", "item-qrels", "csv"),
+)
 
 
 def _named(error: FormatError, path: str) -> FormatError:
@@ -303,6 +309,11 @@ def content_of(path: str) -> Content:
             return "support"
         if head.has(b"criteria", b"run_id", b"status"):
             return "graded answers"
+    elif start and path != "-":
+        from rubric_measures.formats.judged import ASSESSMENTS
+
+        if ASSESSMENTS.recognise(head_of(path)):
+            return "assessments"
     return "judgments" if added_format(path) is None else "added"
 
 
@@ -423,20 +434,17 @@ class RecordGrades(Grades):
 
 
 class AnswerGrades(Grades):
-    """The grades of assigned nuggets, with the runs that they are about; read when they are looked at."""
+    """The grades of judged answers, with the runs that they are about; read when they are looked at."""
 
     def __init__(
         self,
         path: str,
         bank: TestBank | None,
         on_failed: OnFailed | None,
-        unknown_labels: UnknownLabels | None = None,
-        *,
-        of_criteria: bool = False,
+        kind: str = "assignments",
     ) -> None:
         self.path = path
-        self.of_criteria = of_criteria
-        self.unknown_labels = unknown_labels
+        self.kind = kind
         self.bank = bank
         self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
 
@@ -446,13 +454,10 @@ class AnswerGrades(Grades):
     @cached_property
     def answers(self) -> AssignedAnswers:
         """Grades, rankings and lengths."""
-        from rubric_measures.corpora.assigned import load_assignments, load_graded_answers
+        from rubric_measures.corpora.assigned import load_assignments
 
-        source = {**describe((), self.bank), "grades": ["graded answers" if self.of_criteria else "assignments"]}
-        more: Any = {"on_failed": self.on_failed_given, "source": source}
-        if self.of_criteria:
-            return load_graded_answers(self.path, self.bank, **more)
-        return load_assignments(self.path, self.bank, unknown_labels=self.unknown_labels, **more)
+        source = {**describe((), self.bank), "grades": [self.kind]}
+        return load_assignments(self.path, self.bank, on_failed=self.on_failed_given, source=source, kind=self.kind)
 
     @cached_property
     def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
@@ -512,7 +517,6 @@ def load(
     assessors: Literal["override"] | None = None,
     scale: str | Scale | None = None,
     grade: GradeChoice | None = None,
-    unknown_labels: UnknownLabels | None = None,
     on_failed: OnFailed | None = None,
 ) -> Grades:
     """Loads the grades of anything that can be scored, for `score`, or for ir_measures as qrels.
@@ -526,10 +530,10 @@ def load(
     <Grades of 1 query: 2 items, 1 passage>
 
     Args:
-        source: graded records, nuggetizer's assignments, answers graded by RAGDoll, support labels of TREC RAG, a table
-            of grades or labels (see `docs/formats.md`), item qrels or qrels (whose labels are grades of the item `0`),
-            as a path, `-` or an open file; an id of ir_datasets; or in memory: a table as a frame, mappings or columns,
-            named tuples, graded records, or `Grades`.
+        source: graded records, nuggetizer's assignments, answers graded by RAGDoll, assessments of DRAGUN, support
+            labels of TREC RAG, a table of grades or labels (see `docs/formats.md`), item qrels or qrels (whose labels
+            are grades of the item `0`), as a path, `-` or an open file; an id of ir_datasets; or in memory: a table as
+            a frame, mappings or columns, named tuples, graded records, or `Grades`.
         bank: the test bank: the denominators. Without it the items are those that occur.
         llm: use the grades of this model (or judge), where records or a table hold several.
         prompt_class: use the grades of this prompt.
@@ -541,8 +545,6 @@ def load(
             partial), or a `Scale`. Files of judgments of other programs say none.
         grade: of records that keep distributions over grades, the one that counts: `expected` (a real number), `mode`
             or `median`; without it the grade that was given.
-        unknown_labels: `failed` takes labels of assigned nuggets that nobody defined as failed grades, and counts
-            them; without it they are refused.
         on_failed: how a failed grade counts: `expected` (the default), `zero`, `error` or a grade, see `Grades`.
             Written out, it also says that boards with many failures are wanted.
 
@@ -569,13 +571,9 @@ def load(
                 if content_of(copy) == "records":
                     from rubric_measures.records.models import load_graded
 
-                    if unknown_labels is not None:
-                        raise _no_labels("the open file")
                     return RecordGrades(load_graded(copy), known_bank, with_scale, on_failed)
-                read = load(copy, known_bank, on_failed=on_failed, unknown_labels=unknown_labels, **with_scale)
+                read = load(copy, known_bank, on_failed=on_failed, **with_scale)
                 return Grades(read.queries, on_failed, read.source)
-        if unknown_labels is not None:
-            raise _no_labels("what is in memory")
         if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
             raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
         is_whole = isinstance(source, Grades | ItemRows | dict) or hasattr(source, "columns")
@@ -590,12 +588,10 @@ def load(
     content = content_of(path)
     # A name that is nothing is said first.
     judgments = judgments_of(path) if content == "dataset" else []
-    if content != "assignments" and unknown_labels is not None:
-        raise _no_labels(path)
     if content == "records":
         return RecordGrades(path, known_bank, with_scale, on_failed, path)
     if content == "support":
-        from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
+        from rubric_measures.formats.support import read_support_labels, records_of_support_labels
 
         with naming(path):
             labelled = records_of_support_labels(read_support_labels(path))
@@ -603,12 +599,9 @@ def load(
     if content == "added":
         added = _of_added_format(path)
         return load(added, known_bank, on_failed=on_failed, **with_scale)
-    if content == "assignments":
-        refuse_filters(path, with_scale, "assigned nuggets")
-        return AnswerGrades(path, known_bank, on_failed, unknown_labels)
-    if content == "graded answers":
-        refuse_filters(path, with_scale, "graded criteria")
-        return AnswerGrades(path, known_bank, on_failed, of_criteria=True)
+    if content in JUDGED:
+        refuse_filters(path, with_scale, JUDGED[content])
+        return AnswerGrades(path, known_bank, on_failed, content)
     if content == "grades":
         return _of_table(path, path, known_bank, chosen, counted)
     refuse_filters(path, chosen)
@@ -652,11 +645,6 @@ def refuse_filters(name: str, chosen: Mapping[str, object], holds: str = "judgme
     given = [setting for setting, value in chosen.items() if value is not None]
     if given:
         raise InputError(f"{name}: holds {holds}, no grade sets to choose from; leave the choice out", settings=given)
-
-
-def _no_labels(name: str) -> InputError:
-    """The error of a treatment of labels where there are none: it would do nothing."""
-    return InputError(f"{name}: holds no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
 
 
 def judgments_of(path: str, llm: str | None = None, prompt_class: str | None = None) -> list[Any]:

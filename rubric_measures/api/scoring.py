@@ -559,7 +559,8 @@ def _of_answers_as(
     more: bool,
 ) -> Leaderboard:
     is_ragdoll = program == "ragdoll"
-    if runs is not None or not isinstance(grades, AnswerGrades) or grades.of_criteria != is_ragdoll:
+    of = "graded answers" if is_ragdoll else "assignments"
+    if runs is not None or not isinstance(grades, AnswerGrades) or grades.kind != of:
         files = "its graded answers" if is_ragdoll else "assignments"
         raise InputError(f"scores as of {program} are of a file of {files}, without runs", settings=("compat",))
     if grades.bank is not None or more:

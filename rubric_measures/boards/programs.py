@@ -51,9 +51,9 @@ from rubric_measures.base.errors import InputError, MeasureError, tell
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
 from rubric_measures.boards.scoring import best_of, cell_of, collect_cells, digest_of, inputs_settings
-from rubric_measures.formats.autojudge import ArgueReport, ArgueSentence, answer_documents, needs_all_answers
-from rubric_measures.formats.nuggets import raw_rows
-from rubric_measures.formats.ragdoll import read_graded_answers
+from rubric_measures.formats.autojudge import answer_documents, needs_all_answers
+from rubric_measures.formats.judged import ASSIGNMENTS, FAILED, GRADED, NUGGETIZER, RAGDOLL
+from rubric_measures.formats.support import ArgueReport, ArgueSentence
 from rubric_measures.measures.core import NONE, Array
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grade_sets import GradeFilter
@@ -204,7 +204,7 @@ def argue_scores(
     names = [*ARGUE, *(f"{name}_micro" for name in ARGUE)]
     signature = Signature(
         {"measures": names, "compat": "argue", "weights": dict(weights), **describe((), bank)}
-        | {"judgments": content_hash(sorted(one.model_dump_json() for one in judged))}
+        | {"judgments": content_hash(sorted(one.raw.decode("utf-8") for one in judged))}
     )
     return ArgueScores(rows, failed, Leaderboard(names, values, cells, signature))
 
@@ -219,7 +219,7 @@ def _count_report(
     by_text = {item.text: item for item in items}
     counted: Counter[str] = Counter()
     stated: dict[str, set[str]] = {}
-    if not judged.sentences and any(one.text.strip() for one in judged.report.sentences):
+    if not judged.sentences and not judged.is_empty:
         return None
     for sentence in judged.sentences:
         of_sentence = _count_sentence(sentence, evidence, notes)
@@ -378,7 +378,7 @@ _NUGGETIZER: _Program[tuple[_Counts, _Counts]] = _Program(
     },
     lambda lines: str(sorted(lines)),
 )
-_LABELS = ("support", "partial_support", "not_support", "failed")
+_LABELS = (*NUGGETIZER.grades, FAILED)
 
 
 def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) -> Leaderboard:
@@ -399,13 +399,14 @@ def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) 
     lines: dict[str, dict[str, list[tuple[_Counts, _Counts]]]] = {}
     repeated = failed = unknown = 0
     with paused_collector():
-        for row in raw_rows(path):
-            several = lines.setdefault(row.run_id, {}).setdefault(row.query_id, [])
+        for _, line in ASSIGNMENTS.each(path):
+            several = lines.setdefault(str(line.run_id), {}).setdefault(str(line.qid), [])
             repeated += bool(several)
-            vital = [label for one, label in zip(row.importances, row.labels, strict=True) if one == "vital"]
-            several.append((_counts(row.labels), _counts(vital)))
-            failed += row.labels.count("failed")
-            unknown += len(row.labels) - sum(map(row.labels.count, _LABELS))
+            labels = [one.label for one in line.nuggets]
+            vital = [one.label for one in line.nuggets if one.importance == "vital"]
+            several.append((_counts(labels), _counts(vital)))
+            failed += labels.count(FAILED)
+            unknown += len(labels) - sum(map(labels.count, _LABELS))
     _warn(repeated, "%d lines repeat a query of their run; each counts, as in the nuggetizer program")
     _warn(failed, "%d labels are failed; they count as not supported, as in the nuggetizer program")
     _warn(unknown, "%d labels are unknown as they stand; they count as not supported, as in the nuggetizer program")
@@ -506,11 +507,14 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
         FormatError: naming file, line and field.
     """
     _RAGDOLL.check(measures)
-    answers = read_graded_answers(path)
+    answers = GRADED.read(path)
     lines: dict[str, dict[str, list[list[tuple[float, str]]]]] = {}
     for answer in answers:
-        lines.setdefault(answer.run_id, {})[answer.qid] = [[(one.weight, one.verdict) for one in answer.judged]]
-    _say_types([(one.type, one.verdict) for answer in answers for one in answer.judged])
+        lines.setdefault(str(answer.run_id), {})[str(answer.qid)] = [[(one.weight, one.label) for one in answer.judged]]
+    _say_types([(one.facet, one.label) for answer in answers for one in answer.judged])
+    known = {*RAGDOLL.grades, FAILED}
+    unknown = sum(one.label not in known for answer in answers for one in answer.judged)
+    _warn(unknown, "%d verdicts are none of RAGDoll's; they count as not satisfied, as there")
     return _RAGDOLL.board(measures, lines)
 
 

@@ -90,15 +90,6 @@ def add_set_options(group: argparse._ActionsContainer, several: bool = False) ->
     )
 
 
-def add_label_option(parser: argparse.ArgumentParser) -> None:
-    """Adds the option for labels of assigned nuggets that nobody defined."""
-    parser.add_argument(
-        "--unknown-labels",
-        choices=["failed"],
-        help="of assigned nuggets: labels that nobody defined are failed grades, and counted (default: refuse them)",
-    )
-
-
 def add_endpoint_options(add: Callable[..., object]) -> None:
     """Adds the options that say where a model is asked, to a parser or group whose `add_argument` this is."""
     add("--base-url", action=Once, metavar="URL", help="openai: the endpoint")

@@ -38,7 +38,6 @@ from rubric_measures.cli.inputs import (
     NamedNumber,
     add_gate_options,
     add_grade_options,
-    add_label_option,
     add_output_options,
     add_places_option,
     add_report_options,
@@ -109,7 +108,6 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
     parser.add_argument("--qrels", metavar="QRELS", help="as for `leaderboard`")
     add_grade_options(parser)
-    add_label_option(parser)
     parser.epilog = """example:
   rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o board.json
   rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl
@@ -207,7 +205,6 @@ def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
         "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
     )
     add_grade_options(parser, scores=False)
-    add_label_option(parser)
     formats = dict(FORMATS.items())
     width = max(map(len, formats))
     listing = "\n".join(
@@ -245,7 +242,6 @@ def add_evaluate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--provider", choices=sorted(ir_measures.providers.registry), help="compute with this provider")
     parser.add_argument("--facets", action="store_true", help="score facets (subtopics) in the place of items")
     add_grade_options(parser)
-    add_label_option(parser)
     parser.epilog = """example:
   rubric_measures evaluate graded.jsonl.gz bm25.run 'RubricCover(rel=4)@20' 'RubricQrels(measure="nDCG@10")'
   rubric_measures evaluate qrels.txt bm25.run nDCG@10 AP -q"""
@@ -354,7 +350,6 @@ def add_leaderboard_arguments(parser: argparse.ArgumentParser) -> None:
     add_report_options(parser)
     add_gate_options(parser, with_alpha=False)
     add_grade_options(parser)
-    add_label_option(parser)
     parser.epilog = """examples:
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --bank questions.jsonl -m 'RubricCover(rel=4)@20' --format text
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --intervals --checks --baseline bm25 --format text
@@ -503,7 +498,6 @@ def add_qrels_arguments(parser: argparse.ArgumentParser) -> None:
         help="one label a passage (default); per facet, as query_id/facet_id; or one line an item (diversity qrels)",
     )
     add_grade_options(parser, times=True)
-    add_label_option(parser)
     parser.epilog = """example:
   rubric_measures qrels graded.jsonl.gz --label max --rel 4 -o rubric.qrels
   trec_eval -l 4 rubric.qrels bm25.run

@@ -21,29 +21,23 @@ from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
 from rubric_measures.formats.banks import BankEntry, bank_entries, bank_of_entries
 from rubric_measures.formats.grade_tables import GradeRow, chosen_grades, grades_of_rows, judgments_of_rows
-from rubric_measures.formats.labels import SupportAnswer, labels_of_support_records, records_of_support_labels
-from rubric_measures.formats.nuggetizer import (
+from rubric_measures.formats.judged import (
     AssignmentLine,
+    GradedAnswer,
+    assignments_of_grades,
+    bank_of_judged,
+    graded_of_grades,
+    records_of_judged,
+)
+from rubric_measures.formats.nuggetizer import (
     RequestLine,
-    assignment_lines,
     bank_of_nuggets,
     bank_of_rubrics,
     nugget_lines,
     passages_of_requests,
-    records_of_assignments,
     rubric_lines,
 )
-from rubric_measures.formats.nuggets import UnknownLabels
 from rubric_measures.formats.queries import QueryFile, Topic
-from rubric_measures.formats.ragdoll import (
-    GradedAnswer,
-    SupportTask,
-    answers_of_judgments,
-    bank_of_graded,
-    graded_answers,
-    judgments_of_answers,
-    records_of_graded,
-)
 from rubric_measures.formats.reports import (
     Answer,
     CitedReport,
@@ -51,6 +45,14 @@ from rubric_measures.formats.reports import (
     grades_of_reports,
     report_of_answer,
     say_contradictions,
+)
+from rubric_measures.formats.support import (
+    SupportAnswer,
+    SupportTask,
+    answers_of_judgments,
+    judgments_of_answers,
+    labels_of_support_records,
+    records_of_support_labels,
 )
 from rubric_measures.formats.trec import runs_of_records, spaced_ids, spaced_pairs
 from rubric_measures.measures.grade_sets import CHOOSING, GradeFilter, choices_of
@@ -227,7 +229,6 @@ class Options:
         depth: documents of each ranking; all if None.
         grader: who made the grades of item qrels.
         run: the run to write, of several.
-        unknown_labels: what labels of assignments that nobody defined count as.
         answers: the answers that support judgments are about; None where nobody gave any.
         name: what errors call the records.
     """
@@ -240,7 +241,6 @@ class Options:
     depth: int | None = None
     grader: str = "qrels"
     run: str | None = None
-    unknown_labels: UnknownLabels | None = None
     answers: Sequence[Answer] | None = None
     name: str = "the records"
 
@@ -322,11 +322,13 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
     return rows
 
 
-def _via_records(records_of: Callable[[Any], Any], bank_of: Callable[[Any], TestBank]) -> Bridge:
-    """Grades of answers that bring the texts of their items."""
-    return lambda found, options: _records_to_grades(
-        records_of(found), options if options.bank is not None else replace(options, bank=bank_of(found))
-    )
+# Answers with labels of the items of their queries, which bring the texts of these.
+_JUDGED = ("assignments", "graded answers", "assessments")
+
+
+def _judged_to_grades(lines: Sequence[Any], options: Options) -> list[GradeRow]:
+    options = options if options.bank is not None else replace(options, bank=bank_of_judged(lines))
+    return _records_to_grades(records_of_judged(lines), options)
 
 
 def _texts_of(bank: TestBank | None) -> dict[tuple[str, str], str]:
@@ -467,25 +469,22 @@ def _topics_to_queries(topics: Sequence[Topic], _: Options) -> QueryFile:
     )
 
 
-def _records_to_assignments(groups: Sequence[QueryPassages], options: Options) -> list[AssignmentLine]:
-    if options.bank is None:
-        raise InputError("assignments list the nuggets of each query; name the test bank", settings=("bank",))
-    grades = _grades(groups, options)
-    _check_assignable(grades.scale)
-    rows = [row for query in grades.queries.values() for row in all_rows(query)]
-    return assignment_lines(options.bank, rows, *_answers_of_runs(groups))
+def _records_to_judged(made: Callable[..., list[Any]]) -> Bridge:
+    """Records as judged answers of a toolkit, which lists the items of each query."""
 
+    def bridge(groups: Sequence[QueryPassages], options: Options) -> list[AssignmentLine] | list[GradedAnswer]:
+        if options.bank is None:
+            problem = "judged answers list the items of each query; name the test bank"
+            raise InputError(problem, settings=("bank",))
+        grades = _grades(groups, options)
+        _check_assignable(grades.scale)
+        found: dict[tuple[str, str], dict[str, float | None]] = {}
+        for query in grades.queries.values():
+            for row in all_rows(query):
+                found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
+        return made(options.bank, found, *_answers_of_runs(groups))
 
-def _records_to_graded(groups: Sequence[QueryPassages], options: Options) -> list[GradedAnswer]:
-    if options.bank is None:
-        raise InputError("graded answers list the criteria of each query; name the test bank", settings=("bank",))
-    grades = _grades(groups, options)
-    _check_assignable(grades.scale)
-    found: dict[tuple[str, str], dict[str, float | None]] = {}
-    for query in grades.queries.values():
-        for row in all_rows(query):
-            found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
-    return graded_answers(rubric_lines(options.bank), options.bank, found, *_answers_of_runs(groups))
+    return bridge
 
 
 def _answers_of_runs(
@@ -610,7 +609,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "item qrels"): lambda groups, options: list(qrels_of(_grades(groups, options), "item")),
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
-    ("records", "assignments"): _records_to_assignments,
+    ("records", "assignments"): _records_to_judged(assignments_of_grades),
     ("records", "evaluations"): _records_to_evaluations,
     ("item qrels", "qrels"): lambda rows, options: list(
         qrels_of(build_grades(rows, options.bank), "passage", options.label, options.rel)
@@ -622,14 +621,10 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,
-    ("assignments", "records"): lambda lines, _: records_of_assignments(lines),
-    ("assignments", "bank"): _to_bank(bank_of_nuggets),
     ("requests", "runs"): _requests_to_runs,
     ("requests", "queries"): lambda lines, _: QueryFile(_queries_of_requests(lines)),
     ("requests", "records"): _requests_to_records,
-    ("graded answers", "records"): lambda answers, _: records_of_graded(answers),
-    ("graded answers", "bank"): _to_bank(bank_of_graded),
-    ("records", "graded answers"): _records_to_graded,
+    ("records", "graded answers"): _records_to_judged(graded_of_grades),
     ("nuggets", "bank"): _to_bank(bank_of_nuggets),
     ("rubrics", "bank"): _to_bank(bank_of_rubrics),
     ("nugget bank", "bank"): _to_bank(bank_of_nugget_banks),
@@ -648,13 +643,14 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("support labels", "support judgments"): lambda answers, _: judgments_of_answers(answers),
     ("records", "bank"): _records_to_bank,
     ("records", "grades"): _records_to_grades,
-    ("assignments", "grades"): _via_records(records_of_assignments, bank_of_nuggets),
-    ("graded answers", "grades"): _via_records(records_of_graded, bank_of_graded),
     ("support labels", "grades"): lambda found, options: _records_to_grades(records_of_support_labels(found), options),
     ("item qrels", "grades"): _item_qrels_to_grades,
     ("grades", "qrels"): _table_to_qrels("passage"),
     ("grades", "item qrels"): _table_to_qrels("item"),
     ("grades", "records"): _table_to_records,
+    **{(kind, "records"): lambda lines, _: records_of_judged(lines) for kind in _JUDGED},
+    **{(kind, "bank"): _to_bank(bank_of_judged) for kind in _JUDGED if kind != "assessments"},
+    **{(kind, "grades"): _judged_to_grades for kind in _JUDGED},
 }
 # Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
 _HUBS = ("bank", "answers", "support labels")

@@ -7,7 +7,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -22,7 +21,6 @@ from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import bank_entries, bank_of_entries
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import is_grade_table
-from rubric_measures.formats.nuggetizer import read_assignments
 from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.trec import distinct_run_names, read_passage_qrels, read_run, run_file
 from rubric_measures.measures.qrels import read_judgments
@@ -86,7 +84,7 @@ def convert_files(
     contents = []
     for path, name in zip(paths, sources, strict=True):
         with naming(path):
-            contents.append(_reader(name, options)(path))
+            contents.append(_reader(name)(path))
     with naming(*paths):
         if len(set(kinds)) == 1 and (kinds[0] != "requests" or target.kind == "requests"):
             content = _made(_merged(kinds[0], contents), kinds[0], to, options)
@@ -157,8 +155,6 @@ def _check_options(options: Options, kinds: Sequence[str], to: str) -> None:
             f"{to} keeps all grade sets or has none, so leave it out",
             settings=filters,
         )
-    if options.unknown_labels is not None and "assignments" not in kinds:
-        raise InputError("there are no assigned nuggets, whose labels could be unknown", settings=("unknown_labels",))
     if options.answers is not None and "support judgments" not in kinds:
         raise InputError("answers are only put beside support judgments; leave them out", settings=("answers",))
 
@@ -210,10 +206,8 @@ def _named_runs(paths: Sequence[PathName]) -> list[Run]:
     return [structs.replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
 
 
-def _reader(name: str, options: Options) -> Callable[[PathName], Any]:
+def _reader(name: str) -> Callable[[PathName], Any]:
     read = FORMATS[name].read
-    if name == "assignments":
-        return partial(read_assignments, unknown_labels=options.unknown_labels)
     if read is None:
         raise InputError(f"{name} is only written; choose another format to read", settings=("source",))
     return read
@@ -250,9 +244,11 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
 _KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
     "runs": lambda run: (run.run_id,),
     "nuggets": lambda line: (line.qid,),
-    "assignments": lambda line: (line.qid, line.run_id),
+    "assignments": lambda line: line.key,
     "rubrics": lambda line: (line.qid,),
-    "graded answers": lambda answer: (answer.qid, answer.run_id),
+    "graded answers": lambda answer: answer.key,
+    "assessments": lambda report: (report.qid, report.run_id),
+    "argue judgments": lambda report: report.key,
     "requests": lambda line: (line.query if isinstance(line.query, str) else line.query.qid,),
     "nugget bank": lambda bank: (bank.query_id,),
     "topics": lambda topic: (topic.query_id,),

@@ -9,16 +9,16 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.formats.base import FORMS, KINDS, Format, Head, PathName, head_of
-from rubric_measures.formats.specs import Spec
+from rubric_measures.formats.specs import RecordLines, Spec
 
-__all__ = ["FORMATS", "Format", "Head", "Spec", "added_format", "detect_format", "head_of"]
+__all__ = ["FORMATS", "Format", "Head", "RecordLines", "Spec", "added_format", "detect_format", "head_of"]
 
 
 def _checked(plug_in: PlugIn, found: Any) -> Format:
-    if isinstance(found, Spec):
+    if isinstance(found, Spec | RecordLines):
         found = found.format
     if not isinstance(found, Format):
-        raise plug_in.refused(f"it is no rubric_measures.formats.Format or Spec, but {found!r:.60}")
+        raise plug_in.refused(f"it is no rubric_measures.formats.Format, Spec or RecordLines, but {found!r:.60}")
     if found.kind not in KINDS:
         raise plug_in.refused(f"it holds {found.kind!r}; expected one of {', '.join(KINDS)}")
     return found
@@ -30,7 +30,7 @@ FORMATS: Registry[Format] = Registry(
     "rubric_measures.formats",
     "format",
     {
-        "records": "rubric_measures.formats.labels:RECORDS",
+        "records": "rubric_measures.formats.judged:RECORDS",
         "ragelo:queries": "rubric_measures.formats.plain:RAGELO_QUERIES",
         "ragelo:documents": "rubric_measures.formats.plain:RAGELO_DOCUMENTS",
         "ragelo:answers": "rubric_measures.formats.plain:RAGELO_ANSWERS",
@@ -42,8 +42,9 @@ FORMATS: Registry[Format] = Registry(
         "qrels": "rubric_measures.formats.trec:QRELS",
         "judgments": "rubric_measures.formats.trec:JUDGMENTS",
         "item-qrels": "rubric_measures.formats.trec:ITEM_QRELS",
-        "assignments": "rubric_measures.formats.nuggetizer:ASSIGNMENTS",
-        "ragdoll:graded": "rubric_measures.formats.ragdoll:GRADED",
+        "assignments": "rubric_measures.formats.judged:ASSIGNMENTS",
+        "dragun:assessments": "rubric_measures.formats.judged:ASSESSMENTS",
+        "ragdoll:graded": "rubric_measures.formats.judged:GRADED",
         "ragdoll:rubric": "rubric_measures.formats.ragdoll:RUBRIC",
         "nuggets": "rubric_measures.formats.nuggetizer:NUGGETS",
         "ragdoll:battles": "rubric_measures.formats.plain:BATTLES",
@@ -52,9 +53,9 @@ FORMATS: Registry[Format] = Registry(
         "parquet": "rubric_measures.formats.grade_tables:PARQUET",
         "leaderboard": "rubric_measures.formats.leaderboards:LEADERBOARD",
         **{f"leaderboard:{form}": f"rubric_measures.formats.leaderboards:OF_FORM.{form}" for form in FORMS},
-        "ragdoll:support": "rubric_measures.formats.ragdoll:JUDGMENTS",
-        "support-labels": "rubric_measures.formats.labels:SUPPORT_LABELS",
-        "argue": "rubric_measures.formats.autojudge:ARGUE",
+        "ragdoll:support": "rubric_measures.formats.support:JUDGMENTS",
+        "support-labels": "rubric_measures.formats.support:SUPPORT_LABELS",
+        "argue": "rubric_measures.formats.support:ARGUE",
         "answers": "rubric_measures.formats.reports:ANSWERS",
         "bank": "rubric_measures.formats.banks:BANK",
         "bank:csv": "rubric_measures.formats.banks:BANK_CSV",

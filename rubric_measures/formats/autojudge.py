@@ -1,11 +1,4 @@
-"""Files of TREC Auto-Judge and of ARGUE.
-
-Nugget banks of TREC Auto-Judge: version 3 dicts and RAGTIME 2026 lists.
-
-Judgments of reports as Auto-ARGUE writes them: JSON lines, a report a line, with judgments of each sentence.
-
-Source: Walden et al. 2025, Auto-ARGUE, and its judgment files.
-"""
+"""Nugget banks of TREC Auto-Judge: version 3 dicts and RAGTIME 2026 lists."""
 
 from __future__ import annotations
 
@@ -17,11 +10,10 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.files import path_name
 from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
 from rubric_measures.formats.base import Format
 from rubric_measures.formats.nuggets import bank_of_items
-from rubric_measures.formats.reports import CitedReport
 from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import LARGEST_SCORE
 
@@ -350,152 +342,4 @@ NUGGET_LISTS = Format(
     "nugget bank lists",
     "lists of nuggets, TREC RAGTIME 2026 (read as nugget-bank)",
     write=write_nugget_banks,
-)
-
-
-class _MatchedNugget(Record):
-    question_text: str
-    matched_answer: list[str] | str
-
-
-class _MatchedNuggets(Record):
-    matched_nuggets: list[_MatchedNugget] | None = None
-
-
-class ArgueJudgment(Record):
-    """One judgment.
-
-    Attributes:
-        judgment_type_id: what was judged; kinds that nobody knows here are kept.
-        response: what was said, by fields that the kind has.
-        evaluator: who said it.
-        provenance: what it is about: `doc_id`, …
-    """
-
-    judgment_type_id: str
-    response: dict[str, Any] | None = None
-    evaluator: Any = None
-    provenance: dict[str, Any] | None = None
-
-    @model_validator(mode="after")
-    def _form(self) -> Self:
-        if self.judgment_type_id == "SENTENCE_ANSWERS_QUESTION":
-            _MatchedNuggets.model_validate(self.response or {})
-        return self
-
-    @property
-    def matches(self) -> list[tuple[str, str]]:
-        """The (question, gold answer) pairs that the sentence states, of a judgment that says them."""
-        if self.judgment_type_id != "SENTENCE_ANSWERS_QUESTION":
-            return []
-        nuggets = _MatchedNuggets.model_validate(self.response or {}).matched_nuggets or []
-        listed = ((one.question_text, one.matched_answer) for one in nuggets)
-        return [(text, one) for text, said in listed for one in ([said] if isinstance(said, str) else said)]
-
-    @property
-    def doc_id(self) -> str | None:
-        """The document that it is about, where it names one."""
-        found = (self.provenance or {}).get("doc_id", (self.response or {}).get("doc_id"))
-        return found if isinstance(found, str) else None
-
-
-class ArgueCitation(Record):
-    """A document that a sentence cites."""
-
-    doc_id: str
-    text: str | None = None
-
-
-class ArgueSentence(Record):
-    """A segment of a report with what was judged of it; only segments of the type `sentence` are counted."""
-
-    segment_type: str = "sentence"
-    text: str = ""
-    citations: list[ArgueCitation] | None = None
-    judgments: list[ArgueJudgment] | None = None
-
-    @property
-    def cited(self) -> list[str]:
-        """The documents that it cites."""
-        return [one.doc_id for one in self.citations or ()]
-
-    @property
-    def attested(self) -> dict[str, bool | None]:
-        """Document -> whether it attests the sentence; None where its judgment does not say."""
-        return self._by_document("SENTENCE_ATTESTED", "is_attested")
-
-    @property
-    def relevance(self) -> dict[str, bool | None]:
-        """Document -> whether it is relevant; None where its judgment does not say."""
-        return self._by_document("CITED_DOCUMENT_RELEVANCE", "is_relevant")
-
-    def _by_document(self, kind: str, name: str) -> dict[str, bool | None]:
-        said = {
-            one.doc_id: (one.response or {}).get(name) for one in self.judgments or () if one.judgment_type_id == kind
-        }
-        return {doc_id: one if isinstance(one, bool) else None for doc_id, one in said.items() if doc_id is not None}
-
-    @property
-    def lacks_citation(self) -> bool | None:
-        """Whether it needs a citation and is the first to say what it says; None where nobody judged that it needs one.
-
-        Judgments say these by several names.
-        """
-        said = {name: value for one in self.judgments or () for name, value in (one.response or {}).items()}
-        needs, first = (
-            [said[name] for name in names if isinstance(said.get(name), bool)]
-            for names in (
-                ("requires_citation", "needs_citation"),
-                ("is_first_instance", "first_instance", "is_first"),
-            )
-        )
-        return any(needs) and all(first) if needs else None
-
-
-class ArgueReport(Record):
-    """A report and the judgments of its sentences."""
-
-    report: CitedReport
-    judgments: list[ArgueSentence]
-
-    @property
-    def run_id(self) -> str:
-        """The run."""
-        return self.report.run_name
-
-    @property
-    def query_id(self) -> str:
-        """The topic."""
-        return self.report.query_id
-
-    @property
-    def sentences(self) -> list[ArgueSentence]:
-        """The sentences that were judged."""
-        return [one for one in self.judgments if one.segment_type == "sentence"]
-
-
-_REPORTS: JsonLines[ArgueReport] = JsonLines(
-    TypeAdapter(ArgueReport), "judgments of reports", lambda one: (one.run_id, one.query_id)
-)
-read_argue_judgments = _REPORTS.read
-write_argue_judgments = _REPORTS.write
-
-
-def write_argue_scores(path: str | os.PathLike[str], rows: Mapping[tuple[str, str, str], float]) -> None:
-    """Writes a file of scores as Auto-ARGUE does: `run_id`, `request_id`, `metric`, `value`, with that header.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    with atomic_writer(path) as stream:
-        stream.write("run_id\trequest_id\tmetric\tvalue\n")
-        stream.writelines(f"{run}\t{topic}\t{name}\t{value!r}\n" for (run, topic, name), value in rows.items())
-
-
-ARGUE = Format(
-    "argue judgments",
-    "judgments of reports, Auto-ARGUE",
-    read_argue_judgments,
-    write_argue_judgments,
-    lambda head: head.has(b"report", b"judgments"),
 )

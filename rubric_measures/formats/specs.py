@@ -11,9 +11,13 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
+from msgspec.json import Decoder
+from msgspec.json import format as formatted
+from msgspec.structs import force_setattr
 
 from rubric_measures.base.errors import FormatError, InputError, counted, warn
-from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.base.files import atomic_writer, path_name, paused_collector
+from rubric_measures.base.json_text import check_keys, decoded, json_texts, parse_json
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import Format, Head, Kind, PathName, given
 from rubric_measures.formats.tables import (
@@ -26,8 +30,10 @@ from rubric_measures.formats.tables import (
     unwrapped,
     write_parquet,
 )
+from rubric_measures.records.models import JsonRecord
 
 T = TypeVar("T")
+R = TypeVar("R", bound=JsonRecord)
 Twice = Literal["refuse", "first wins", "last wins", "allow"]
 Form = Literal["csv", "tsv", "jsonl", "json", "parquet"]
 _DELIMITERS: Mapping[str, str] = {"csv": ",", "tsv": "\t"}
@@ -588,3 +594,118 @@ def _value(cells: Cells, names: Sequence[str]) -> tuple[str, Any]:
 def _chained(first: dict[str, Any], rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     yield first
     yield from rows
+
+
+class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
+    """A format of objects that hold others, JSON lines: each is a typed record, which keeps what it has no field for.
+
+    They are written as they were read, byte for byte; one that stands over several lines is put on one.
+
+    Attributes:
+        kind: see `Format`.
+        description: one line.
+        what: the objects in the plural, for messages.
+        type: what each is.
+        key: what no two objects may share; None where they may share all.
+        twice: what is done with two of one key: `refuse`, or `last wins`, which is counted and said.
+        recognise: whether a file that begins so has the format; None where that cannot be told.
+        named: the object with what its file says of it by its name; raises ValueError.
+        choices: the values of the fields that allow but a few texts, for errors.
+        by_hand: whether people write such files: then no object may name a field twice.
+        is_lenient: whether real files have NaN in the place of a text; it is none.
+    """
+
+    kind: Kind
+    description: str
+    what: str
+    type: type[R]
+    key: Callable[[R], tuple[str, ...]] | None = None
+    twice: Twice = "refuse"
+    recognise: Callable[[Head], bool] | None = None
+    named: Callable[[R, str], R] | None = None
+    choices: Sequence[str] = ()
+    by_hand: bool = False
+    is_lenient: bool = False
+
+    @property
+    def format(self) -> Format:
+        """These as a row of the table of formats."""
+        return Format(self.kind, self.description, self.read, self.write, self.recognise)
+
+    def each(self, path: PathName) -> Iterator[tuple[int, R]]:
+        """The objects of a file with their lines, one after the other, whatever their keys.
+
+        Raises:
+            InputError: the file cannot be opened.
+            FormatError: naming file, line and field; also when there are none.
+        """
+        name, decoder = path_name(path), Decoder(self.type)
+        line = 0
+        for line, data in json_texts(name):
+            try:
+                found = decoder.decode(data)
+            except (ValueError, RecursionError):
+                if self.is_lenient and b"NaN" in data:
+                    data = _without_nan(data, name, line)
+                found = decoded(decoder, data, path=name, line=line, choices=self.choices)
+            if self.by_hand:
+                check_keys(data, path=name, line=line)
+            force_setattr(found, "_source", data)
+            if self.named is not None:
+                try:
+                    found = self.named(found, name)
+                except ValueError as error:
+                    raise FormatError(str(error), path=name, line=line) from None
+            yield line, found
+        if not line:
+            raise FormatError(f"is empty; expected {self.what}, one JSON object a line", path=name)
+
+    def read(self, path: PathName) -> list[R]:
+        """All objects of a file.
+
+        Raises:
+            InputError: the file cannot be opened.
+            FormatError: naming file, line and field; also when there are none, or two have one key.
+        """
+        count, found = 0, dict[Any, tuple[int, R]]()
+        with paused_collector():
+            for count, (line, one) in enumerate(self.each(path), 1):  # noqa: B007 - the number of objects
+                key = (line,) if self.key is None else self.key(one)
+                if key in found and self.twice == "refuse":
+                    problem = f"{' '.join(map(str, key))!r} is already in line {found[key][0]}"
+                    raise FormatError(problem, path=path_name(path), line=line)
+                found[key] = line, one
+        text = "%s: %d of the %s were replaced by a later one, which counts"
+        warn(text, path_name(path), count - len(found), self.what)
+        return [one for _, one in found.values()]
+
+    def write(self, path: PathName, content: Iterable[R]) -> None:
+        """Writes objects as they are, what they have no field for included.
+
+        Raises:
+            InputError: the file cannot be written, or there is nothing to write.
+        """
+        count = 0
+        with atomic_writer(path) as stream:
+            for count, one in enumerate(content, 1):  # noqa: B007 - the number of objects
+                raw = one.raw
+                stream.write((formatted(raw, indent=0) if b"\n" in raw else raw).decode("utf-8") + "\n")
+            if not count:
+                raise InputError(f"{path_name(path)}: there are no {self.what} to write")
+
+
+def _without_nan(data: bytes, name: str, line: int) -> bytes:
+    """A JSON text with null in the place of NaN; as it is where it is none."""
+    try:
+        value = parse_json(data, path=name, line=line, lenient=True)
+    except FormatError:
+        return data
+    return json.dumps(_known(value), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _known(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_known(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

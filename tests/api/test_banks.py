@@ -77,7 +77,7 @@ def test_what_cannot_be_scored_is_told_what_can(tmp_path: Path, text: str) -> No
         rubric_measures.load(path)
     assert str(caught.value).startswith(f"{path}:1: holds no grades (")
     assert str(caught.value).endswith(
-        "; accepted: records, assignments, ragdoll:graded, support-labels, qrels, item-qrels, csv"
+        "; accepted: records, assignments, ragdoll:graded, dragun:assessments, support-labels, qrels, item-qrels, csv"
     )
     path.write_text("q1 0 d1 1\nq1 0 d2\n")
     with pytest.raises(FormatError, match=r"file:2: has 3 columns; expected 4: query_id iteration doc_id relevance"):

@@ -13,7 +13,7 @@ import pytest
 import rubric_measures
 from rubric_measures.cli import main
 from rubric_measures.corpora.conversion import convert_files
-from rubric_measures.formats.labels import read_support_labels
+from rubric_measures.formats.support import read_support_labels
 from rubric_measures.records.models import load_graded
 from rubric_measures.review.app import open_review
 from rubric_measures.review.queues import words_of

@@ -14,13 +14,9 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.boards.programs import ReportCounts, argue_scores
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.autojudge import (
-    bank_of_nugget_banks,
-    read_argue_judgments,
-    read_nugget_banks,
-    write_argue_judgments,
-)
+from rubric_measures.formats.autojudge import bank_of_nugget_banks, read_nugget_banks
 from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.formats.support import ARGUE
 
 BANKS = [
     {
@@ -171,7 +167,7 @@ def test_scores_of_runs_from_file_to_file(tmp_path: Path, capsys: pytest.Capture
     assert table.column("nugget_coverage_micro")["b"] == pytest.approx(1 / 3)
     assert shown["a"]["f1"]["mean"] == table.column("f1_macro")["a"]
     assert shown["b"]["f1_micro"]["mean"] == table.column("f1_micro")["b"]
-    write_argue_judgments(tmp_path / "again.jsonl", read_argue_judgments(judgments))
+    ARGUE.write(tmp_path / "again.jsonl", ARGUE.read(judgments))
     assert [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()] == REPORTS
     # Other weights.
     assert main([*arguments[:5], "--weights", "vital=1", "okay=0.5", "--scores", str(scores)]) == 0
@@ -208,7 +204,7 @@ def test_judgments_of_another_form_are_refused(tmp_path: Path) -> None:
     wrong = _report("a", "q1", _sentence("Ada.", {"d1": True}, {"Who?": ["Ada"]}))
     wrong["judgments"][0]["judgments"][1]["response"]["matched_nuggets"] = ["Who?"]
     with pytest.raises(FormatError, match=r"j\.jsonl:1: .*matched_nuggets"):
-        read_argue_judgments(_write(tmp_path / "j.jsonl", [wrong]))
+        ARGUE.read(_write(tmp_path / "j.jsonl", [wrong]))
 
 
 def test_what_cannot_be_counted_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -220,7 +216,7 @@ def test_what_cannot_be_counted_is_said(tmp_path: Path, caplog: pytest.LogCaptur
         # An empty report is judged, and 0.
         _report("b", "q1"),
     ]
-    reports = read_argue_judgments(_write(tmp_path / "j.jsonl", rows))
+    reports = ARGUE.read(_write(tmp_path / "j.jsonl", rows))
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         scores = argue_scores(reports, bank)
     said = "2 reports have citations, or only sentences, that nobody judged; they have no scores (a on q2, b on q2)"

@@ -93,11 +93,11 @@ def test_what_the_program_does_not_know_is_refused(tmp_path: Path) -> None:
     for name in ("NuggetW", "NuggetV(rel=3)", "NuggetA@5"):
         with pytest.raises(MeasureError, match="knows NuggetV, "):
             score_nuggetizer(path, _measures(name))
-    for row, message in (({"qid": "q"}, "expected qid"), ({**_line("q", []), "run_id": ""}, "names no run")):
+    for row, message in (({"qid": "q"}, "nuggets: required"), ({**_line("q", []), "run_id": ""}, "names no run")):
         with pytest.raises(FormatError, match=rf":1: .*{message}"):
             score_nuggetizer(_write(tmp_path, [row]), _measures("NuggetV"))
     for label in (True, None, 2):
-        with pytest.raises(FormatError, match=r":1: nuggets: expected a text; found "):
+        with pytest.raises(FormatError, match=r":1: nuggets\[0\].assignment: Input should be a valid string; found "):
             score_nuggetizer(
                 _write(tmp_path, [{**_line("q", []), "nuggets": [{"importance": "vital", "assignment": label}]}]),
                 _measures("NuggetV"),

@@ -187,7 +187,7 @@ def test_a_list_is_no_name_and_no_label(field: str, tmp_path: Path, capsys: pyte
     path = tmp_path / "assignments.jsonl"
     path.write_text(json.dumps(line) + "\n")
     assert refused(capsys, "leaderboard", path, "--compat", "nuggetizer").startswith(f"{path}:1: ")
-    with pytest.raises(FormatError, match="found list"):
+    with pytest.raises(FormatError, match="found a list"):
         score_nuggetizer(path, parse_measures(["NuggetV"]))
 
 

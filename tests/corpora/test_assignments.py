@@ -17,10 +17,9 @@ from rubric_measures.boards.scoring import score_runs
 from rubric_measures.cli import main
 from rubric_measures.corpora.assigned import load_assignments
 from rubric_measures.formats.leaderboards import read_leaderboard
-from rubric_measures.formats.nuggetizer import bank_of_nuggets, grades_of_assignments, read_assignments
-from rubric_measures.measures.qrels import build_grades
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests import matrices
+from tests.shared_data import shared_data
 
 SIX = [f"Nugget{which}(rel=2,{how})" for which in "VAW" for how in ("partial_rel=1", "strict=True")]
 LABELS = ["support", "partial_support", "not_support"]
@@ -87,16 +86,14 @@ def test_older_files_are_read_as_new_ones(tmp_path: Path) -> None:
     assert assigned.lengths == {"mine": {"7": 12}}
 
 
-def test_labels_that_nobody_defined(
+def test_labels_that_nobody_defined_are_failed_grades(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     nuggets = [("x", "vital", "support"), ("y", "vital", "Supports it"), ("z", "vital", "not_support")]
     path = str(_write(tmp_path, [_line("q", "a", nuggets), _line("q", "b", nuggets[:1])]).relative_to(tmp_path))
     Path("a.run").write_text("q Q0 a 1 1 a\n")
-    board = (
-        "leaderboard",
-        path,
+    shown = [
         "-m",
         "NuggetV(strict=True)",
         "-p",
@@ -106,40 +103,81 @@ def test_labels_that_nobody_defined(
         "trec_eval",
         "--on-failed",
         "expected",
-    )
+    ]
+    note = "1 labels that nobody defined ('Supports it' 1) are failed grades"
     for command in (
-        board,
+        ("leaderboard", path, *shown),
+        ("leaderboard", path, *shown, "--bank", path),
         ("qrels", path, "--per", "item"),
         ("evaluate", path, "a.run", "NuggetV(strict=True)", "--on-failed", "expected"),
-        ("convert", path, "--to", "records", "-o", "refused.jsonl"),
+        ("convert", path, "--to", "records", "-o", "records.jsonl"),
     ):
-        assert main([*command]) == 2
-        said = capsys.readouterr().err
-        assert said.count("\n") == 1 and "assigned.jsonl:1: nuggets[1].assignment: " in said
-        assert said.endswith("labels that nobody defined can be taken as failed grades (--unknown-labels)\n")
-        # Of a bank only the nuggets count, so that it adds no note of its own.
-        if command[0] == "leaderboard":
-            assert main([*command, "--unknown-labels", "failed", "--bank", path]) == 1
-            assert capsys.readouterr().err.count("that nobody defined") == 1
         # What failed is said by the exit code, of a conversion by the note alone.
-        assert main([*command, "--unknown-labels", "failed"]) == (0 if command[0] == "convert" else 1)
+        assert main([*command]) == (0 if command[0] == "convert" else 1)
         out, said = capsys.readouterr()
-        assert "assigned.jsonl: 1 labels that nobody defined ('Supports it' 1) are failed grades" in said
-        if command is board:
+        assert said.count(note) == 1
+        if command[0] == "leaderboard":
             # One of two known grades of a is support; b has one grade of three items, and it is support.
             assert "a\tNuggetV(rel=2,strict=True)\tall\t0.50\n" in out
-    assert main(["leaderboard", "refused.jsonl", *board[2:], "--bank", path]) == 1
+    assert main(["leaderboard", "records.jsonl", *shown, "--bank", path]) == 1
     assert "a\tNuggetV(rel=2,strict=True)\tall\t0.50\n" in capsys.readouterr().out
-    for command in (("qrels", "refused.jsonl"), ("convert", "refused.jsonl", "-o", "more.jsonl")):
-        assert main([*command, "--unknown-labels", "failed"]) == 2
-        assert "no assigned nuggets, whose labels could be unknown (--unknown-labels)" in capsys.readouterr().err
-    grades = rubric_measures.load(path, unknown_labels="failed")
-    query = grades.queries["q"]
+    query = rubric_measures.load(path).queries["q"]
     assert [set(of) for of in matrices.lost(query).values()] == [{query.items[1].item_id}]
     with open(path) as stream:
-        again = rubric_measures.load(stream, unknown_labels="failed").queries["q"]
+        again = rubric_measures.load(stream).queries["q"]
     for read in (matrices.cells, matrices.lost):
         assert read(again) == read(query)
+
+
+# In the pattern of files of TREC RAG 2024, which models wrote.
+ODD = [
+    _line(
+        "t-1", "one",
+        [("Bees dance", "vital", "support"), ("The angle", "vital", "established"), ("Others", "active learning", "no"),
+         ("Others", "okay", "support")],
+    ),
+    _line("t-2", "one", [("The moon", "failed", "failed"), ("Twice a day", "vital", "not_support")]),
+    _line("t-2", "two", [("The moon", "failed", "support"), ("Twice a day", "vital", "supporter")]),
+]  # fmt: skip
+
+
+def test_what_models_wrote_is_read_in_one_note(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = _write(tmp_path, ODD)
+    grades = load_assignments(path).grades
+    assert caplog.messages == [
+        f"{path}: 3 labels that nobody defined ('established' 1, 'no' 1, 'supporter' 1) are failed grades; 3 "
+        "importances other than vital and okay ('failed' 2, 'active learning' 1) are none; 1 nuggets come twice for "
+        "one answer, of which the first counts"
+    ]
+    first, second = grades.queries["t-1"], grades.queries["t-2"]
+    assert [(item.text, item.importance) for item in first.items] == [
+        ("Bees dance", "vital"), ("The angle", "vital"), ("Others", None),
+    ]  # fmt: skip
+    assert [len(of) for of in (matrices.lost(first)["one"], matrices.lost(second)["two"])] == [2, 1]
+    # Written back as it was, and with what nuggetizer's metrics ask for where it goes through records.
+    again = tmp_path / "again.jsonl"
+    rubric_measures.convert(path, again, to="assignments")
+    assert again.read_text() == path.read_text()
+    bank, records = tmp_path / "bank.jsonl", tmp_path / "records.jsonl"
+    rubric_measures.convert(path, bank, to="bank")
+    rubric_measures.convert(path, records, to="records")
+    rubric_measures.convert(records, again, to="assignments", bank=bank)
+    rows = {(row["qid"], row["run_id"]): row for row in map(json.loads, again.read_text().splitlines())}
+    assert [one["importance"] for one in rows["t-1", "one"]["nuggets"]] == ["vital", "vital", "active learning"]
+    assert [one["importance"] for one in rows["t-2", "two"]["nuggets"]] == ["failed", "vital"]
+
+
+def test_the_shared_odd_assignments_score_as_nuggetizer_scores_them() -> None:
+    metrics = pytest.importorskip("nuggetizer.core.metrics")
+    path = shared_data("conformance") / "nuggetizer.odd-assignments.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    names = ("NuggetV(strict=True)", "NuggetA(strict=True)", "NuggetV", "NuggetA")
+    board = rubric_measures.score(path, measures=names, compat="nuggetizer", overall=False)
+    for row in rows:
+        theirs = metrics.calculate_nugget_scores(row["qid"], row["nuggets"])
+        said = (theirs.strict_vital_score, theirs.strict_all_score, theirs.vital_score, theirs.all_score)
+        assert [board.values[row["run_id"]][name][row["qid"]] for name in names] == list(said)
+    assert len(rubric_measures.load(path).queries) == 2
 
 
 def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
@@ -152,7 +190,7 @@ def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
     # V: y 0.5 of 2 vital nuggets; A: (0.5 + 1) of 3; W: (0.5 + 0.5 · 1) / (2 + 0.5 · 1).
     found = _scores(path, bank=bank)["a"]
     assert tuple(found[f"Nugget{which}(rel=2,partial_rel=1)"]["q"] for which in "VAW") == (0.25, 0.5, 0.4)
-    with pytest.raises(FormatError, match=r"assigned.jsonl:1: the test bank has no nugget 'x'"):
+    with pytest.raises(FormatError, match=r"assigned.jsonl:1: the test bank has no 'x'"):
         load_assignments(path, TestBank({"q": tuple(items[:1])}))
     with pytest.raises(UnknownNameError, match="unknown query 'q'"):
         load_assignments(path, TestBank({}))
@@ -164,11 +202,10 @@ def test_a_bank_is_the_denominator(tmp_path: Path) -> None:
         ([], "is empty"),
         ([_line("q", "a", []), _line("q", "a", [])], ":2: run 'a' has answered query 'q' before"),
         ([_line("q", "", [])], ":1: run_id: names no run"),
-        ([_line("q", "a", [("x", None, "maybe")])], ":1: nuggets[0].assignment: "),
         ([_line("q", "a", [(" ", None, "support")])], ":1: nuggets[0].text: "),
         (
             [_line("q", "a", [("x", "vital", "support")]), _line("q", "b", [("x", "okay", "support")])],
-            ":2: nugget 'x' of query 'q' has two importances",
+            ":2: 'x' of query 'q' has two importances (vital and okay)",
         ),
         (
             [{"qid": "q", "run_id": "a", "answer_text": "", "nuggets": [{"text": ["x"], "assignment": "support"}]}],
@@ -183,21 +220,6 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path: Path, rows: list[Any
     with pytest.raises(FormatError) as error:
         load_assignments(path)
     assert message in str(error.value) and str(error.value).startswith(str(path))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_fast_way_gives_what_the_records_give(tmp_path: Path, seed: int) -> None:
-    path = _write(tmp_path, _random_rows(seed))
-    lines = read_assignments(path)
-    slow = build_grades(grades_of_assignments(lines), bank_of_nuggets(lines))
-    fast = load_assignments(path).grades
-    for read in (matrices.cells, matrices.lost):
-        assert {key: read(value) for key, value in fast.queries.items()} == {
-            key: read(value) for key, value in slow.queries.items()
-        }
-    assert {key: value.items for key, value in fast.queries.items()} == {
-        key: value.items for key, value in slow.queries.items()
-    }
 
 
 @pytest.mark.parametrize("seed", range(5))

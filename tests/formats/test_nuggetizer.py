@@ -17,18 +17,11 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import nuggetizer
 from rubric_measures.formats import nuggetizer as nuggetizer_records
-from rubric_measures.formats.nuggetizer import (
-    assignment_lines,
-    bank_of_nuggets,
-    grades_of_assignments,
-    nugget_lines,
-    read_assignments,
-    read_nuggets,
-    read_requests,
-    records_of_assignments,
-)
+from rubric_measures.formats.judged import ASSIGNMENTS as LINES
+from rubric_measures.formats.judged import assignments_of_grades, bank_of_judged, records_of_judged
+from rubric_measures.formats.nuggetizer import bank_of_nuggets, nugget_lines, read_nuggets, read_requests
 from rubric_measures.records.models import grade_of_items, load_graded
-from rubric_measures.types.entities import Grade, make_item_id
+from rubric_measures.types.entities import make_item_id
 
 ASSIGNMENTS = [
     {
@@ -68,66 +61,45 @@ def _rows(path: Path) -> list[object]:
 
 
 def test_assignments_are_the_same_after_writing_unknown_fields_included(tmp_path: Path) -> None:
-    lines = read_assignments(_write(tmp_path, ASSIGNMENTS))
-    nuggetizer.write_assignments(tmp_path / "again.jsonl.gz", lines)
+    lines = LINES.read(_write(tmp_path, ASSIGNMENTS))
+    LINES.write(tmp_path / "again.jsonl.gz", lines)
     assert _rows(tmp_path / "again.jsonl.gz") == ASSIGNMENTS
-    assert read_assignments(tmp_path / "again.jsonl.gz") == lines
+    assert LINES.read(tmp_path / "again.jsonl.gz") == lines
 
 
-def test_labels_of_older_files_are_read_and_written_canonically(tmp_path: Path) -> None:
-    old = [
-        {
-            "qid": 7,
-            "run_id": "r",
-            "nuggets": [{"text": "a", "importance": " Okey ", "assignment": "Partial Support"}],
-        }
-    ]
-    lines = read_assignments(_write(tmp_path, old))
-    assert (lines[0].qid, lines[0].nuggets[0].importance, lines[0].nuggets[0].assignment) == (
-        "7",
-        "okay",
-        "partial_support",
-    )
-    nuggetizer.write_assignments(tmp_path / "new.jsonl", lines)
-    assert _rows(tmp_path / "new.jsonl") == [
-        {
-            "qid": "7",
-            "run_id": "r",
-            "nuggets": [{"text": "a", "importance": "okay", "assignment": "partial_support"}],
-        }
-    ]
+def test_labels_of_older_files_are_read_and_stay_as_they_were(tmp_path: Path) -> None:
+    nugget = {"text": "a", "importance": " Okey ", "assignment": "Partial Support"}
+    old = [{"qid": 7, "run_id": "r", "nuggets": [nugget]}]
+    lines = LINES.read(_write(tmp_path, old))
+    LINES.write(tmp_path / "new.jsonl", lines)
+    assert _rows(tmp_path / "new.jsonl") == old
+    [item] = bank_of_judged(lines).for_query("7")
+    assert item.importance == "okay"
+    [entry] = records_of_judged(lines)[0].passages[0].exam_grades or []
+    assert grade_of_items(entry) == {item.item_id: 1}
 
 
 def test_a_line_without_a_run_is_of_the_run_that_the_file_is_named_after(tmp_path: Path, capsys) -> None:
     nugget = {"text": "a", "importance": "vital", "assignment": "support"}
     _write(tmp_path, [{"qid": "1", "answer_text": "t", "nuggets": [nugget]}]).rename(tmp_path / "concise.v2.jsonl")
     path = tmp_path / "concise.v2.jsonl"
-    assert [line.run_id for line in read_assignments(path)] == ["concise.v2"]
+    assert [line.run_id for line in LINES.read(path)] == ["concise.v2"]
     for more in ((), ("--compat", "nuggetizer")):
         assert main(["leaderboard", str(path), "-m", "NuggetV", "--no-overall", *more]) == 0
         assert "concise.v2\t1.0000" in capsys.readouterr().out
 
 
-def test_assignments_are_grades_and_failed_is_a_status(tmp_path: Path) -> None:
-    lines = read_assignments(_write(tmp_path, ASSIGNMENTS))
-    ids = {text: make_item_id("1", text) for text in ("Ada", "1843", "notes")}
-    assert grades_of_assignments(lines) == [
-        Grade("1", "a", 2, ids["Ada"], "graded", "support"),
-        Grade("1", "a", 1, ids["1843"], "graded", "partial_support"),
-        Grade("1", "a", None, ids["notes"], "failed", "failed"),
-        Grade("1", "b", 0, ids["Ada"], "graded", "not_support"),
-    ]
-    bank = bank_of_nuggets(lines)
-    assert [(item.item_id, item.importance) for item in bank.for_query("1")] == [
-        (ids["Ada"], "vital"),
-        (ids["1843"], "okay"),
-        (ids["notes"], "okay"),
-    ]
+def test_the_nuggets_of_assignments_are_a_bank(tmp_path: Path) -> None:
+    bank = bank_of_judged(LINES.read(_write(tmp_path, ASSIGNMENTS)))
+    ids = [make_item_id("1", text) for text in ("Ada", "1843", "notes")]
+    assert [(item.item_id, item.importance) for item in bank.for_query("1")] == list(
+        zip(ids, ("vital", "okay", "okay"), strict=True)
+    )
     assert bank.query_texts == {"1": "who?"}
 
 
 def test_records_rank_each_answer_for_its_run(tmp_path: Path) -> None:
-    (group,) = records_of_assignments(read_assignments(_write(tmp_path, ASSIGNMENTS)))
+    (group,) = records_of_judged(LINES.read(_write(tmp_path, ASSIGNMENTS)))
     assert group.query_id == "1"
     assert [(passage.doc_id, passage.text) for passage in group.passages] == [("a", "Ada did."), ("b", "")]
     assert [(ranking.method, ranking.rank) for ranking in group.passages[0].rankings] == [("a", 1)]
@@ -139,17 +111,18 @@ def test_records_rank_each_answer_for_its_run(tmp_path: Path) -> None:
 
 def test_grades_are_written_back_as_the_same_assignments(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows = [{key: value for key, value in ASSIGNMENTS[0].items() if key != "own"}]
+    rows[0]["nuggets"] = [{**one, "importance": "much"} for one in ASSIGNMENTS[0]["nuggets"]]
     for nugget in rows[0]["nuggets"]:
         nugget.pop("reasoning", None)
-    lines = read_assignments(_write(tmp_path, rows))
-    bank = bank_of_nuggets(lines)
-    grades = grades_of_assignments(lines)
+    lines = LINES.read(_write(tmp_path, rows))
+    bank = bank_of_judged(lines)
+    grades = {("1", "a"): dict(zip((item.item_id for item in bank), (2, 1, None), strict=True))}
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        again = assignment_lines(bank, grades, {("1", "a"): "Ada did."}, {("1", "a"): "a"})
+        again = assignments_of_grades(bank, grades, {("1", "a"): "Ada did."}, {("1", "a"): "a"})
     assert again == lines
     assert "1 nuggets have no grade and were written as failed" in caplog.text
-    with pytest.raises(InputError, match="grade 5 is no assignment"):
-        assignment_lines(bank, [Grade("1", "a", 5, "x")], {}, {})
+    with pytest.raises(InputError, match="grade 5 has no label"):
+        assignments_of_grades(bank, {("1", "a"): {bank.for_query("1")[0].item_id: 5}}, {}, {("1", "a"): "a"})
 
 
 def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,16 +158,6 @@ def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pyt
     assert len(_rows(rubric_measures.convert(reports, "again.jsonl", to="answers"))) == len(rows)
     passages = [passage for group in load_graded(records) for passage in group.passages]
     assert [passage.doc_id for passage in passages if not passage.text] == ["b/q2/1"]
-
-
-def test_the_better_of_two_assignments_of_one_nugget_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    nuggets = [{"text": "a", "assignment": "not_support"}, {"text": "a ", "assignment": "support"}]
-    with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        grades = grades_of_assignments(
-            read_assignments(_write(tmp_path, [{"qid": "1", "run_id": "r", "nuggets": nuggets}]))
-        )
-    assert [grade.relevance for grade in grades] == [2]
-    assert "1 nuggets come twice" in caplog.text
 
 
 def test_bank_and_nuggets_are_the_same_after_writing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -237,15 +200,14 @@ def test_requests_and_metrics_are_the_same_after_writing(tmp_path: Path) -> None
     [
         ([], "is empty; expected assignments"),
         ([{"qid": "1", "run_id": "a"}], ":1: nuggets: required field is missing"),
-        ([{"qid": "1", "run_id": "a", "nuggets": [{"text": "t", "assignment": "maybe"}]}], ":1: nuggets[0].assignment"),
-        ([{"qid": "1", "run_id": "a", "nuggets": [{"text": " ", "assignment": "failed"}]}], ":1: nuggets[0].text"),
+        ([{"qid": "1", "run_id": "a", "nuggets": [{"text": "t"}]}], ":1: nuggets[0].assignment"),
         ([ASSIGNMENTS[1], ASSIGNMENTS[1]], ":2: 'b 1' is already in line 1"),
         ([[1]], ":1: "),
     ],
 )
 def test_bad_assignments_are_refused_with_file_line_and_field(tmp_path: Path, rows: list[object], message: str) -> None:
     with pytest.raises(FormatError) as error:
-        read_assignments(_write(tmp_path, rows))
+        LINES.read(_write(tmp_path, rows))
     assert message in str(error.value)
     assert str(error.value).startswith(str(tmp_path))
 
@@ -276,7 +238,7 @@ def test_mutated_files_are_read_or_refused_in_one_line(
 ) -> None:
     path = _write(tmp_path_factory.mktemp("mutated"), rows)
     path.write_bytes(path.read_bytes() + tail)
-    for read in (read_nuggets, read_assignments, read_requests):
+    for read in (read_nuggets, LINES.read, read_requests):
         try:
             read(path)
         except InputError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
@@ -189,3 +190,11 @@ def test_the_toolkits_own_leaderboard_and_pairs() -> None:
         assert (wins + ties / 2) / (wins + ties + losses) == pytest.approx(
             float(row["run_a_preference_rate"]), abs=5e-7
         )
+
+
+def test_the_leaderboard_of_battles_after_resuming() -> None:
+    folder = shared_data("conformance")
+    found = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", prior=0, rounds=10)
+    ratings = {one.agent: one.rating for one in found.ratings}
+    rows = list(csv.DictReader((folder / "ragdoll-battles.leaderboard.csv").read_text().splitlines()))
+    assert ratings == pytest.approx({row["run_id"]: float(row["arena_score"]) for row in rows}, abs=1e-4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from rubric_measures.boards.programs import ragdoll_score
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.banks import load_bank
+from rubric_measures.formats.judged import GRADED
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.ragdoll import bank_of_graded, read_graded_answers, verdicts_of
 from tests.shared_data import shared_data
 
 # (text, type, tier, weight, source nugget)
@@ -180,9 +179,7 @@ def test_a_model_gives_verdicts_ten_criteria_a_call(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"criteria": [{**criteria((FULL,) * 4)[0], "verdict": "yes"}]}, "graded.jsonl:1: criteria[0].verdict: "),
-        ({"criteria": [{**criteria((FULL,) * 4)[0], "type": "style"}]}, "graded.jsonl:1: criteria[0].type: "),
-        ({"criteria": criteria((FULL,) * 4)[:1] * 2}, "run 'x', query 'q1': a criterion stands twice; keep one"),
+        ({"criteria": [{**criteria((FULL,) * 4)[0], "verdict": 1}]}, "graded.jsonl:1: criteria[0].verdict: "),
         ({"run_id": ""}, "graded.jsonl:1: run_id"),
     ],
 )
@@ -199,7 +196,10 @@ def test_a_criterion_of_two_weights_needs_a_bank(
 ) -> None:
     answers.write_text(answers.read_text().replace('"weight": 5', '"weight": 4', 1))
     assert main(["leaderboard", str(answers), "--on-failed", "expected"]) == 2
-    assert "has the weights 4 and 5 in two answers; name the bank that counts" in capsys.readouterr().err
+    assert (
+        "has two weights (4.0 and 5.0) in two answers; keep one, or name the bank that counts (--bank)"
+        in capsys.readouterr().err
+    )
     assert scores(capsys, answers, "--on-failed", "expected", "--bank", rubric)[0]["x"] == ("0.694444", "0.555556")
 
 
@@ -245,21 +245,29 @@ def test_assignments_that_failed_as_ragdoll_writes_them(tmp_path: Path, capsys: 
     assert read_leaderboard(board).column("NuggetA") == {"x": 0.5}
 
 
-def test_bulk_and_models_say_the_same(tmp_path: Path) -> None:
-    draw = random.Random(3)
-    lines = []
-    for number in range(300):
-        listed = [{**one, "verdict": draw.choice([FULL, PART, NOT, FAILED]), "more": [number]} for one in criteria()]
-        changes: dict[str, Any] = {"criteria": draw.choice([listed[: draw.randint(0, 4)], None])}
-        changes |= draw.choice([{}, {"status": "failed"}, {"query": None}, {"answer_text": None, "seconds": 9.5}])
-        lines.append(graded(f"r{number}", draw.choice(["q1", 7]), **changes))
-    path = write(tmp_path / "graded.jsonl", lines)
-    whole, bulk = read_graded_answers(path, whole=True), read_graded_answers(path)
-    assert len({type(one) for one in bulk}) == 2 and len({type(one) for one in whole}) == 1
-    assert bank_of_graded(bulk) == bank_of_graded(whole)
-    for one, other in zip(bulk, whole, strict=True):
-        assert (one.qid, one.run_id, one.answer_text) == (other.qid, other.run_id, other.answer_text)
-        assert verdicts_of(one) == verdicts_of(other)
+def test_verdicts_outside_the_list_failed_and_are_0_in_its_own_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Its parser counts verdicts, whatever they say.
+    path = write(tmp_path / "graded.jsonl", [graded("x", "q1", FULL, "mostly_satisfied", NOT, NOT)])
+    assert main(["leaderboard", str(path), "--on-failed", "zero", "--no-overall"]) == 1
+    note = "graded.jsonl: 1 labels that nobody defined ('mostly_satisfied' 1) are failed grades"
+    assert note in capsys.readouterr().err
+    [query] = rubric_measures.load(path).queries.values()
+    assert int(query.failed.sum()) == 1
+    # 5 of 5 + 2 + 2, whatever the second verdict would be worth.
+    found, err = scores(capsys, path, "--compat", "ragdoll")
+    assert found == {"x": ("0.555556", "0.555556")}
+    assert "1 verdicts are none of RAGDoll's; they count as not satisfied, as there" in err
+
+
+def test_the_last_row_of_a_task_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [graded("x", "q1", status="failed", error="timeout"), graded("x", "q1", FULL, FULL, FULL, NOT)]
+    path = write(tmp_path / "graded.jsonl", rows)
+    for more in ((), ("--compat", "ragdoll")):
+        found, err = scores(capsys, path, *more)
+        assert found == {"x": ("1.000000", "1.000000")}
+        assert "1 of the graded answers were replaced by a later one, which counts" in err
 
 
 def test_fields_that_nobody_knows_are_written_again(tmp_path: Path) -> None:
@@ -273,18 +281,15 @@ def test_fields_that_nobody_knows_are_written_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"criteria": [{**criteria((FULL,) * 4)[0], "text": " "}]}, ":2: criteria[0].text: "),
         ({"criteria": [{**criteria((FULL,) * 4)[0], "weight": float("inf")}]}, ":2: criteria[0].weight: "),
         ({"query": 7}, ":2: query: "),
         ({"qid": ""}, ":2: qid: "),
-        ({"more": float("nan")}, ":2: is not JSON: "),
-        ({"run_id": "y"}, ":2: 'y q1' is already in line 1"),
+        ({"more": float("nan")}, ":2: more: Input should be a finite number"),
     ],
 )
-def test_bulk_is_as_strict(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_lines_are_read_strictly(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     lines = [graded("y", "q1", *[FULL] * 4), graded("x", "q1", *[FULL] * 4) | changes]
     path = write(tmp_path / "graded.jsonl", lines)
-    for whole in (False, True):
-        with pytest.raises(FormatError) as found:
-            read_graded_answers(path, whole)
-        assert str(found.value).startswith(f"{path}{message}") and "\n" not in str(found.value)
+    with pytest.raises(FormatError) as found:
+        GRADED.read(path)
+    assert str(found.value).startswith(f"{path}{message}") and "\n" not in str(found.value)

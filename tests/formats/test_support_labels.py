@@ -11,8 +11,16 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.labels import read_support_labels, records_of_support_labels
+from rubric_measures.formats.support import SupportAnswer, read_support_labels, records_of_support_labels
 from tests.support_data import LABELS, line, write
+
+
+def _said(answer: SupportAnswer) -> tuple[object, ...]:
+    """What an answer says, however its file writes the names of numbers."""
+    sentences = [
+        (one.sentence_id, one.text, one.citations, one.verification_worthy, one.combined) for one in answer.sentences
+    ]
+    return *answer.key, sentences
 
 
 @pytest.mark.parametrize("style", ["Id", "ID"])
@@ -25,9 +33,7 @@ def test_labels_come_back_from_records_as_they_went_in(tmp_path: Path, style: st
     convert_files([path], tmp_path / "records.jsonl", to="records")
     convert_files([tmp_path / "records.jsonl"], tmp_path / "back.jsonl", to="support-labels")
     before, after = read_support_labels(path), read_support_labels(tmp_path / "back.jsonl")
-    assert [answer.model_dump(exclude_none=True) for answer in after] == [
-        answer.model_dump(exclude_none=True) for answer in before
-    ]
+    assert list(map(_said, after)) == list(map(_said, before))
     assert [[one.support for one in sentence.citations] for sentence in after[0].sentences] == list(LABELS)
 
 

@@ -1,0 +1,603 @@
+"""What citations support: label files of TREC RAG, support judgments of RAGDoll, judged reports of Auto-ARGUE.
+
+A line of labels is an answer: its sentences, and for each citation "2" (full support), "1" (partial), "0" (none) or
+"-1" (nobody said). Sentence ids are no keys: some files repeat and skip them. The order of citations counts, their ids
+do not. A support judgment is a citation of a sentence; its file knows nothing of sentences that cite nothing, which
+recall needs: judgments become labelled answers with the answers beside them.
+
+Sources: Thakur et al., Support Evaluation for the TREC 2024 RAG Track, SIGIR 2025; files of the tracks; RAGDoll; Walden
+et al. 2025, Auto-ARGUE, and its judgment files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.files import atomic_writer, path_name
+from rubric_measures.formats.base import PathName, given
+from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.specs import RecordLines
+from rubric_measures.records.models import (
+    GradedPassage,
+    ItemGradeSet,
+    JsonRecord,
+    PromptInfo,
+    QueryPassages,
+    answer_passage,
+    cited_answers,
+)
+from rubric_measures.types.entities import CitedAnswer
+from rubric_measures.types.scales import CONTRADICTED, Scale
+
+# The grades of the labels.
+SUPPORT = Scale(0, 2, 2, 1, ("No Support", "Partial Support", "Full Support"))
+# What the grade sets of such files say of their making.
+LABELLERS, PROMPT_CLASS = "human:support-labels", "SupportLabels"
+_UNLABELLED = "-1"
+# Label -> how RAGDoll writes it, and the reply that says so.
+_SAID = {"2": ("FS", "Full Support"), "1": ("PS", "Partial Support"), "0": ("NS", "No Support")}
+_LABELS: Mapping[str | None, str] = {None: _UNLABELLED, **{short: label for label, (short, _) in _SAID.items()}}
+_Label = Literal["2", "1", "0", "-1"]
+_Name = Annotated[str, Meta(min_length=1)]
+
+
+class SupportCitation(Struct, gc=False):
+    """One citation of a sentence: the document, and its label; the ids in files count nothing."""
+
+    reference: _Name
+    support: _Label
+
+
+class SupportSentence(Struct, gc=False):
+    """One sentence.
+
+    Attributes:
+        citations: what it cites, most important first.
+        said: the sentence; None where the file has none (`text`).
+        verification_worthy: "0" where an assessor said that it needs no citation.
+        combined: the label of all citations together (`citationsCombibed`, as the files write it).
+        upper, lower: its number, as one or the other file writes its name; no key.
+    """
+
+    citations: list[SupportCitation]
+    said: str | None = msgspec.field(name="text")
+    verification_worthy: Literal["0", "1"] | None = None
+    combined: _Label | None = msgspec.field(name="citationsCombibed", default=None)
+    upper: int | None = msgspec.field(name="sentenceID", default=None)
+    lower: int | None = msgspec.field(name="sentenceId", default=None)
+
+    @property
+    def text(self) -> str:
+        """The sentence; empty where the file has none."""
+        return self.said or ""
+
+    @property
+    def sentence_id(self) -> int | None:
+        """Its number as the file has it."""
+        return self.upper if self.upper is not None else self.lower
+
+
+class SupportAnswer(JsonRecord, frozen=True, kw_only=True):
+    """One answer with its labels; `topic_id` or `narrative_id` is the topic."""
+
+    topic_id: _Name | int | None = None
+    narrative_id: _Name | int | None = None
+    run_id: _Name
+    sentences: list[SupportSentence]
+
+    def __post_init__(self) -> None:
+        if self.topic_id is None and self.narrative_id is None:
+            raise ValueError("names no topic_id or narrative_id")
+
+    @property
+    def query_id(self) -> str:
+        """The topic."""
+        return str(self.topic_id if self.topic_id is not None else self.narrative_id)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Run and topic."""
+        return self.run_id, self.query_id
+
+
+_LINES = RecordLines(
+    kind="support labels", description="answers with labels of what their citations support (TREC RAG)",
+    what="labelled answers", type=SupportAnswer, key=attrgetter("key"), choices=("2", "1", "0", "-1"), is_lenient=True,
+    recognise=lambda head: head.has(b"sentences", b"run_id"),
+)  # fmt: skip
+
+
+def read_support_labels(path: PathName) -> list[SupportAnswer]:
+    """The answers of a file of support labels, in order.
+
+    Sentences that stand twice count each, as in the toolkit of the track; these and texts that are missing are counted
+    and said.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when a run answers a topic twice, or a label is none.
+    """
+    answers = _LINES.read(path)
+    notes: Counter[str] = Counter()
+    for answer in answers:
+        ids = [one.sentence_id for one in answer.sentences if one.sentence_id is not None]
+        notes["sentences stand twice in their answer; each counts"] += len(ids) - len(set(ids))
+        notes["sentences have no text"] += sum(not one.text.strip() for one in answer.sentences)
+        notes["answers have no sentences; they score 0"] += not answer.sentences
+    for said, count in notes.items():
+        warn("%s: %d %s", path_name(path), count, said)
+    return answers
+
+
+SUPPORT_LABELS = _LINES.format._replace(read=read_support_labels)
+
+
+def records_of_support_labels(answers: Iterable[SupportAnswer]) -> list[QueryPassages]:
+    """Graded records of labelled answers: answers, and the documents that they cite with the labels as grades.
+
+    A citation labelled -1 has no grade. The documents have no text: these files do not hold any.
+
+    Raises:
+        InputError: a sentence cites a document twice, with two labels.
+    """
+    cited: list[CitedAnswer] = []
+    grades: dict[tuple[str, str], dict[str, int]] = {}
+    for answer in answers:
+        listed = answer.sentences
+        more: dict[str, Any] = {"sentence_ids": [one.sentence_id for one in listed]}
+        if any(one.verification_worthy is not None for one in listed):
+            more["verification_worthy"] = [one.verification_worthy for one in listed]
+        texts, cites = [one.text for one in listed], [[cite.reference for cite in one.citations] for one in listed]
+        joined = [_grade(one.combined) for one in listed]
+        cited.append(CitedAnswer.of(answer.query_id, answer.run_id, texts, cites, joined, more))
+        for item, sentence in zip(cited[-1].sentences, listed, strict=True):
+            for one in sentence.citations:
+                grade = _grade(one.support)
+                of_document = grades.setdefault((answer.query_id, one.reference), {}) if grade is not None else {}
+                if grade is not None and of_document.setdefault(item.item_id, grade) != grade:
+                    raise InputError(
+                        f"query {answer.query_id!r}, run {answer.run_id!r}, sentence {sentence.sentence_id}: document "
+                        f"{one.reference!r} has two labels; keep one"
+                    )
+    info = PromptInfo(prompt_class=PROMPT_CLASS, **SUPPORT.as_json())
+    sets = {
+        key: ItemGradeSet.build(
+            found, answers=[(item_id, str(grade)) for item_id, grade in found.items()], llm=LABELLERS, kind="nugget",
+            prompt_info=info, pairs=True,
+        )
+        for key, found in grades.items()
+    }  # fmt: skip
+    return records_of_cited_answers(cited, sets)
+
+
+def records_of_cited_answers(
+    answers: Iterable[CitedAnswer], grades: Mapping[tuple[str, str], ItemGradeSet] | None = None
+) -> list[QueryPassages]:
+    """Records of answers and of the documents that they cite, without texts, by query.
+
+    An answer is called after its run, is ranked first by it, and keeps its sentences; nobody grades it. A cited
+    document is graded for the sentences that cite it.
+
+    Args:
+        answers: the answers; a run has one a query.
+        grades: (query, document) -> its grades.
+
+    Raises:
+        InputError: a run answers a query twice, or is called as a document that is cited.
+    """
+    by_query: dict[str, dict[str, CitedAnswer]] = {}
+    for answer in answers:
+        of_query = by_query.setdefault(answer.query_id, {})
+        if of_query.setdefault(answer.run_id, answer) is not answer:
+            raise InputError(f"run {answer.run_id!r} answers query {answer.query_id!r} twice; keep one answer")
+    groups = []
+    for query_id, of_query in by_query.items():
+        cited = {doc_id: None for answer in of_query.values() for one in answer.sentences for doc_id in one.citations}
+        clash = next((doc_id for doc_id in cited if doc_id in of_query), None)
+        if clash is not None:
+            raise InputError(f"query {query_id!r}: {clash!r} names a run and a document that is cited; rename the run")
+        passages = [_passage_of(answer) for answer in of_query.values()]
+        for doc_id in cited:
+            entry = (grades or {}).get((query_id, doc_id))
+            passages.append(GradedPassage(doc_id=doc_id, text="", **given({"exam_grades": entry and [entry]})))
+        groups.append(QueryPassages(query_id, passages))
+    return groups
+
+
+def _passage_of(answer: CitedAnswer) -> GradedPassage:
+    said: dict[str, Any] = {
+        "sentences": [sentence.text for sentence in answer.sentences],
+        "citations": [sentence.citations for sentence in answer.sentences],
+        "items": [sentence.item_id for sentence in answer.sentences],
+        **answer.more,
+    }
+    if any(sentence.joined is not None for sentence in answer.sentences):
+        said["joined"] = [sentence.joined for sentence in answer.sentences]
+    text = " ".join(said["sentences"])
+    return answer_passage(answer.query_id, answer.run_id, text, paragraph={"answers": {answer.run_id: said}})
+
+
+def _grade(label: str | None) -> int | None:
+    return None if label is None or label == _UNLABELLED else int(label)
+
+
+def labels_of_support_records(
+    groups: Iterable[QueryPassages], grades: Mapping[tuple[str, str, str], float], scale: Scale | None
+) -> list[SupportAnswer]:
+    """Labelled answers of graded records; a citation without a grade is labelled -1.
+
+    A grade that covers is full support, one that is partial is partial support, any other none. Contradictions become
+    none, as these files cannot hold them; they are counted.
+
+    Args:
+        groups: the records.
+        grades: (query, document, item) -> grade.
+        scale: the scale of the grades; None where there are none.
+
+    Raises:
+        InputError: the records hold no answers with sentences and citations.
+    """
+    made: list[SupportAnswer] = []
+    contradicted = 0
+    for group in groups:
+        for answer in cited_answers(group):
+            rows: Any = []
+            has_joined = any(one.joined is not None for one in answer.sentences)
+            for place, sentence in enumerate(answer.sentences):
+                of = [grades.get((group.query_id, doc_id, sentence.item_id)) for doc_id in sentence.citations]
+                contradicted += of.count(CONTRADICTED)
+                number = _at(answer.more.get("sentence_ids"), place)
+                fields = {
+                    "sentenceID": place if number is None else number,
+                    "verification_worthy": _at(answer.more.get("verification_worthy"), place),
+                    "citationsCombibed": (_UNLABELLED if sentence.joined is None else str(sentence.joined))
+                    if has_joined else None,
+                }  # fmt: skip
+                labels = [_label(grade, scale) for grade in of]
+                rows.append({**given(fields), **_written(sentence.text, sentence.citations, labels)})
+            made.append(SupportAnswer(topic_id=group.query_id, run_id=answer.run_id, sentences=rows))
+    if not made:
+        raise InputError("the records hold no answers with sentences and citations; support labels are of these")
+    warn("%d contradictions are written as no support: these files have no label for them", contradicted)
+    return made
+
+
+def _written(text: str, cited: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+    """A sentence as files write it, but for its number."""
+    citations = [
+        {"citationID": rank, "reference": doc_id, "support": label}
+        for rank, (doc_id, label) in enumerate(zip(cited, labels, strict=True))
+    ]
+    return {"text": text, "citations": citations}
+
+
+def _at(listed: Any, place: int) -> Any:
+    return listed[place] if isinstance(listed, list) and place < len(listed) else None
+
+
+def _label(grade: float | None, scale: Scale | None) -> str:
+    if grade is None or scale is None:
+        return _UNLABELLED
+    partial = scale.covers if scale.partial is None else scale.partial
+    return "2" if grade >= scale.covers else "1" if grade >= partial else "0"
+
+
+class SupportMetadata(Struct, gc=False):
+    """Which citation it is: the sentence, and the place among its citations, from 0."""
+
+    topic_id: _Name | int
+    run_id: _Name | int
+    sentence_index: Annotated[int, Meta(ge=0)]
+    citation_index: Annotated[int, Meta(ge=0)]
+    docid: _Name
+
+
+class SupportTask(JsonRecord, frozen=True, kw_only=True):
+    """One citation of a sentence.
+
+    Attributes:
+        statement: the sentence.
+        support_label: FS (full), PS (partial), NS (no support); None where the task failed.
+        status: `completed`, or what became of the task.
+        metadata: which citation it is.
+    """
+
+    statement: str
+    support_label: Literal["FS", "PS", "NS"] | None
+    status: str
+    metadata: SupportMetadata
+
+    def __post_init__(self) -> None:
+        if (self.support_label is None) == (self.status == "completed"):
+            raise ValueError("expected a support_label exactly when the status is completed")
+
+    @property
+    def answer(self) -> tuple[str, str]:
+        """Run and topic."""
+        return str(self.metadata.run_id), str(self.metadata.topic_id)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Run, topic, sentence and citation."""
+        return *self.answer, f"s{self.metadata.sentence_index}", f"c{self.metadata.citation_index}"
+
+    @property
+    def where(self) -> str:
+        """The sentence, for errors."""
+        run_id, topic = self.answer
+        return f"run {run_id!r}, topic {topic!r}, sentence {self.metadata.sentence_index}"
+
+
+# The program appends what it does again, and the last row of a task counts.
+JUDGMENTS = RecordLines(
+    kind="support judgments", description="support judgments of RAGDoll, a citation a line", what="support judgments",
+    type=SupportTask, key=attrgetter("key"), twice="last wins", choices=("FS", "PS", "NS"),
+    recognise=lambda head: "support_label" in head.object and isinstance(head.object.get("metadata"), dict),
+)  # fmt: skip
+
+
+def answers_of_judgments(tasks: Iterable[SupportTask], answers: Iterable[Answer]) -> list[SupportAnswer]:
+    """Labelled answers: all that are given, with the labels of their citations; -1 where nobody gave one.
+
+    Judgments that failed are counted and said.
+
+    Args:
+        tasks: the judgments.
+        answers: the answers that were judged, with their sentences and citations.
+
+    Raises:
+        InputError: a judgment is of no such answer, sentence or citation, or of another sentence; a citation has two
+            labels; an answer comes twice, or has no sentences.
+    """
+    known: dict[tuple[str, str], Answer] = {}
+    for answer in answers:
+        where = f"run {answer.run_id!r}, topic {answer.query_id!r}"
+        if answer.text.strip() and not answer.sentences:
+            raise InputError(f"{where}: the answer has no sentences; give reports", settings=("answers",))
+        if known.setdefault((answer.run_id, answer.query_id), answer) is not answer:
+            raise InputError(f"{where}: the answer comes twice; keep one", settings=("answers",))
+    labels: dict[tuple[Any, ...], str | None] = {}
+    failed = 0
+    for task in tasks:
+        said = task.metadata
+        _check(task, known.get(task.answer))
+        failed += task.support_label is None
+        key = (*task.answer, said.sentence_index, said.docid)
+        if labels.setdefault(key, task.support_label) != task.support_label:
+            raise InputError(f"{task.where}: document {said.docid!r} has two labels; keep one")
+    warn("%d support judgments failed; their citations have no label (-1)", failed)
+    made = []
+    for of, answer in known.items():
+        cited = answer.citations or ((),) * len(answer.sentences)
+        sentences: Any = []
+        for place, (text, doc_ids) in enumerate(zip(answer.sentences, cited, strict=True)):
+            found = [_LABELS[labels.get((*of, place, doc_id))] for doc_id in doc_ids]
+            sentences.append({"sentenceID": place, **_written(text, doc_ids, found)})
+        made.append(SupportAnswer(topic_id=answer.query_id, run_id=answer.run_id, sentences=sentences))
+    return made
+
+
+def _check(task: SupportTask, answer: Answer | None) -> None:
+    """Refuses a judgment that is of something else than the answer says."""
+    said = task.metadata
+    if answer is None:
+        problem = "there is no such answer"
+    elif said.sentence_index >= len(answer.sentences):
+        problem = f"the answer has {len(answer.sentences)} sentences, from 0"
+    elif answer.sentences[said.sentence_index].split() != task.statement.split():
+        problem = "the statement is another sentence"
+    elif said.docid not in answer.citations[said.sentence_index]:
+        problem = f"does not cite {said.docid!r}"
+    else:
+        return
+    raise InputError(f"{task.where}: {problem}", settings=("answers",))
+
+
+def judgments_of_answers(answers: Iterable[SupportAnswer]) -> list[SupportTask]:
+    """The labels of answers as judgments, a citation a task; citations without a label are left out and counted."""
+    tasks: list[SupportTask] = []
+    bare = 0
+    for answer in answers:
+        for place, sentence in enumerate(answer.sentences):
+            bare += sum(one.support == _UNLABELLED for one in sentence.citations)
+            for rank, one in enumerate(sentence.citations):
+                if one.support == _UNLABELLED:
+                    continue
+                label, reply = _SAID[one.support]
+                metadata = {
+                    "topic_id": answer.query_id, "run_id": answer.run_id, "sentence_index": place,
+                    "citation_index": rank, "docid": one.reference,
+                }  # fmt: skip
+                task_id = f"{answer.run_id}:{answer.query_id}:s{place}:c{rank}"
+                said: dict[str, Any] = {
+                    "task_id": task_id,
+                    "statement": sentence.text,
+                    "citation": "",
+                    "support_label": label,
+                }
+                said |= {"raw_output": reply, "status": "completed", "error": None, "metadata": metadata}
+                tasks.append(SupportTask(**said))
+    warn("%d citations without a label left out: a support judgment has one", bare)
+    return tasks
+
+
+class _Matched(Struct):
+    question_text: str
+    matched_answer: list[str] | str
+
+
+class _Response(Struct):
+    matched_nuggets: list[_Matched] | None = None
+
+
+_STATES, _ATTESTS, _IS_RELEVANT = "SENTENCE_ANSWERS_QUESTION", "SENTENCE_ATTESTED", "CITED_DOCUMENT_RELEVANCE"
+
+
+class ArgueJudgment(Struct):
+    """One judgment.
+
+    Attributes:
+        judgment_type_id: what was judged; kinds that nobody knows here are kept.
+        response: what was said, by fields that the kind has.
+        provenance: what it is about: `doc_id`, …
+    """
+
+    judgment_type_id: str
+    response: dict[str, Any] | None = None
+    provenance: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            list(self.matches)
+        except msgspec.ValidationError:
+            expected = "expected matched_nuggets, a list of {question_text, matched_answer}"
+            raise ValueError(f"response: {expected}") from None
+
+    @property
+    def matches(self) -> list[tuple[str, str]]:
+        """The (question, gold answer) pairs that the sentence states, of a judgment that says them."""
+        if self.judgment_type_id != _STATES:
+            return []
+        nuggets = msgspec.convert(self.response or {}, _Response).matched_nuggets or []
+        listed = ((one.question_text, one.matched_answer) for one in nuggets)
+        return [(text, one) for text, said in listed for one in ([said] if isinstance(said, str) else said)]
+
+    @property
+    def doc_id(self) -> str | None:
+        """The document that it is about, where it names one."""
+        found = (self.provenance or {}).get("doc_id", (self.response or {}).get("doc_id"))
+        return found if isinstance(found, str) else None
+
+
+class _Cited(Struct):
+    doc_id: str
+
+
+class ArgueSentence(Struct):
+    """A segment of a report with what was judged of it; only segments of the type `sentence` are counted."""
+
+    segment_type: str = "sentence"
+    text: str = ""
+    citations: list[_Cited] | None = None
+    judgments: list[ArgueJudgment] | None = None
+
+    @property
+    def cited(self) -> list[str]:
+        """The documents that it cites."""
+        return [one.doc_id for one in self.citations or ()]
+
+    @property
+    def attested(self) -> dict[str, bool | None]:
+        """Document -> whether it attests the sentence; None where its judgment does not say."""
+        return self._by_document(_ATTESTS, "is_attested")
+
+    @property
+    def relevance(self) -> dict[str, bool | None]:
+        """Document -> whether it is relevant; None where its judgment does not say."""
+        return self._by_document(_IS_RELEVANT, "is_relevant")
+
+    def _by_document(self, kind: str, name: str) -> dict[str, bool | None]:
+        said = {
+            one.doc_id: (one.response or {}).get(name) for one in self.judgments or () if one.judgment_type_id == kind
+        }
+        return {doc_id: one if isinstance(one, bool) else None for doc_id, one in said.items() if doc_id is not None}
+
+    @property
+    def lacks_citation(self) -> bool | None:
+        """Whether it needs a citation and is the first to say what it says; None where nobody judged that it needs one.
+
+        Judgments say these by several names.
+        """
+        said = {name: value for one in self.judgments or () for name, value in (one.response or {}).items()}
+        needs, first = (
+            [said[name] for name in names if isinstance(said.get(name), bool)]
+            for names in (
+                ("requires_citation", "needs_citation"),
+                ("is_first_instance", "first_instance", "is_first"),
+            )
+        )
+        return any(needs) and all(first) if needs else None
+
+
+class _Segment(Struct):
+    text: str = ""
+
+
+class _ArgueMetadata(Struct):
+    run_id: _Name | None = None
+    topic_id: _Name | int | None = None
+    narrative_id: _Name | int | None = None
+
+
+class _ArgueReport(_ArgueMetadata):
+    metadata: _ArgueMetadata = msgspec.field(default_factory=_ArgueMetadata)
+    responses: list[_Segment] | None = None
+    answer: list[_Segment] | None = None
+
+    def __post_init__(self) -> None:
+        for what, found in (("run_id", self.names("run_id")), ("topic_id", self.names("topic_id", "narrative_id"))):
+            if len(found) != 1:
+                raise ValueError(f"names {'two' if found else 'no'} {what}")
+
+    def names(self, *fields: str) -> set[str]:
+        """What the report and its metadata are called by."""
+        said = [getattr(one, name) for one in (self, self.metadata) for name in fields]
+        return {str(one) for one in said if one is not None}
+
+
+class ArgueReport(JsonRecord, frozen=True, kw_only=True):
+    """A report and the judgments of its sentences."""
+
+    report: _ArgueReport
+    judgments: list[ArgueSentence]
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return next(iter(self.report.names("run_id")))
+
+    @property
+    def query_id(self) -> str:
+        """The topic."""
+        return next(iter(self.report.names("topic_id", "narrative_id")))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Run and topic."""
+        return self.run_id, self.query_id
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the report has no text."""
+        return not any(one.text.strip() for one in self.report.responses or self.report.answer or ())
+
+    @property
+    def sentences(self) -> list[ArgueSentence]:
+        """The sentences that were judged."""
+        return [one for one in self.judgments if one.segment_type == "sentence"]
+
+
+ARGUE = RecordLines(
+    kind="argue judgments", description="judgments of reports, Auto-ARGUE", what="judgments of reports",
+    type=ArgueReport, key=attrgetter("key"), recognise=lambda head: head.has(b"report", b"judgments"),
+)  # fmt: skip
+
+Scores: TypeAlias = Mapping[tuple[str, str, str], float]
+
+
+def write_argue_scores(path: PathName, rows: Scores) -> None:
+    """Writes a file of scores as Auto-ARGUE does: `run_id`, `request_id`, `metric`, `value`, with that header.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    with atomic_writer(path) as stream:
+        stream.write("run_id\trequest_id\tmetric\tvalue\n")
+        stream.writelines(f"{run}\t{topic}\t{name}\t{value!r}\n" for (run, topic, name), value in rows.items())
