@@ -1,10 +1,7 @@
-"""Runs of answers by the rules of a track: tasks, answers, what would be refused.
+"""Runs held to what their track takes, before they are submitted; the rules are data.
 
-What is wrong with a ranking, or with a bank of nuggets, that is handed in as a run; the rules are the track's.
-
-One answer, or bank of nuggets, of a run that is handed in, held to the rules of its track.
-
-Runs held to what their track takes, before they are submitted; the rules are data.
+A check is a function: of a run and of one part of it (an answer, a bank of nuggets, a ranked topic) it gives a table:
+what may be wrong with that part by the rules of the track, and whether it is. `_CHECKS` says what is checked.
 """
 
 from __future__ import annotations
@@ -13,9 +10,10 @@ import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
+
+from msgspec import Struct, field
 
 from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import iter_lines, path_name, peek_head
@@ -32,310 +30,8 @@ from rubric_measures.formats.reports import (
 )
 
 _AGGREGATORS = ("AND", "OR")
-_COLUMNS = "topic Q0 document rank score run"
 _SHOWN = 5
-
-
-class Problem(NamedTuple):
-    """What is wrong: the kind of the rule, and one line."""
-
-    kind: str
-    text: str
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first five names, each cut at 60 characters, and how many more there are."""
-    shown = ", ".join(name if len(name) <= 60 else name[:57] + "…" for name in names[:_SHOWN])
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
-
-
-def nugget_problems(bank: Any) -> tuple[list[Problem], list[str]]:
-    """What is wrong with the list `nugget_bank` of one topic, and the documents that its answers name."""
-    if not isinstance(bank, list):
-        return [Problem("form", "has no list 'nugget_bank'")], []
-    if not bank:
-        return [Problem("empty", "the bank is empty, and scores 0")], []
-    found: list[Problem] = []
-    cited: list[str] = []
-    for place, nugget in enumerate(bank):
-        where = f"nugget_bank[{place}]"
-        if not isinstance(nugget, Mapping):
-            found.append(Problem("form", f"{where} is no object {{question, aggregator_type, answers}}"))
-            continue
-        if not _is_text(nugget.get("question")):
-            found.append(Problem("blank", f"{where} has no question"))
-        if nugget.get("aggregator_type") not in _AGGREGATORS:
-            problem = f"{where}.aggregator_type is {nugget.get('aggregator_type')!r:.40}; expected AND or OR"
-            found.append(Problem("form", problem))
-        answers = nugget.get("answers")
-        if not isinstance(answers, list):
-            found.append(Problem("form", f"{where} has no list of answers; an empty one has none"))
-            continue
-        for number, answer in enumerate(answers):
-            found += _of_answer(f"{where}.answers[{number}]", answer, cited)
-    questions = Counter(one["question"] for one in bank if isinstance(one, Mapping) and _is_text(one.get("question")))
-    if again := [question for question, count in questions.items() if count > 1]:
-        found.append(Problem("twice", f"asks more than once: {listed(again)}"))
-    return found, cited
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _of_answer(where: str, answer: Any, cited: list[str]) -> Iterator[Problem]:
-    if not isinstance(answer, Mapping) or not _is_text(answer.get("answer")):
-        yield Problem("form", f"{where} is no object {{answer, references}} with a text")
-        return
-    references = answer.get("references")
-    if not isinstance(references, list) or not all(isinstance(one, str) for one in references):
-        yield Problem("form", f"{where}.references is no list of ids")
-        return
-    if again := [one for one, count in Counter(references).items() if count > 1]:
-        yield Problem("cited_twice", f"{where}.references has {again[0]!r} twice")
-    cited += references
-
-
-@dataclass
-class RankedTopic:
-    """The documents of one topic in a ranking.
-
-    Attributes:
-        topic: the topic; empty for what is wrong with a line that has none.
-        line: its first line.
-        runs: the run ids of its lines.
-        rows: (rank, score, document), in file order.
-        problems: lines that cannot be read.
-    """
-
-    topic: str
-    line: int
-    runs: set[str] = field(default_factory=set)
-    rows: list[tuple[int, float, str]] = field(default_factory=list)
-    problems: list[tuple[int, Problem]] = field(default_factory=list)
-
-    @property
-    def doc_ids(self) -> list[str]:
-        """The documents, each once."""
-        return list(dict.fromkeys(doc_id for _, _, doc_id in self.rows))
-
-    def found(self, rules: TrackRules) -> Iterator[Problem]:
-        """What is wrong with the topic as a whole."""
-        doc_ids = self.doc_ids
-        if rules.depth is not None and len(doc_ids) > rules.depth:
-            yield Problem("length", f"ranks {len(doc_ids)} documents; the most is {rules.depth}")
-        if again := [one for one, count in Counter(doc_id for _, _, doc_id in self.rows).items() if count > 1]:
-            yield Problem("twice", f"ranks {listed(again)} more than once")
-        by_rank: Sequence[float] = [score for _, score, _ in sorted(self.rows, key=lambda row: row[0])]
-        if rising := sum(after > before for before, after in itertools.pairwise(by_rank)):
-            yield Problem("order", f"the scores rise at {rising} ranks; the scores count, not the ranks")
-
-
-def ranked_topics(lines: Iterable[tuple[int, bytes]]) -> list[RankedTopic]:
-    """The topics of a TREC run, and what cannot be read of it."""
-    topics: dict[str, RankedTopic] = {}
-    for number, data in lines:
-        columns = [part.decode("utf-8", "replace") for part in data.split()]
-        topic = topics.setdefault(columns[0] if len(columns) == 6 else "", RankedTopic(columns[0], number))
-        if len(columns) != 6 or columns[1] != "Q0":
-            problem = f"has {len(columns)} columns; expected 6: {_COLUMNS}"
-            if len(columns) == 6:
-                problem = f"the second column is {columns[1]!r:.40}; expected Q0"
-            topic.problems.append((number, Problem("form", problem)))
-            continue
-        _, _, doc_id, rank, score, run_id = columns
-        try:
-            row = (int(rank), float(score), doc_id)
-        except ValueError:
-            problem = f"rank {rank!r:.40} or score {score!r:.40} is no number"
-            topic.problems.append((number, Problem("form", problem)))
-            continue
-        if not math.isfinite(row[1]):
-            topic.problems.append((number, Problem("form", f"the score is {score!r:.40}, which has no order")))
-            continue
-        topic.runs.add(run_id)
-        topic.rows.append(row)
-    return list(topics.values())
-
-
-class CheckedAnswer:
-    """One answer, held to the rules of its file; `line` is where it begins."""
-
-    def __init__(self, file: RunFile, line: int, content: Mapping[str, Any]) -> None:
-        self.file = file
-        self.rules = file.rules
-        self.line = line
-        self.content = content
-        given = content.get("metadata")
-        self.metadata: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-        if self.rules.top_level:
-            self.metadata = {**content, **self.metadata}
-        said = self.metadata.get(self.rules.topic)
-        self.topic = str(said) if isinstance(said, str | int) and not isinstance(said, bool) else ""
-
-    def add(self, kind: str, problem: str, *, soft: bool = False) -> None:
-        """Notes a finding of this answer."""
-        self.file.add(kind, problem, self.line, self.topic, soft=soft)
-
-    def check(self) -> None:
-        """Notes what is wrong with the answer."""
-        self._check_metadata()
-        self._check_topic()
-        if self.rules.form == "nuggets":
-            problems, named = nugget_problems(self.content.get("nugget_bank"))
-            for kind, problem in problems:
-                self.add(kind, problem)
-            self.file.see_documents(named, self.line, self.topic)
-            return
-        sentences = self.content.get(self.rules.sentences)
-        absent = [name for name in self.rules.top_level if name not in self.content and name != self.rules.sentences]
-        for name in absent:
-            self.add("form", f"has no {name}")
-        if "nugget_bank" in self.content and sentences is None:
-            self.add("form", "is a bank of nuggets, and this looks at generated answers")
-            return
-        if not isinstance(sentences, list):
-            self.add("form", f"has no list {self.rules.sentences!r} of sentences, as {self.rules.name} expects")
-            return
-        if self.rules.form == "text" and (lost := lost_brackets(self.content.get(ORIGINAL, {}).get("answer", ""))):
-            self.add("place", f"{lost} citations stand behind the end of a sentence, and count nothing", soft=True)
-        if not sentences:
-            self.add("empty", "the answer is empty, and scores 0")
-        texts = [text for place, one in enumerate(sentences) if (text := self._check_text(place, one)) is not None]
-        self._check_length(texts)
-        cited = [self._cited(place, one) for place, one in enumerate(sentences) if isinstance(one, Mapping)]
-        self._check_references([doc_id for ids in cited for doc_id in ids])
-
-    def _check_metadata(self) -> None:
-        rules = self.rules
-        if not self.metadata:
-            self.add("metadata", "has no metadata")
-            return
-        for name in rules.metadata:
-            value = self.metadata.get(name)
-            if rules.texts and isinstance(value, int | float):
-                self.add("form", f"the field {name} is {value!r}, a number; the track wants a text")
-            if value is None or (isinstance(value, str) and not value.strip()):
-                self.add("metadata", f"the field {name} is missing or empty")
-        kind = self.metadata.get("type")
-        if rules.types and kind is not None and kind not in rules.types:
-            self.add("type", f"type is {kind!r}; expected {' or '.join(rules.types)}")
-        run_id = str(self.metadata.get("run_id") or "")
-        team = self.metadata.get("team_id")
-        if isinstance(team, str):
-            self.file.teams.add(team)
-        self.file.see_run(run_id, self.line, self.topic)
-
-    def _check_topic(self) -> None:
-        if not self.topic:
-            return
-        if self.topic in self.file.answered:
-            self.add("twice", f"is answered in line {self.file.answered[self.topic]} already")
-        self.file.answered.setdefault(self.topic, self.line)
-        if self.file.topics is None:
-            return
-        topic = self.file.topics.get(self.topic)
-        if topic is None:
-            self.add("unknown", "is none of the topics")
-            return
-        copy = self.metadata.get(self.rules.copies) if self.rules.copies else None
-        if isinstance(copy, str) and copy.strip() and copy.strip() != topic.text.strip():
-            blanks = ": white space differs" if copy.split() == topic.text.split() else ""
-            self.add("copies", f"{self.rules.copies} is not the text of the topic{blanks}")
-
-    def _check_text(self, place: int, sentence: Any) -> str | None:
-        where = f"{self.rules.sentences}[{place}]"
-        if not isinstance(sentence, Mapping):
-            self.add("form", f"{where} is no object {{text, citations}}")
-            return None
-        text = sentence.get("text")
-        if not isinstance(text, str):
-            self.add("form", f"{where} has no text")
-            return None
-        if not text.strip():
-            self.add("blank", f"{where} has an empty text")
-        return text
-
-    def _check_length(self, texts: Sequence[str]) -> None:
-        topic = (self.file.topics or {}).get(self.topic)
-        limit = topic.own_limit if topic is not None else None
-        if limit is None and self.rules.limit is not None:
-            limit = Limit(self.rules.limit, self.rules.unit)
-        if limit is None:
-            self.file.unlimited += self.rules.unit == "characters"
-        elif (length := length_of(" ".join(texts), limit.unit)) > limit.most:
-            self.add("length", f"has {length} {limit.unit}; the most is {limit.most}")
-
-    def _cited(self, place: int, sentence: Mapping[str, Any]) -> list[str]:
-        """The ids that a sentence cites; positions that lead nowhere are findings."""
-        ids: list[str] = []
-        for name in self.rules.cited_in:
-            where = f"{self.rules.sentences}[{place}].{name}"
-            if name not in sentence:
-                self.add("form", f"{where} is missing; an empty list cites nothing")
-                continue
-            own = self._ids(where, sentence[name])
-            if self.rules.citations is not None and len(own) > self.rules.citations:
-                self.add("citations", f"{where} has {len(own)}; the most is {self.rules.citations}")
-            if repeated := [doc_id for doc_id, count in Counter(own).items() if count > 1]:
-                self.add("cited_twice", f"{where} cites {repeated[0]!r} twice")
-            given = sentence.get(self.rules.given) if self.rules.given else None
-            shared = sorted(set(own) & {str(one) for one in given}) if isinstance(given, list) else []
-            if shared:
-                self.add("given", f"{where} repeats {listed(shared)} of {self.rules.given}")
-            ids += own
-        return ids
-
-    def _ids(self, where: str, cited: Any) -> list[str]:
-        rules, ids = self.rules, []
-        if isinstance(cited, Mapping) and "score" in rules.cited_as:
-            bad = [key for key, value in cited.items() if isinstance(value, bool) or not isinstance(value, int | float)]
-            if bad:
-                self.add("form", f"{where}: the score of {bad[0]!r} is no number")
-            return list(cited)
-        if not isinstance(cited, list):
-            self.add("form", f"{where} is no list")
-            return []
-        references = self.content.get("references")
-        known = references if isinstance(references, list) else []
-        for one in cited:
-            if isinstance(one, bool) or not isinstance(one, int | str):
-                found = "a number with a fraction" if isinstance(one, float) else f"{one!r:.40}"
-                self.add("form", f"{where} has {found}, which is no citation")
-            elif isinstance(one, int) and "position" in rules.cited_as:
-                if 0 <= one < len(known):
-                    ids.append(str(known[one]))
-                else:
-                    self.add("place", f"{where} has {one}, and references has {len(known)} entries, from 0")
-            elif isinstance(one, str) and "id" not in rules.cited_as:
-                self.add("form", f"{where} has {one!r:.60}; expected positions in references")
-            else:
-                ids.append(str(one))
-        return ids
-
-    def _check_references(self, cited: Sequence[str]) -> None:
-        rules = self.rules
-        references = self.content.get("references")
-        entries = [str(one) for one in references] if isinstance(references, list) else []
-        if rules.references == "required" and not isinstance(references, list):
-            self.add("references", "has no list of references")
-        elif rules.texts and any(not isinstance(one, str) for one in references or ()):
-            self.add("form", "references has an entry that is no text")
-        if rules.references != "none" and isinstance(references, list):
-            self._check_listed(entries, cited)
-        self.file.see_documents(cited, self.line, self.topic, entries)
-
-    def _check_listed(self, entries: Sequence[str], cited: Sequence[str]) -> None:
-        rules = self.rules
-        lost = sorted(set(cited) - set(entries))
-        if lost:
-            self.add("place", f"cites {listed(lost)}, which references does not have")
-        if repeated := [one for one, count in Counter(entries).items() if count > 1]:
-            self.add("reference_twice", f"references has {listed(repeated)} more than once")
-        if rules.references_most is not None and len(entries) > rules.references_most:
-            self.add("references", f"references has {len(entries)} entries; the most is {rules.references_most}")
-        if rules.all_cited and (uncited := sorted(set(entries) - set(cited))):
-            self.add("uncited", f"references has {listed(uncited)}, which no sentence cites")
+_T = TypeVar("_T")
 
 
 class Finding(NamedTuple):
@@ -363,150 +59,403 @@ class Finding(NamedTuple):
         return f"{where}: {self.severity}: {topic}{self.problem}"
 
 
-class RunFile:
-    """The findings of one file."""
+class Part(Struct):
+    """One answer, bank of nuggets or ranked topic of a run.
 
-    def __init__(self, path: str, rules: Sequence[TrackRules], topics: Mapping[str, Topic] | None) -> None:
-        self.path = path
-        self.topics = topics
-        self.found: list[Finding] = []
-        # Told by the first answer where a track has several forms.
-        self._possible = rules
-        self.rules = rules[0]
-        self.run_ids: dict[str, int] = {}
-        self.teams: set[str] = set()
-        self.answered: dict[str, int] = {}
-        self.cited: list[tuple[int, str, list[str]]] = []
-        self.unlimited = 0
-        self._is_text = False
+    Attributes:
+        line: where it begins.
+        topic: the topic; empty where it names none.
+        content: what the file says of it.
+        metadata: what it says of the run.
+        run_ids: the runs that it names.
+        rows: (rank, score, document) of a ranking, in file order.
+        cited: the documents that it names; its checks fill it.
+    """
 
-    def has_form(self, form: str) -> bool:
-        """Whether the track takes files of this form."""
-        return any(rules.form == form for rules in self._possible)
+    line: int
+    topic: str
+    content: Mapping[str, Any] = {}
+    metadata: Mapping[str, Any] = {}
+    run_ids: set[str] = field(default_factory=set)
+    rows: list[tuple[int, float, str]] = field(default_factory=list)
+    cited: list[str] = field(default_factory=list)
+
+
+class RunFile(Struct):
+    """What is known of a file so far.
+
+    Attributes:
+        path: the file.
+        rules: those of its form, which the first part tells where a track has several.
+        topics: id -> topic, where they are known.
+        found: the findings.
+        run_ids: run -> the first line that names it.
+        teams: the teams that it names.
+        answered: topic -> the first line that answers it.
+        cited: line, topic and the documents that are cited there, without those that are called wrong already.
+        unlimited: how many answers have a limit that nobody said.
+    """
+
+    path: str
+    rules: TrackRules
+    topics: Mapping[str, Topic] | None = None
+    found: list[Finding] = field(default_factory=list)
+    run_ids: dict[str, int] = field(default_factory=dict)
+    teams: set[str] = field(default_factory=set)
+    answered: dict[str, int] = field(default_factory=dict)
+    cited: list[tuple[int, str, list[str]]] = field(default_factory=list)
+    unlimited: int = 0
 
     def add(self, kind: str, problem: str, line: int = 0, topic: str = "", *, soft: bool = False) -> None:
         """Notes a finding; the rules say how grave its kind is."""
         severity: Literal["error", "warning"] = "warning" if soft or kind in self.rules.warnings else "error"
         self.found.append(Finding(severity, self.path, line, topic, kind, problem))
 
-    def check(self) -> None:
-        """Looks at all of the file."""
-        rows = self._check_ranking() if self.has_form("ranking") and self._is_ranking() else self._check_answers()
-        if not rows and not self.found:
-            self.add("form", "is empty; expected a run")
-        if self.topics is not None and rows:
-            missing = [topic for topic in self.topics if topic not in self.answered]
-            if missing:
-                self.add("missing", f"{len(missing)} topics have no answer, and score 0: {listed(missing)}")
+    def add_part(self, part: Part) -> None:
+        """Notes what is wrong with a part, and what later parts are held against."""
+        for check in _CHECKS[self.rules.form]:
+            for is_wrong, kind, problem, *soft in check(self, part):
+                if is_wrong:
+                    self.add(kind, problem, part.line, part.topic, soft=bool(soft))
+        if part.topic:
+            self.answered.setdefault(part.topic, part.line)
 
-    def _is_ranking(self) -> bool:
-        if self._possible[0].form == "ranking":
-            return True
-        first = next((line for line in peek_head(self.path).splitlines() if line.strip()), b"")
-        return first.lstrip()[:1] not in (b"{", b"[") and len(first.split()) in (5, 6)
 
-    def _check_ranking(self) -> int:
-        """The number of lines of a ranking, which is looked at."""
-        self.rules = next(rules for rules in self._possible if rules.form == "ranking")
+# Whether something is wrong, of which kind, and what; True behind it where it is a warning whatever the rules say.
+Rows = Iterator[tuple[object, str, str] | tuple[object, str, str, bool]]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first five names, each cut at 60 characters, and how many more there are."""
+    shown = ", ".join(name if len(name) <= 60 else name[:57] + "…" for name in names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    listed = list(names)
+    return [name for name, count in Counter(listed).items() if count > 1] if len(set(listed)) < len(listed) else []
+
+
+def _is_over(number: int, most: int | None) -> bool:
+    return most is not None and number > most
+
+
+def _is_text(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _as(kind: type[_T], value: Any) -> _T:
+    """The value where it is of a kind, else an empty one."""
+    return value if isinstance(value, kind) else kind()
+
+
+def _metadata(run: RunFile, part: Part) -> Rows:
+    rules, said = run.rules, part.metadata
+    yield not said, "metadata", "has no metadata"
+    yield rules.also in said, "form", f"names {rules.topic} and {rules.also}; the track takes one of them"
+    for name in rules.metadata if said else ():
+        value = said.get(name)
+        is_number = rules.texts and isinstance(value, int | float)
+        yield is_number, "form", f"the field {name} is {value!r}, a number; the track wants a text"
+        is_empty = value is None or (isinstance(value, str) and not value.strip())
+        yield is_empty, "metadata", f"the field {name} is missing or empty"
+    kind = said.get("type")
+    is_strange = rules.types and kind is not None and kind not in rules.types
+    yield is_strange, "type", f"type is {kind!r}; expected {' or '.join(rules.types)}"
+    if isinstance(team := said.get("team_id"), str):
+        run.teams.add(team)
+
+
+def _run_id(run: RunFile, part: Part) -> Rows:
+    """A file has one run id, and it is not too long."""
+    rules = run.rules
+    for run_id in sorted(part.run_ids - run.run_ids.keys() - {""}):
+        first, before = next(iter(run.run_ids.items()), ("", 0))
+        yield first, "run_id", f"the run id is {run_id!r}, and {first!r} in line {before}; a file holds one run"
+        run.run_ids[run_id] = part.line
+        size, is_long = f"the run id has {len(run_id)} characters", _is_over(len(run_id), rules.run_id_most)
+        yield is_long, "run_id", f"{size}; the most is {rules.run_id_most}"
+        is_doubtful = _is_over(len(run_id), rules.run_id_safe) and not is_long
+        yield is_doubtful, "run_id", f"{size}, and some checks take {rules.run_id_safe}", True
+
+
+def _topic(run: RunFile, part: Part) -> Rows:
+    if not part.topic:
+        return
+    before = run.answered.get(part.topic)
+    yield before is not None, "twice", f"is answered in line {before} already"
+    topic = (run.topics or {}).get(part.topic)
+    yield run.topics is not None and topic is None, "unknown", "is none of the topics"
+    copy = _as(str, part.metadata.get(run.rules.copies or ""))
+    text = topic.text if topic is not None else copy
+    blanks = ": white space differs" if copy.split() == text.split() else ""
+    is_other = copy.strip() and copy.strip() != text.strip()
+    yield is_other, "copies", f"{run.rules.copies} is not the text of the topic{blanks}"
+
+
+def _ids(run: RunFile, part: Part, further: Iterable[str] = ()) -> Rows:
+    """The ids of documents; those that are cited are kept for the collection."""
+    pattern = run.rules.ids
+    wrong = sorted({one for one in (*part.cited, *further) if not pattern.fullmatch(one)})
+    yield wrong, "ids", f"{len(wrong)} ids are none of the collection ({pattern.pattern}): {_listed(wrong)}"
+    run.cited.append((part.line, part.topic, [one for one in dict.fromkeys(part.cited) if one not in wrong]))
+
+
+def _ranking(run: RunFile, part: Part) -> Rows:
+    ranked = [doc_id for _, _, doc_id in part.rows]
+    part.cited = list(dict.fromkeys(ranked))
+    number, depth, again = len(part.cited), run.rules.depth, _repeated(ranked)
+    yield _is_over(number, depth), "length", f"ranks {number} documents; the most is {depth}"
+    yield again, "twice", f"ranks {_listed(again)} more than once"
+    by_rank = [score for _, score, _ in sorted(part.rows, key=lambda row: row[0])]
+    rising = sum(after > before for before, after in itertools.pairwise(by_rank))
+    yield rising, "order", f"the scores rise at {rising} ranks; the scores count, not the ranks"
+    yield from _ids(run, part)
+
+
+def _nuggets(run: RunFile, part: Part) -> Rows:
+    bank = part.content.get("nugget_bank")
+    yield not isinstance(bank, list), "form", "has no list 'nugget_bank'"
+    yield bank == [], "empty", "the bank is empty, and scores 0"
+    nuggets = _as(list, bank)
+    for place, nugget in enumerate(nuggets):
+        yield from _nugget(f"nugget_bank[{place}]", nugget, part.cited)
+    again = _repeated(filter(_is_text, (_as(dict, one).get("question") for one in nuggets)))
+    yield again, "twice", f"asks more than once: {_listed(again)}"
+    yield from _ids(run, part)
+
+
+def _nugget(where: str, nugget: Any, cited: list[str]) -> Rows:
+    if not isinstance(nugget, Mapping):
+        yield True, "form", f"{where} is no object {{question, aggregator_type, answers}}"
+        return
+    yield not _is_text(nugget.get("question")), "blank", f"{where} has no question"
+    joined, answers = nugget.get("aggregator_type"), nugget.get("answers")
+    yield joined not in _AGGREGATORS, "form", f"{where}.aggregator_type is {joined!r:.40}; expected AND or OR"
+    yield not isinstance(answers, list), "form", f"{where} has no list of answers; an empty one has none"
+    for number, answer in enumerate(_as(list, answers)):
+        place, said = f"{where}.answers[{number}]", _as(dict, answer)
+        references = said.get("references")
+        if not _is_text(said.get("answer")):
+            yield True, "form", f"{place} is no object {{answer, references}} with a text"
+        elif not isinstance(references, list) or not all(isinstance(one, str) for one in references):
+            yield True, "form", f"{place}.references is no list of ids"
+        else:
+            for again in _repeated(references)[:1]:
+                yield True, "cited_twice", f"{place}.references has {again!r} twice"
+            cited += references
+
+
+def _answer(run: RunFile, part: Part) -> Rows:
+    rules, content = run.rules, part.content
+    for name in rules.top_level:
+        yield name not in content and name != rules.sentences, "form", f"has no {name}"
+    sentences = content.get(rules.sentences)
+    if not isinstance(sentences, list):
+        is_bank = "nugget_bank" in content and sentences is None
+        yield is_bank, "form", "is a bank of nuggets, and this looks at generated answers"
+        problem = f"has no list {rules.sentences!r} of sentences, as {rules.name} expects"
+        yield not is_bank, "form", problem
+        return
+    lost = lost_brackets(_as(str, _as(dict, content.get(ORIGINAL)).get("answer")))
+    yield lost, "place", f"{lost} citations stand behind the end of a sentence, and count nothing", True
+    yield not sentences, "empty", "the answer is empty, and scores 0"
+    texts: list[str] = []
+    for place, sentence in enumerate(sentences):
+        text = sentence.get("text") if isinstance(sentence, dict) else None
+        texts += [text] if isinstance(text, str) else []
+        if not _is_text(text):
+            is_blank, is_object = isinstance(text, str), isinstance(sentence, dict)
+            lacks = (
+                "has an empty text" if is_blank else "has no text" if is_object else "is no object {text, citations}"
+            )
+            yield True, "blank" if is_blank else "form", f"{rules.sentences}[{place}] {lacks}"
+    yield from _length(run, part.topic, " ".join(texts))
+    for place, sentence in enumerate(sentences):
+        for name in rules.cited_in if isinstance(sentence, Mapping) else ():
+            yield from _citations(rules, f"{rules.sentences}[{place}].{name}", name, sentence, part)
+    yield from _references(rules, content.get("references"), part.cited)
+    yield from _ids(run, part, map(str, _as(list, content.get("references"))))
+
+
+def _length(run: RunFile, topic: str, text: str) -> Rows:
+    asked = (run.topics or {}).get(topic)
+    limit = asked.own_limit if asked is not None else None
+    if limit is None and run.rules.limit is not None:
+        limit = Limit(run.rules.limit, run.rules.unit)
+    if limit is None:
+        run.unlimited += run.rules.unit == "characters"
+    else:
+        length = length_of(text, limit.unit)
+        yield length > limit.most, "length", f"has {length} {limit.unit}; the most is {limit.most}"
+
+
+def _citations(rules: TrackRules, where: str, name: str, sentence: Mapping[str, Any], part: Part) -> Rows:
+    """What is wrong with a field of citations; what it cites is kept."""
+    if name not in sentence:
+        yield True, "form", f"{where} is missing; an empty list cites nothing"
+        return
+    cited, own = sentence[name], list[str]()
+    is_scored = "score" in rules.cited_as and isinstance(cited, dict)
+    if is_scored:
+        bad = [key for key, one in cited.items() if isinstance(one, bool) or not isinstance(one, int | float)]
+        yield bad, "form", f"{where}: the score of {next(iter(bad), None)!r} is no number"
+    elif not isinstance(cited, list):
+        yield True, "form", f"{where} is no list"
+    references = _as(list, part.content.get("references"))
+    for one in cited if is_scored else _as(list, cited):
+        if isinstance(one, bool) or not isinstance(one, int | str):
+            found = "a number with a fraction" if isinstance(one, float) else f"{one!r:.40}"
+            yield True, "form", f"{where} has {found}, which is no citation"
+        elif isinstance(one, str) and "id" not in rules.cited_as:
+            yield True, "form", f"{where} has {one!r:.60}; expected positions in references"
+        elif isinstance(one, str) or "position" not in rules.cited_as:
+            own.append(str(one))
+        elif 0 <= one < len(references):
+            own.append(str(references[one]))
+        else:
+            yield True, "place", f"{where} has {one}, and references has {len(references)} entries, from 0"
+    if _is_over(len(own), rules.citations):
+        yield True, "citations", f"{where} has {len(own)}; the most is {rules.citations}"
+    for again in _repeated(own)[:1]:
+        yield True, "cited_twice", f"{where} cites {again!r} twice"
+    if rules.given:
+        shared = sorted(set(own).intersection(map(str, _as(list, sentence.get(rules.given)))))
+        yield shared, "given", f"{where} repeats {_listed(shared)} of {rules.given}"
+    part.cited += own
+
+
+def _references(rules: TrackRules, references: Any, cited: Sequence[str]) -> Rows:
+    if rules.references == "none":
+        return
+    if not isinstance(references, list):
+        yield True, "references", "has no list of references"
+        return
+    entries = list(map(str, references))
+    lost, uncited, again = sorted({*cited} - {*entries}), sorted({*entries} - {*cited}), _repeated(entries)
+    is_number = rules.texts and not all(isinstance(one, str) for one in references)
+    yield is_number, "form", "references has an entry that is no text"
+    yield lost, "place", f"cites {_listed(lost)}, which references does not have"
+    yield again, "reference_twice", f"references has {_listed(again)} more than once"
+    size, most = len(entries), rules.references_most
+    yield _is_over(size, most), "references", f"references has {size} entries; the most is {most}"
+    yield rules.all_cited and uncited, "uncited", f"references has {_listed(uncited)}, which no sentence cites"
+
+
+_OF_ANSWERS = (_metadata, _run_id, _topic, _answer)
+# The form of a run -> what is checked, in this order.
+_CHECKS: Mapping[str, tuple[Callable[[RunFile, Part], Rows], ...]] = {
+    **dict.fromkeys(("answers", "text", "grounded"), _OF_ANSWERS),
+    "nuggets": (_metadata, _run_id, _topic, _nuggets),
+    "ranking": (_run_id, _topic, _ranking),
+}
+
+
+def _checked(path: str, possible: Sequence[TrackRules], topics: Mapping[str, Topic] | None) -> RunFile:
+    """What is wrong with a file; of several rules, those of its form count."""
+    run = RunFile(path, possible[0], topics)
+    of_forms: dict[str, TrackRules] = {rules.form: rules for rules in possible}
+    parts = _ranked(run, of_forms["ranking"]) if _is_ranking(path, of_forms) else _answers(run, of_forms)
+    count = 0
+    try:
+        for count, part in enumerate(parts, 1):  # noqa: B007 - the number of parts
+            run.add_part(part)
+    except FormatError as error:
+        run.add("form", error.problem, error.line)
+    if not count and not run.found:
+        run.add("form", "is empty; expected a run")
+    missing = [topic for topic in topics or () if topic not in run.answered]
+    if count and missing:
+        run.add("missing", f"{len(missing)} topics have no answer, and score 0: {_listed(missing)}")
+    return run
+
+
+def _is_ranking(path: str, of_forms: Mapping[str, TrackRules]) -> bool:
+    if "ranking" not in of_forms or len(of_forms) == 1:
+        return "ranking" in of_forms
+    first = next((line for line in peek_head(path).splitlines() if line.strip()), b"")
+    return first.lstrip()[:1] not in (b"{", b"[") and len(first.split()) in (5, 6)
+
+
+def _ranked(run: RunFile, rules: TrackRules) -> Iterator[Part]:
+    """The topics of a TREC run; lines that cannot be read are findings."""
+    run.rules = rules
+    topics: dict[str, Part] = {}
+    for line, data in iter_lines(run.path):
+        columns = [column.decode("utf-8", "replace") for column in data.split()]
         try:
-            topics = ranked_topics(iter_lines(self.path))
-        except FormatError as error:
-            self.add("form", error.problem, error.line)
-            return 0
-        for one in topics:
-            for line, problem in one.problems:
-                self.add(problem.kind, problem.text, line, one.topic)
-            for run_id in sorted(one.runs):
-                self.see_run(run_id, one.line, one.topic)
-            if not one.rows:
-                continue
-            self.answered[one.topic] = one.line
-            if self.topics is not None and one.topic not in self.topics:
-                self.add("unknown", "is none of the topics", one.line, one.topic)
-            for problem in one.found(self.rules):
-                self.add(problem.kind, problem.text, one.line, one.topic)
-            self.see_documents(one.doc_ids, one.line, one.topic)
-        return sum(len(one.rows) for one in topics)
+            topic, row, run_id = _row(columns)
+        except ValueError as error:
+            run.add("form", str(error), line, columns[0])
+            continue
+        part = topics.get(topic) or topics.setdefault(topic, Part(line, topic))
+        part.rows.append(row)
+        part.run_ids.add(run_id)
+    yield from topics.values()
 
-    def see_run(self, run_id: str, line: int, topic: str) -> None:
-        """Looks at a run id: a file has one, and it is not too long."""
-        rules = self.rules
-        if not run_id or run_id in self.run_ids:
-            return
-        if self.run_ids:
-            first, before = next(iter(self.run_ids.items()))
-            problem = f"the run id is {run_id!r}, and {first!r} in line {before}; a file holds one run"
-            self.add("run_id", problem, line, topic)
-        self.run_ids[run_id] = line
-        if rules.run_id_most is not None and len(run_id) > rules.run_id_most:
-            self.add("run_id", f"the run id has {len(run_id)} characters; the most is {rules.run_id_most}", line, topic)
-        elif rules.run_id_safe is not None and len(run_id) > rules.run_id_safe:
-            problem = f"the run id has {len(run_id)} characters, and some checks take {rules.run_id_safe}"
-            self.add("run_id", problem, line, topic, soft=True)
 
-    def see_documents(self, cited: Sequence[str], line: int, topic: str, further: Sequence[str] = ()) -> None:
-        """Looks at the ids of documents that are cited, and of `further` ones; keeps the cited for the collection."""
-        wrong = sorted({one for one in (*cited, *further) if not self.rules.ids.fullmatch(one)})
-        if wrong:
-            problem = f"{len(wrong)} ids are none of the collection ({self.rules.ids.pattern}): {listed(wrong)}"
-            self.add("ids", problem, line, topic)
-        # What looks wrong is said already.
-        self.cited.append((line, topic, [one for one in dict.fromkeys(cited) if one not in wrong]))
+def _row(columns: Sequence[str]) -> tuple[str, tuple[int, float, str], str]:
+    """The topic of a line; rank, score and document; the run."""
+    if len(columns) != 6:
+        raise ValueError(f"has {len(columns)} columns; expected 6: topic Q0 document rank score run")
+    topic, q0, doc_id, rank, score, run_id = columns
+    if q0 != "Q0":
+        raise ValueError(f"the second column is {q0!r:.40}; expected Q0")
+    try:
+        row = (int(rank), float(score), doc_id)
+    except ValueError:
+        raise ValueError(f"rank {rank!r:.40} or score {score!r:.40} is no number") from None
+    if not math.isfinite(row[1]):
+        raise ValueError(f"the score is {score!r:.40}, which has no order")
+    return topic, row, run_id
 
-    def _check_answers(self) -> int:
-        """The number of answers or banks, each of which is looked at."""
-        rows = 0
-        for line, content in self._rows():
-            if not rows:
-                self._choose(content)
-            rows += 1
-            CheckedAnswer(self, line, content).check()
-        return rows
 
-    def _choose(self, content: Mapping[str, Any]) -> None:
-        if len(self._possible) == 1:
-            return
-        answer, metadata = content.get("answer"), content.get("metadata")
-        sentences = answer if isinstance(answer, list) else []
-        grounded = any(isinstance(one, Mapping) and "supported_citations" in one for one in sentences)
-        grounded = grounded or (isinstance(metadata, Mapping) and "qa_id" in metadata)
-        is_bank = "nugget_bank" in content and "responses" not in content
-        form = "text" if self._is_text else "nuggets" if is_bank else "grounded" if grounded else "answers"
-        self.rules = next((rules for rules in self._possible if rules.form == form), self.rules)
+def _answers(run: RunFile, of_forms: Mapping[str, TrackRules]) -> Iterator[Part]:
+    """The answers or banks of a file, the first of which tells its form."""
+    for place, (line, content) in enumerate(_contents(run, "text" in of_forms)):
+        if not place:
+            run.rules = of_forms.get(_form_of(content), run.rules)
+        rules, metadata = run.rules, _as(dict, content.get("metadata"))
+        if rules.top_level:
+            metadata = {**content, **metadata}
+        if rules.also in metadata and rules.topic not in metadata:
+            metadata = {rules.topic if name == rules.also else name: one for name, one in metadata.items()}
+        topic = metadata.get(rules.topic)
+        named = str(topic) if isinstance(topic, str | int) and not isinstance(topic, bool) else ""
+        yield Part(line, named, content, metadata, {str(metadata.get("run_id") or "")})
 
-    def _rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The answers with their lines; what cannot be read is a finding."""
+
+def _form_of(content: Mapping[str, Any]) -> str:
+    if ORIGINAL in content:
+        return "text"
+    if "nugget_bank" in content and "responses" not in content:
+        return "nuggets"
+    is_grounded = any("supported_citations" in _as(dict, one) for one in _as(list, content.get("answer")))
+    return "grounded" if is_grounded or "qa_id" in _as(dict, content.get("metadata")) else "answers"
+
+
+def _contents(run: RunFile, takes_texts: bool) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects of a file with their lines; what cannot be read is a finding."""
+    for line, data in json_texts(run.path):
+        if data.lstrip()[:1] not in (b"{", b"["):
+            is_ranking = len(data.split()) in (5, 6)
+            what = "a ranking, and this looks at generated answers" if is_ranking else "no JSON object"
+            run.add("form", f"is {what}; expected the answers of a run as JSON", line)
+            if line == 1:
+                return
+            continue
         try:
-            for line, data in json_texts(self.path):
-                if data.lstrip()[:1] not in (b"{", b"["):
-                    columns = len(data.split())
-                    what = "a ranking, and this looks at generated answers" if columns in (5, 6) else "no JSON object"
-                    self.add("form", f"is {what}; expected the answers of a run as JSON", line)
-                    if line == 1:
-                        return
-                    continue
-                yield from self._content(line, data)
-        except FormatError as error:
-            self.add("form", error.problem, error.line)
-
-    def _content(self, line: int, data: bytes) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        try:
-            data.decode("utf-8")
-            content = parse_json(data, path=self.path, line=line)
-        except UnicodeDecodeError:
-            self.add("form", "is not UTF-8", line)
-            return
-        except FormatError as error:
-            self.add("form", error.problem, line)
-            return
+            content = parse_json(data.decode("utf-8"))
+        except ValueError as error:
+            run.add("form", error.problem if isinstance(error, FormatError) else "is not UTF-8", line)
+            continue
         if not isinstance(content, dict):
-            self.add("form", "is no JSON object", line)
-        elif is_submission(content) and self.has_form("text"):
-            self._is_text = True
-            rows = [(line, row) for row in reports_of_submission(content, self.path, line, says=False)]
+            run.add("form", "is no JSON object", line)
+        elif takes_texts and is_submission(content):
+            rows = list(reports_of_submission(content, run.path, line, says=False))
             if not rows:
-                self.add("form", "has no results", line)
-            yield from rows
+                run.add("form", "has no results", line)
+            yield from ((line, row) for row in rows)
         else:
             yield line, content
 
@@ -532,17 +481,14 @@ def check_runs(
         InputError: a file cannot be opened, or the collection has no documents.
     """
     rules = track_rules(track)
-    files = [RunFile(path_name(path), rules, topics) for path in paths]
-    for file in files:
-        file.check()
+    files = [_checked(path_name(path), rules, topics) for path in paths]
     if collection is not None:
         _check_documents(files, collection)
     if topics is None:
         warn("no topics were given: missing and unknown topics are not looked for", settings=("topics",))
+    unlimited = sum(file.unlimited for file in files)
     warn(
-        "%d answers were not measured: the length that is allowed stands in the topics",
-        sum(file.unlimited for file in files),
-        settings=("topics",),
+        "%d answers were not measured: the length that is allowed stands in the topics", unlimited, settings=("topics",)
     )
     found = [one for file in files for one in sorted(file.found, key=lambda one: (one.line == 0, one.line))]
     return [*found, *_without_prefix(files)]
@@ -554,18 +500,17 @@ def _check_documents(files: Sequence[RunFile], collection: Collection) -> None:
     for file in files:
         for line, topic, ids in file.cited:
             if lost := [doc_id for doc_id in ids if doc_id not in there]:
-                file.add("documents", f"cites {listed(lost)}, which the collection does not have", line, topic)
+                file.add("documents", f"cites {_listed(lost)}, which the collection does not have", line, topic)
 
 
 def _without_prefix(files: Sequence[RunFile]) -> Iterator[Finding]:
     """Runs of one team whose ids do not begin alike, where the track wants that."""
-    names: dict[str, list[tuple[str, RunFile]]] = {}
+    of_teams: dict[str, list[RunFile]] = {}
     for file in files:
-        if file.rules.prefix and len(file.teams) == 1:
-            names.setdefault(next(iter(file.teams)), []).extend((run_id, file) for run_id in file.run_ids)
-    for team, runs in names.items():
-        ids = [run_id for run_id, _ in runs]
-        if len({run_id[:1] for run_id in ids}) > 1:
-            problem = f"the runs of team {team!r} do not begin alike: {listed(sorted(set(ids)))}"
-            file = runs[0][1]
-            yield Finding("warning", file.path, 0, "", "prefix", problem)
+        if file.rules.prefix and len(file.teams) == 1 and file.run_ids:
+            of_teams.setdefault(next(iter(file.teams)), []).append(file)
+    for team, runs in of_teams.items():
+        names = sorted({run_id for run in runs for run_id in run.run_ids})
+        if len({name[:1] for name in names}) > 1:
+            problem = f"the runs of team {team!r} do not begin alike: {_listed(names)}"
+            yield Finding("warning", runs[0].path, 0, "", "prefix", problem)

@@ -668,6 +668,7 @@ class TrackRules(BaseModel):
     form: Literal["answers", "text", "grounded", "ranking", "nuggets"] = "answers"
     sentences: Literal["answer", "responses"] = "answer"
     topic: str = "topic_id"
+    also: str | None = None
     metadata: tuple[str, ...] = ()
     top_level: tuple[str, ...] = ()
     types: tuple[str, ...] = ()

@@ -238,6 +238,16 @@ def test_run_ids_of_ragtime_have_two_limits(tmp_path: Path) -> None:
     assert named(26) == ["1 error run_id: the run id has 26 characters; the most is 25"]
 
 
+def test_ragtime_takes_a_request_id_in_place_of_the_topic_s(tmp_path: Path) -> None:
+    run = _ids(UUID)
+    for row in run:
+        row["metadata"]["request_id"] = row["metadata"].pop("topic_id")
+    assert _check(tmp_path, "ragtime", run) == []
+    run[0]["metadata"]["topic_id"] = "1"
+    problem = "names topic_id and request_id; the track takes one of them"
+    assert _check(tmp_path, "ragtime", run) == [f"1 error form: {problem}"]
+
+
 RANKED = [f"{topic} Q0 {UUID}{place} {place + 1} {9 - place} r" for topic in TOPICS for place in range(3)]
 
 
