@@ -51,12 +51,13 @@ if TYPE_CHECKING:
 
 
 # What is shown where nobody asks for measures: of passages; of items with importance; of criteria with weights; of
-# answers to items with neither; of labels of passages, given by assessors and by models; of answers whose
-# citations were judged.
+# answers to items with neither; also where answers may contradict items; of labels of passages, given by assessors and
+# by models; of answers whose citations were judged.
 OF_PASSAGES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='nDCG@10')")
 OF_NUGGETS = ("NuggetV(strict=True)", "NuggetV", "NuggetW", "NuggetA")
 OF_CRITERIA = ("WeightedCover",)
 OF_ANSWERS = ("NuggetA",)
+OF_CONTRADICTIONS = ("WeightedContradiction",)
 OF_LABELS = ("nDCG@10",)
 OF_DIRECT = ("RubricQrels(measure='nDCG@10')",)
 OF_CITATIONS = ("SupportPrecision", "SupportRecall", "CitationF1")
@@ -436,14 +437,15 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
         return OF_LABELS
     else:
         items = [item for query in grades.queries.values() for item in query.items]
+    more = OF_CONTRADICTIONS if isinstance(grades, AnswerGrades) and grades.kind == "assessments" else ()
     if items and all(item.importance is not None for item in items):
         return OF_NUGGETS
     if items and all(item.weight is not None for item in items):
-        return OF_CRITERIA
+        return (*OF_CRITERIA, *more)
     is_of_answers = (
         grades.records.are_of == "answers" if isinstance(grades, RecordGrades) else isinstance(grades, AnswerGrades)
     )
-    return OF_ANSWERS if is_of_answers else OF_PASSAGES
+    return (*OF_ANSWERS, *more) if is_of_answers else OF_PASSAGES
 
 
 def units(stream: Iterator[RecordQuery], facets: bool, per_facet: bool) -> Iterator[RecordQuery]:

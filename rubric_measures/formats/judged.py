@@ -17,13 +17,14 @@ from copy import copy
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
 from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import run_of_file
+from rubric_measures.formats.banks import BankEntry, bank_entries
 from rubric_measures.formats.base import Format, Head, PathName, given
 from rubric_measures.formats.nuggets import facet_ids, known_label
 from rubric_measures.formats.specs import QUERY_IDS, Field, RecordLines, Row, Spec, ident, text
@@ -234,12 +235,73 @@ ASSESSMENTS = Spec(
         Field("query_id", ("topic_id", *QUERY_IDS), ident), Field("run_id", ("run_tag", "run_id"), ident),
         Field("answer_id", ("answer_id",), ident),
         Field("label", ("auto_assessment", "assessment", "annotation"), text),
-        Field("question_id", ("question_id",), ident, None), Field("", ("team",)),
-        Field("", ("auto_rationale", "reasoning")),
+        Field("question_id", ("question_id",), ident, None),
+        Field("", ("team", "auto_rationale", "reasoning"), default=None),
     ),
     key=("query_id", "run_id", "answer_id"), into=_reports, outof=lambda reports: (),
     told=("run_tag", "answer_id"),
 )  # fmt: skip
+
+
+# Only read: nobody else writes them, and rationales are left behind.
+ASSESSED_REPORTS = ASSESSMENTS.format._replace(write=None)
+
+
+class _ShortAnswer(Struct):
+    answer_id: str
+    answer_text: str = ""
+    text: str = ""
+
+
+class _RubricQuestion(Struct):
+    question_id: str
+    importance: Literal["A: Have to Know", "B: Good to Know", "C: Nice to Know"]
+    short_answers: list[_ShortAnswer]
+    question_text: str = ""
+
+
+class AssessedRubric(JsonRecord, frozen=True, kw_only=True):
+    """The questions of a topic with their short answers, as DRAGUN's assessors wrote them."""
+
+    topic_id: str
+    rubrics: list[_RubricQuestion]
+
+
+# What a question weighs, in the scorer of the track.
+_WORTH: Mapping[str, float] = {"A: Have to Know": 4, "B: Good to Know": 2, "C: Nice to Know": 1}
+_RUBRICS = RecordLines(
+    kind="bank", description="rubrics of DRAGUN, a topic a line or a file", what="rubrics", type=AssessedRubric,
+    key=lambda rubric: (rubric.topic_id,), choices=tuple(_WORTH),
+    recognise=lambda head: _has(head, "rubrics", "topic_id", "short_answers"),
+)  # fmt: skip
+
+
+def read_assessed_rubrics(path: PathName) -> list[BankEntry]:
+    """The bank that rubrics of DRAGUN are: an item a short answer, a facet a question.
+
+    The weight of a question (4, 2 or 1) is divided among its answers: so `WeightedCover` is the supportive score, Σ
+    over questions of weight · mean over their answers of (1, ½, 0) / Σ of weights.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when a topic comes twice.
+    """
+    items: dict[str, tuple[RubricItem, ...]] = {}
+    facets: dict[tuple[str, str], str] = {}
+    for topic in _RUBRICS.read(path):
+        members: list[RubricItem] = []
+        for asked in topic.rubrics:
+            facets[topic.topic_id, asked.question_id] = asked.question_text
+            for one in asked.short_answers:
+                said = one.answer_text or one.text or one.answer_id
+                share = _WORTH[asked.importance] / len(asked.short_answers)
+                item_id = f"{topic.topic_id}/{one.answer_id}"
+                members.append(RubricItem(item_id, topic.topic_id, said, "nugget", asked.question_id, weight=share))
+        items[topic.topic_id] = tuple(members)
+    return bank_entries(TestBank(items, {}, {key: said for key, said in facets.items() if said}))
+
+
+ASSESSED_RUBRICS = _RUBRICS.format._replace(read=read_assessed_rubrics, write=None)
 
 
 class Toolkit(NamedTuple):

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from rubric_measures.types.scales import CONTRADICTED
+
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 NONE = -np.inf
 _NOWHERE = np.zeros(0, int)
@@ -179,6 +181,17 @@ ITEM_MEASURES = {
     "NuggetA": ItemRow("each", True),
     "WeightedCover": ItemRow("own", True),
 }
+
+
+def contradicted(view: View) -> Array:
+    """R: Σ of the weights of the items whose best grade is -2 / Σ of all weights, in [0, 1]; 0 where that is 0.
+
+    An item without a weight weighs 1, a penalty nothing.
+
+    Source: Zhang, Smucker and Clarke, TREC 2025 DRAGUN track, the contradictory score.
+    """
+    weights = np.where(np.isnan(view.weights), 1.0, np.maximum(view.weights, 0))
+    return _over((view.best == CONTRADICTED) @ weights, weights.sum())
 
 
 # What an item weighs that is not vital, where one that is weighs 1.

@@ -319,6 +319,30 @@ class FunctionMeasure(RubricMeasure):
     origin: ClassVar[str]
 
 
+class _WeightedContradiction(FunctionMeasure):
+    """The share of the items, by weight, of which an answer says the opposite (grade -2), in [0, 1]. Less is better.
+
+    An item without a weight weighs 1.
+
+    .. cite:: Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track (the contradictory score)
+    """
+
+    PRETTY_NAME = "Weighted contradictions"
+    SHORT_DESC = "The share of the items, by weight, of which an answer says the opposite."
+    SUPPORTED_PARAMS = {"cutoff": CUTOFF, "judged_only": JUDGED_ONLY}
+    origin = "rubric_measures"
+
+    @staticmethod
+    def function(view: Any) -> Any:
+        """See `core.contradicted`; numpy is imported when something is computed."""
+        from rubric_measures.measures.core import contradicted
+
+        return contradicted(view)
+
+
+WeightedContradiction = register(_WeightedContradiction)
+
+
 def measure_of(function: Callable[..., Any]) -> FunctionMeasure:
     """The measure that a function computes, named as the function is.
 
