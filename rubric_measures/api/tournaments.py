@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence, Sized
@@ -9,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
 
 from rubric_measures.api.loading import File, file_path, listed
-from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
-from rubric_measures.formats import head_of
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
+from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.types.entities import Preference
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("rubric_measures")
 _File = str | os.PathLike[str]
 Games: TypeAlias = File | Preference | Iterable[File | Preference]
-"""Games that were played: files (JSON lines, RAGElo's CSV or battles of RAGDoll), or `Preference`s."""
+"""Games that were played: files (JSON lines, RAGElo's CSV or experiment, battles of RAGDoll), or `Preference`s."""
 Answers: TypeAlias = Union[File, "Answer", "Iterable[File | Answer]"]
 """Answers: files (reports or plain answers), or `Answer`s; their runs are the agents."""
 
@@ -270,12 +271,20 @@ def _by_assessor(game: Preference, name: str) -> Preference:
 
 
 def _read(path: str, assessors: bool = False) -> list[Preference]:
-    from rubric_measures.formats.plain import BATTLES, GAMES, RAGELO_GAMES
+    from rubric_measures.corpora.bridges import Options, bridged
+    from rubric_measures.formats.plain import GAMES
 
-    known = (RAGELO_GAMES, BATTLES)
-    read = next((one.read for one in known if path != "-" and one.recognise(head_of(path))), GAMES.read)
-    games = read(path)
-    return [_by_assessor(game, "anonymous" if read == GAMES.read else path) for game in games] if assessors else games
+    kind, read = "games", GAMES.read
+    if path != "-":
+        # What no format is told of gets the errors of ours.
+        with contextlib.suppress(FormatError):
+            one = FORMATS[detect_format(path)]
+            if one.kind in ("games", "experiment") and one.read is not None:
+                kind, read = one.kind, one.read
+    with naming(path):
+        games: list[Preference] = bridged(read(path), kind, "games", Options())
+    is_ours = read == GAMES.read
+    return [_by_assessor(game, "anonymous" if is_ours else path) for game in games] if assessors else games
 
 
 def _is_csv(path: str) -> bool:

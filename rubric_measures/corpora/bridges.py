@@ -450,6 +450,19 @@ def _requests_to_records(lines: Sequence[RequestLine], options: Options) -> list
     return add_runs(groups, runs, options.depth)
 
 
+def _part_of(kind: str) -> Bridge:
+    """The queries, records, answers or games of an experiment."""
+
+    def bridge(experiment: Any, options: Options) -> Any:
+        found = getattr(experiment, kind)
+        if not found:
+            beside = "; RAGElo keeps verdicts in the file NAME_results.jsonl" if kind == "games" else ""
+            raise InputError(f"the experiment holds no {kind}{beside}")
+        return found
+
+    return bridge
+
+
 def _bank_to_queries(entries: Sequence[Any], _: Options) -> QueryFile:
     bank = bank_of_entries(entries)
     if not bank.query_texts:
@@ -648,6 +661,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("grades", "qrels"): _table_to_qrels("passage"),
     ("grades", "item qrels"): _table_to_qrels("item"),
     ("grades", "records"): _table_to_records,
+    **{("experiment", kind): _part_of(kind) for kind in ("queries", "records", "answers", "games")},
     **{(kind, "records"): lambda lines, _: records_of_judged(lines) for kind in _JUDGED},
     **{(kind, "bank"): _to_bank(bank_of_judged) for kind in _JUDGED if kind != "assessments"},
     **{(kind, "grades"): _judged_to_grades for kind in _JUDGED},

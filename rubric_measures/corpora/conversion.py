@@ -220,8 +220,8 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
         return merge_records(contents)
     if kind == "queries":
         return join_queries(contents)
-    if kind == "leaderboard":
-        raise InputError("leaderboards are converted one by one")
+    if kind in ("leaderboard", "experiment"):
+        raise InputError(f"{kind}s are converted one by one")
     rows = [row for content in contents for row in content]
     if kind == "bank":
         # Says what contradicts.

@@ -31,6 +31,8 @@ FORMATS: Registry[Format] = Registry(
     "format",
     {
         "records": "rubric_measures.formats.judged:RECORDS",
+        "ragelo:experiment": "rubric_measures.formats.plain:RAGELO_EXPERIMENT",
+        "ragelo:results": "rubric_measures.formats.plain:RAGELO_RESULTS",
         "ragelo:queries": "rubric_measures.formats.plain:RAGELO_QUERIES",
         "ragelo:documents": "rubric_measures.formats.plain:RAGELO_DOCUMENTS",
         "ragelo:answers": "rubric_measures.formats.plain:RAGELO_ANSWERS",

@@ -19,7 +19,8 @@ PathName: TypeAlias = str | os.PathLike[str]
 Kind = Literal[
     "records", "qrels", "item qrels", "judgments", "runs", "bank", "nuggets", "assignments", "requests", "rubrics",
     "nugget bank", "nugget bank lists", "queries", "topics", "reports", "answers", "evaluations", "games",
-    "leaderboard", "support labels", "graded answers", "support judgments", "argue judgments", "assessments", "grades",
+    "leaderboard", "support labels", "graded answers", "support judgments", "argue judgments", "assessments",
+    "experiment", "grades",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # The forms of leaderboard files; `formats.leaderboards` reads and writes them.

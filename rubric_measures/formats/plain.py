@@ -1,11 +1,16 @@
-"""Formats of flat rows, each a spec: RAGElo's six tables, games, battles of RAGDoll."""
+"""Formats of flat rows, each a spec: RAGElo's six tables, games, battles of RAGDoll; RAGElo's experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from msgspec import Struct
 
 from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import path_name
+from rubric_measures.formats.base import PathName
 from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
@@ -15,6 +20,7 @@ from rubric_measures.formats.specs import (
     QUERY_IDS,
     RUN_IDS,
     Field,
+    RecordLines,
     Row,
     Spec,
     ident,
@@ -25,8 +31,8 @@ from rubric_measures.formats.specs import (
     whole,
 )
 from rubric_measures.formats.trec import is_number
-from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages
-from rubric_measures.types.entities import Grade, GradeStatus, Preference, Verdict
+from rubric_measures.records.models import GradedPassage, JsonRecord, PassageData, QueryPassages, RankingEntry
+from rubric_measures.types.entities import Grade, GradeStatus, Preference, Run, Verdict, make_run
 
 # Columns of RAGElo.
 _QUERY, _DOC, _AGENT = Field("query_id", ("qid",), ident), Field("doc_id", ("did",), ident), ("agent",)
@@ -268,3 +274,122 @@ QUESTION_RUNS = Spec(
     told=("run_question_rank",),
     into=_question_runs, outof=lambda answers: (),
 )  # fmt: skip
+
+
+def _games_of_results(rows: Iterable[Row]) -> list[Preference]:
+    """The pairwise ones of RAGElo's results; one without a verdict failed with its exception."""
+    games = []
+    for _, said, _ in rows:
+        ids = said["query_id"], said["agent_a"], said["agent_b"]
+        if None not in ids:
+            status: GradeStatus = "graded" if said["verdict"] else "failed" if said["note"] else "unparsed"
+            games.append(Preference(*ids, said["verdict"], status, grader=said["grader"], note=said["note"]))
+    return games
+
+
+def _is_one_result(said: Mapping[str, Any]) -> str | None:
+    return None if said["agent_a"] is None else _is_one_game({**said, "status": None})
+
+
+_RESULTS = Spec(
+    kind="games", description="results of RAGElo 0.7: games (NAME_results.jsonl)", what="results", forms=("jsonl",),
+    fields=(
+        _QUERY, Field("agent_a", ("agent_a",), ident, None), Field("agent_b", ("agent_b",), ident, None),
+        Field("verdict", ("answer.winner",), _letter, None), Field("grader", ("evaluator_name",), ident),
+        Field("note", ("exception",), text, ""), Field("doc_id", ("did",), ident, None),
+        Field("run_id", _AGENT, ident, None),
+        Field("", ("usage", "a_vs_b_result", "b_vs_a_result", "game_id"), default=None),
+    ),
+    key=("query_id", "agent_a", "agent_b", "grader", "doc_id", "run_id"), twice="first wins", check=_is_one_result,
+    into=_games_of_results, outof=lambda games: (), told=("qid", "evaluator_name"),
+)  # fmt: skip
+# Only read: what a model said of both answers is left behind.
+RAGELO_RESULTS = _RESULTS.format._replace(write=None)
+
+
+class _Retrieved(Struct):
+    did: str
+    text: str
+    retrieved_by: dict[str, float | None] = {}
+
+
+class _Said(Struct):
+    agent: str
+    text: str | None = None
+
+
+class _Asked(Struct):
+    query: str
+    retrieved_docs: dict[str, _Retrieved] = {}
+    answers: dict[str, _Said] = {}
+
+
+class _Saved(JsonRecord, frozen=True, kw_only=True):
+    queries: dict[str, _Asked]
+    experiment_name: str = ""
+
+
+class Experiment(NamedTuple):
+    """What a file of an experiment of RAGElo holds; games are in the file of results beside it."""
+
+    queries: QueryFile
+    records: list[QueryPassages]
+    answers: list[Answer]
+    games: list[Preference]
+
+
+_EXPERIMENTS = RecordLines(
+    kind="experiment", description="experiments of RAGElo 0.7: queries, documents, answers, games (JSON)",
+    what="experiments", type=_Saved,
+    recognise=lambda head: isinstance(head.object.get("queries"), dict) and "elo_tournaments" in head.object,
+)  # fmt: skip
+
+
+def read_experiment(path: PathName) -> Experiment:
+    """The queries of an experiment with their documents, ranked by the scores of who retrieved them, and answers.
+
+    The program keeps the verdicts of games beside the file `NAME.json`, in `NAME_results.jsonl`.
+
+    Raises:
+        InputError: a file cannot be opened.
+        FormatError: naming file, line and field.
+    """
+    [saved] = _EXPERIMENTS.read(path)
+    runs: dict[str, list[tuple[str, str, float]]] = {}
+    for query_id, asked in saved.queries.items():
+        for doc_id, one in asked.retrieved_docs.items():
+            for agent, score in one.retrieved_by.items():
+                runs.setdefault(agent, []).append((query_id, doc_id, 0.0 if score is None else score))
+    ranked = [make_run(agent, rows) for agent, rows in runs.items()]
+    groups = []
+    for query_id, asked in saved.queries.items():
+        passages = [
+            GradedPassage(doc_id=doc_id, text=one.text, paragraph_data=_places(query_id, doc_id, ranked))
+            for doc_id, one in asked.retrieved_docs.items()
+        ]
+        groups += [QueryPassages(query_id, passages)] if passages else []
+    answers = [
+        Answer(query_id, agent, one.text)
+        for query_id, asked in saved.queries.items()
+        for agent, one in asked.answers.items()
+        if one.text is not None
+    ]
+    beside = Path(path_name(path).removesuffix(".gz")).with_suffix("")
+    results = beside.with_name(f"{beside.name}_results.jsonl")
+    games = _RESULTS.read(results) if results.is_file() else []
+    return Experiment(QueryFile({one: asked.query for one, asked in saved.queries.items()}), groups, answers, games)
+
+
+def _places(query_id: str, doc_id: str, runs: Iterable[Run]) -> PassageData:
+    """Where runs rank a document."""
+    rankings = []
+    for run in runs:
+        found = run.rankings.get(query_id)
+        if found is not None and doc_id in found.doc_ids:
+            at = list(found.doc_ids).index(doc_id)
+            score = float(found.scores[at])
+            rankings.append(RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=at + 1, score=score))
+    return PassageData(judgments=[], rankings=rankings)
+
+
+RAGELO_EXPERIMENT = _EXPERIMENTS.format._replace(read=read_experiment, write=None)

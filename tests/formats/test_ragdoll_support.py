@@ -105,8 +105,8 @@ def test_judgments_alone_are_no_answers_and_no_queries(files: Path, capsys: pyte
     assert main(["convert", "answers.jsonl", "--answers", "answers.jsonl", "--to", "answers", "-o", "a.jsonl"]) == 2
     assert "answers are only put beside support judgments" in capsys.readouterr().err
     assert main(["leaderboard", "tasks.jsonl"]) == 2
-    said = "holds no grades (its format is ragdoll:support, which can be converted to records, support-labels, csv); accepted"
-    assert f"tasks.jsonl:1: {said}" in capsys.readouterr().err
+    said = "holds no grades (its format is ragdoll:support, which can be converted to records, support-labels, csv)"
+    assert f"tasks.jsonl:1: {said}; accepted" in capsys.readouterr().err
 
 
 def test_the_last_row_of_a_task_counts(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
