@@ -264,12 +264,12 @@ def _text(binary: IO[bytes], source: PathName, name: str) -> Iterator[IO[str]]:
     if name == "-":
         binary = io.BytesIO(binary.read())
     encoding = "utf-8-sig" if name == "-" or _is_utf8(source) else "cp1252"
-    if encoding == "cp1252":
-        warn("%s: is not UTF-8; read as Windows writes it (cp1252)", name)
     try:
         yield io.TextIOWrapper(binary, encoding=encoding, newline="")
     except UnicodeDecodeError:
         raise FormatError("is not UTF-8; convert the file first", path=name, line=1) from None
+    if encoding == "cp1252":
+        warn("%s: is not UTF-8; read as Windows writes it (cp1252)", name)
 
 
 def _is_utf8(source: PathName) -> bool:
