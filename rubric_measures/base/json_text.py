@@ -276,7 +276,7 @@ def check_keys(data: bytes | str, *, path: str, line: int = 0) -> None:
         text = data if isinstance(data, str) else data.decode("utf-8")
         key, place = _second_key(text)
         problem = f"the key {key[:60]!r} comes twice in one object; keep one"
-        raise FormatError(problem, path=path, line=line or text.count("\n", 0, place) + 1)
+        raise FormatError(problem, path=path, line=max(line, 1) + text.count("\n", 0, place))
 
 
 def _second_key(text: str) -> tuple[str, int]:

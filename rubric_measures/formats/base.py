@@ -25,8 +25,9 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # The forms of leaderboard files; `formats.leaderboards` reads and writes them.
 Form = Literal[
-    "ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "jsonl", "wide", "workbench", "dict", "json"
-]
+    "ir_measures", "tot", "rag4reports", "trec_eval", "query", "ranking", "scores", "jsonl", "wide", "workbench",
+    "dict", "json",
+]  # fmt: skip
 FORMS: tuple[Form, ...] = get_args(Form)
 # The name that the Rubric workbench gives the row of the best possible score. It is no run.
 OVERALL = "_overall_"

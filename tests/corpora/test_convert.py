@@ -309,8 +309,11 @@ def test_a_tab_separated_leaderboard_becomes_ragelo_s_ranking(files: Path, capsy
     (files / "t.tsv").write_text("run_id\tBradleyTerry\tElo\tstderr:Elo\nx\t990\t1010.5\t1\ny\t1010\t1020\t2\n")
     assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 0
     assert (files / "r.csv").read_text() == "agent,score\ny,1020.0\nx,1010.5\n"
-    # Without a header it could be anything; the message says what it was taken for, and how to say otherwise.
-    (files / "t.tsv").write_text("x\t990\n")
+    # Without a header they are scores, or it could be anything: the message says what it was taken for, and the option.
+    (files / "t.tsv").write_text("y\t1020\nx\t1010.5\n")
+    assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 0
+    assert (files / "r.csv").read_text() == "agent,score\ny,1020.0\nx,1010.5\n"
+    (files / "t.tsv").write_text("x\t990 points\n")
     assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 2
     assert "its content told its format (--from)" in capsys.readouterr().err
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError
+from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
 from rubric_measures.formats.leaderboards import (
     COLUMNS,
@@ -101,7 +102,7 @@ def test_a_header_says_what_the_columns_of_a_long_form_are(tmp_path: Path, heade
 
 
 def test_every_long_form_without_all_needs_the_queries(tmp_path: Path) -> None:
-    for form in COLUMNS:
+    for form in COLUMNS.keys() - {"scores"}:
         rows = ROWS[:1] if "run" not in COLUMNS[form] else ROWS[::2]
         write_leaderboard(tmp_path / "r1", LeaderboardTable(rows), form)
         if form != "ranking":
@@ -129,7 +130,7 @@ def test_trec_eval_names_its_run_and_its_text_values_are_left_out(
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         table = read_leaderboard(path)
     assert table.rows == (Score("bm25", "map", "all", 0.25),)
-    assert "1 lines of 1 text measures were left out" in caplog.text
+    assert "1 values of 1 measures were left out: they are texts" in caplog.text
 
 
 def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
@@ -143,7 +144,7 @@ def test_wide_keeps_errors_and_coverage_and_counts_text_and_empty_cells(
         Score("r2", "V", "all", 0.25, None, 0.5),
         Score("r2", "W", "all", 1.0),
     )
-    assert "1 columns without any number" in caplog.text
+    assert "2 values of 1 measures were left out: they are texts" in caplog.text
     assert "1 empty cells" in caplog.text
     write_leaderboard(tmp_path / "again.tsv", table, "wide")
     assert read_leaderboard(tmp_path / "again.tsv") == table
@@ -165,6 +166,42 @@ def test_workbench_table_and_official_ranks(tmp_path: Path) -> None:
     assert read_leaderboard(_write(tmp_path, json.dumps({"a": 0.5}), "scores.json")).measures == ("score",)
 
 
+@pytest.mark.parametrize("blank", ["\t", "  "])
+def test_runs_with_their_scores_need_no_header(tmp_path: Path, blank: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _write(tmp_path, f"bm25{blank}0.25\ndense{blank}0.5\nboth{blank}0.75\n", "official.tsv")
+    table = read_leaderboard(path)
+    assert table.column("score") == {"bm25": 0.25, "dense": 0.5, "both": 0.75}
+    assert detect_format(path) == "leaderboard"
+    write_leaderboard(tmp_path / "again.tsv", table, "scores")
+    assert read_leaderboard(tmp_path / "again.tsv") == table
+    ranks = read_leaderboard(_write(tmp_path, f"a{blank}1\nb{blank}2\n"))
+    assert ranks.rows == (Score("a", "rank", "all", 1.0), Score("b", "rank", "all", 2.0))
+    # As an organiser sends it, beside our board.
+    cell = {"mean": 0.5, "per_query": {}}
+    runs = [
+        {"run_id": run, "measures": {"V": {**cell, "mean": mean}}}
+        for run, mean in zip(("bm25", "dense", "both"), (0.1, 0.3, 0.2), strict=True)
+    ]
+    board = _write(tmp_path, json.dumps({"format": "rubric_measures leaderboard 1", "runs": runs}), "board.json")
+    assert main(["correlate", str(path), str(board), "--rounds", "0"]) == 0
+    assert "kendall" in capsys.readouterr().out
+
+
+def test_a_name_before_a_tab_may_hold_blanks(tmp_path: Path) -> None:
+    assert read_leaderboard(_write(tmp_path, "my run\t0.5\n")).column("score") == {"my run": 0.5}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run,measure,query_id,value\nr1,V,t1,0.5\nr1,V,all,0.5\n",
+        '[{"run_id": "r1", "measure": "V", "qid": "t1", "value": 0.5}, {"run": "r1", "metric": "V", "value": 0.5}]',
+    ],
+)
+def test_long_tables_may_be_csv_and_lists(tmp_path: Path, text: str) -> None:
+    assert read_leaderboard(_write(tmp_path, text)).rows == ROWS[:2]
+
+
 def test_own_json_is_read(tmp_path: Path) -> None:
     cell = {"mean": 0.5, "standard_error": 0.1, "coverage": 0.9, "queries": 1, "failed": 2, "per_query": {"t1": 0.5}}
     runs = [{"run_id": "r1", "missing_queries": ["t9"], "measures": {"V": cell}}]
@@ -181,8 +218,8 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         write_leaderboard(tmp_path / "a.tsv", TABLE, "wide")
         write_leaderboard(tmp_path / "b.txt", LeaderboardTable((Score("r 1", "V", "all", 1.0, 0.1),)))
-    assert "no place for 2 values of single queries" in caplog.text
-    assert "no place for 1 standard errors" in caplog.text
+    assert "no place for it: 2 values of single queries" in caplog.text
+    assert "no place for it: 1 standard errors" in caplog.text
     assert (tmp_path / "b.txt").read_text() == "r%201\tall\tV\t1.0\n"
     with pytest.raises(InputError, match="aggregates of one measure; the table has 2"):
         write_leaderboard(tmp_path / "c", LeaderboardTable((*ROWS, Score("r1", "W", "all", 1.0))), "dict")
@@ -201,12 +238,12 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
         ("r1 all V 1\nr1 all V 2\n", ":2: r1 V all was 1.0 before, now 2.0"),
         ("all V\n", ":1: has 2 columns"),
         ("t1 X r1 1 0.5 V\n", ":1: has six columns, but is not"),
-        ("run_id\tV\nr1\n", ":2: has 1 cells, the header 2"),
+        ("run_id\tV\nr1\n", ":2: 1 cells; the header has 2"),
         ("run_id\tV\tV\nr1\t1\t1\n", ":1: names a column twice"),
         ("run_id\tV\nr1\t1\nr2\thigh\n", ":3: V: 'high' is not a finite number"),
-        ('{"run_id": "a", "measure": "V", "value": 1}\n', ":1: topic_id: is missing"),
+        ('{"run_id": "", "measure": "V", "value": 1}\n', ":1: run_id: is missing"),
         ('{"run_id": "a"\n', ":1: is not JSON"),
-        (f'{{"run_id": "a", "measure": "V", "value": {"9" * 5000}}}', ":1: is not JSON: number out of range"),
+        (f'{{"run_id": "a", "measure": "V", "value": {"9" * 5000}}}', ":1: is not JSON"),
         ('{"a": true}', ": a: 'True' is not a finite number"),
         ("[1]", ": is a JSON list"),
         ('{"format": "rubric_measures leaderboard 1"}', ": is not a 'rubric_measures leaderboard 1' file"),
@@ -283,5 +320,5 @@ def test_real_files() -> None:
 
 def test_a_line_that_is_longer_than_any_table_is_said(tmp_path: Path) -> None:
     (tmp_path / "board.txt").write_text("run_id\tAP\na\t0.5\n" + "x" * 140_000 + "\n")
-    with pytest.raises(FormatError, match=r"board.txt:3: has 1 cells, the header 2"):
+    with pytest.raises(FormatError, match=r"board.txt:3: 1 cells; the header has 2"):
         read_leaderboard(tmp_path / "board.txt")
