@@ -15,8 +15,7 @@ from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-from rubric_measures.formats.banks import write_bank
-from rubric_measures.formats.nuggetizer import passages_of_requests, read_requests
+from rubric_measures.formats.banks import REQUESTS, passages_of_requests, write_bank
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import spaced_pairs
 from rubric_measures.grading.generation import (
@@ -376,7 +375,7 @@ def _documents(path: str, by: str, qrels: _File | None, texts: Mapping[str, str]
     if by == "direct" or (by == "judgments" and not qrels):
         text = f"{path}: requests hold no labels of their documents; take all, or name judgments"
         raise InputError(text, settings=("by", "qrels"))
-    return passages_of_requests(read_requests(path), {text: query_id for query_id, text in texts.items()})
+    return passages_of_requests(REQUESTS.read(path), {text: query_id for query_id, text in texts.items()})
 
 
 def _finished(

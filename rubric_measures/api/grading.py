@@ -810,10 +810,10 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
         collection = collection[0]
     if isinstance(collection, str | os.PathLike) and Path(name := os.fspath(collection)).is_file():
         from rubric_measures.formats import detect_format
-        from rubric_measures.formats.nuggetizer import read_requests
+        from rubric_measures.formats.banks import REQUESTS
 
         if detect_format(name) == "requests":
-            return _retrieved(read_requests(name))
+            return _retrieved(REQUESTS.read(name))
     known = opened_collection(collection)
     if not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
@@ -824,9 +824,9 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
 def _retrieved(requests: Iterable[Any]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for request in requests:
-        for candidate in request.candidates:
-            if not isinstance(candidate, str) and candidate.docid:
-                texts.setdefault(candidate.docid, candidate.doc.segment)
+        for doc_id, said in request.documents:
+            if doc_id:
+                texts.setdefault(doc_id, said)
     return texts
 
 

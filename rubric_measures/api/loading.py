@@ -203,8 +203,8 @@ def file_path(source: File) -> Iterator[str]:
             raise InputError(str(error).replace(str(copy), shown), settings=error.settings) from None
 
 
-Bank: TypeAlias = TestBank | File
-"""A test bank, or a file that holds one."""
+Bank: TypeAlias = "TestBank | File | pandas.DataFrame | Iterable[Mapping[str, Any]] | Mapping[str, Any]"
+"""A test bank, a file that holds one, or a table of items in memory."""
 
 
 def load_bank(source: Bank) -> TestBank:
@@ -214,42 +214,29 @@ def load_bank(source: Bank) -> TestBank:
     >>> import rubric_measures
     >>> rubric_measures.load_bank(StringIO('{"qid": "q1", "nuggets": [{"text": "Blue.", "importance": "vital"}]}'))
     TestBank(1 item of 1 query)
+    >>> rubric_measures.load_bank({"q1": ["Why is the sky blue?", "Why is it red?"], "q2": ["What is tea?"]})
+    TestBank(3 items of 2 queries)
 
     Args:
         source: the file: a question or nugget bank of the Rubric workbench, nuggets or assignments of nuggetizer,
-            rubrics, Auto-Judge's banks, …; `docs/test-banks.md` lists them. Standard input (`-`) holds a bank of the
-            workbench. A `TestBank` is given back as it is.
+            rubrics, Auto-Judge's banks, a table with `query_id` and `text`, …; `docs/test-banks.md` lists them.
+            Standard input (`-`) holds a bank of the workbench. Or in memory: a data frame or rows with these columns,
+            or query id -> texts. A `TestBank` is given back as it is.
 
     Raises:
         InputError: the file cannot be opened.
         FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
     """
-    from rubric_measures.formats import banks as bank
+    from rubric_measures.formats.banks import bank_of_entries, entries_of_table
 
     if isinstance(source, TestBank):
         return source
+    if not is_file(source):
+        return bank_of_entries(entries_of_table(source), "the items")
     with file_path(source) as path:
-        if path == "-" or bank.is_bank(path):
-            return bank.load_bank(path)
-        from rubric_measures.corpora.bridges import Options, bridged, targets_of
+        from rubric_measures.corpora.bridges import read_entries
 
-        try:
-            name = detect_format(path)
-        except FormatError:
-            name = ""
-        one = FORMATS[name] if name not in ("", "bank") else None
-        if one is not None and one.read is not None and targets_of(one.kind, ["bank"]):
-            with naming(path):
-                return bank.bank_of_entries(bridged(one.read(path), one.kind, "bank", Options()))
-        try:
-            return bank.load_bank(path)
-        except FormatError as error:
-            if name == "bank":
-                raise
-            accepted = (key for key, one in FORMATS.items() if one.read and targets_of(one.kind, ["bank"]))
-            if name not in ("", "queries"):
-                error = FormatError(f"its format is {name}", path=error.path, line=error.line)
-            raise _refused(error, "is no test bank", sorted(accepted)) from None
+        return bank_of_entries(read_entries(path), path)
 
 
 # What can be scored as it is.

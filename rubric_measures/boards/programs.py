@@ -51,7 +51,7 @@ from rubric_measures.base.errors import InputError, MeasureError, tell
 from rubric_measures.base.files import paused_collector
 from rubric_measures.boards.board import BELOW, BoardInputs, Cell, Leaderboard
 from rubric_measures.boards.scoring import best_of, cell_of, collect_cells, digest_of, inputs_settings
-from rubric_measures.formats.autojudge import answer_documents, needs_all_answers
+from rubric_measures.formats.banks import answer_documents, needs_all_answers
 from rubric_measures.formats.judged import ASSIGNMENTS, FAILED, GRADED, NUGGETIZER, RAGDOLL
 from rubric_measures.formats.support import ArgueReport, ArgueSentence
 from rubric_measures.measures.core import NONE, Array

@@ -13,13 +13,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec import structs
-
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, warn
-from rubric_measures.base.files import run_of_file
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, warn
+from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.corpora.pooling import pool, texts_of
-from rubric_measures.formats.autojudge import bank_of_nugget_banks, list_banks, nugget_banks
-from rubric_measures.formats.banks import BankEntry, bank_entries, bank_of_entries
+from rubric_measures.formats import FORMATS, detect_format
+from rubric_measures.formats.banks import (
+    BankEntry,
+    RequestLine,
+    bank_entries,
+    bank_of_entries,
+    is_bank,
+    passages_of_requests,
+    read_bank,
+)
+from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import GradeRow, chosen_grades, grades_of_rows, judgments_of_rows
 from rubric_measures.formats.judged import (
     AssignmentLine,
@@ -28,14 +35,6 @@ from rubric_measures.formats.judged import (
     bank_of_judged,
     graded_of_grades,
     records_of_judged,
-)
-from rubric_measures.formats.nuggetizer import (
-    RequestLine,
-    bank_of_nuggets,
-    bank_of_rubrics,
-    nugget_lines,
-    passages_of_requests,
-    rubric_lines,
 )
 from rubric_measures.formats.queries import QueryFile, Topic
 from rubric_measures.formats.reports import (
@@ -73,7 +72,7 @@ from rubric_measures.records.models import (
     items_of_set,
     reasons_of,
 )
-from rubric_measures.types.entities import Grade, ItemKind, Qrel, RubricItem, Run, TestBank, make_run, sentence_items
+from rubric_measures.types.entities import Grade, ItemKind, Qrel, Run, TestBank, make_run, sentence_items
 from rubric_measures.types.scales import ASSIGNED, HELD, Scale
 
 _LOG = logging.getLogger("rubric_measures")
@@ -420,9 +419,10 @@ def _queries_of_requests(lines: Sequence[RequestLine]) -> dict[str, str]:
             raise InputError(
                 "the requests give texts of queries without ids; write `query` as an object of qid and text"
             )
-        if line.query.qid in texts:
-            raise InputError(f"query {line.query.qid!r} has two requests; keep one")
-        texts[line.query.qid] = line.query.text
+        query_id = str(line.query.qid)
+        if query_id in texts:
+            raise InputError(f"query {query_id!r} has two requests; keep one")
+        texts[query_id] = line.query.text
     return texts
 
 
@@ -435,7 +435,9 @@ def _requests_to_runs(lines: Sequence[RequestLine], options: Options) -> list[Ru
             raise InputError(f"query {query_id!r}: a run needs the docid of each candidate")
         has_scores = all(one.score is not None for one in found)
         for place, one in enumerate(found):
-            rows.append((query_id, one.docid, one.score if has_scores and one.score is not None else float(-place)))
+            rows.append(
+                (query_id, str(one.docid), one.score if has_scores and one.score is not None else float(-place))
+            )
     return [make_run(options.run or run_of_file(options.name), rows)]
 
 
@@ -613,10 +615,6 @@ def _to_bank(read: Callable[[Any], TestBank]) -> Bridge:
     return lambda content, _: bank_entries(read(content))
 
 
-def _from_bank(write: Callable[[TestBank], Any]) -> Bridge:
-    return lambda entries, _: write(bank_of_entries(entries))
-
-
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "qrels"): _records_to_qrels,
     ("records", "item qrels"): lambda groups, options: list(qrels_of(_grades(groups, options), "item")),
@@ -638,14 +636,6 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("requests", "queries"): lambda lines, _: QueryFile(_queries_of_requests(lines)),
     ("requests", "records"): _requests_to_records,
     ("records", "graded answers"): _records_to_judged(graded_of_grades),
-    ("nuggets", "bank"): _to_bank(bank_of_nuggets),
-    ("rubrics", "bank"): _to_bank(bank_of_rubrics),
-    ("nugget bank", "bank"): _to_bank(bank_of_nugget_banks),
-    ("bank", "nuggets"): _from_bank(nugget_lines),
-    ("bank", "rubrics"): _from_bank(rubric_lines),
-    ("bank", "nugget bank"): _from_bank(nugget_banks),
-    ("bank", "nugget bank lists"): _from_bank(list_banks),
-    ("nugget bank lists", "bank"): _to_bank(bank_of_nugget_banks),
     ("bank", "queries"): _bank_to_queries,
     ("evaluations", "qrels"): _evaluations_to_qrels,
     ("qrels", "evaluations"): lambda rows, _: list(rows),
@@ -666,7 +656,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     **{(kind, "bank"): _to_bank(bank_of_judged) for kind in _JUDGED if kind != "assessments"},
     **{(kind, "grades"): _judged_to_grades for kind in _JUDGED},
 }
-# Kinds that others pass through: a nugget file becomes a nugget bank as a test bank.
+# Kinds that others pass through: assignments give the texts of their queries as a test bank.
 _HUBS = ("bank", "answers", "support labels")
 
 
@@ -701,54 +691,32 @@ def bridged(content: Any, kind: str, target: str, options: Options) -> Any:
     return content
 
 
-# What an item has, and how a note calls it.
-_SAID: Mapping[str, str] = {
-    "item_id": "ids",
-    "text": "texts",
-    "kind": "kinds",
-    "gold_answers": "gold answers",
-    "importance": "importance",
-    "weight": "weights",
-    "info": "info",
-}
+def read_entries(path: PathName) -> list[BankEntry]:
+    """The entries of a bank in any format that holds one; two columns, or objects, of query ids and texts are one, too.
 
-
-# What a review writes of an item that it edited.
-_MARKS = ("edited_by", "edited_at", "edit", "regrade", "same_as")
-
-
-def losses(entries: Sequence[BankEntry], content: Any, kind: str) -> str:
-    """How many items of a bank lost what in another kind of file, in words: "ids of 2 items, weights of 1 items".
-
-    Items are compared in order, query by query; a query whose number of items changed lost the difference.
-
-    Args:
-        entries: the bank.
-        content: what was made of it; read back, as the only way to know what its format holds.
-        kind: the kind of that.
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
     """
-    before, after = bank_of_entries(entries), bank_of_entries(bridged(content, kind, "bank", Options()))
-    counts: Counter[str] = Counter()
-    for query_id, items in before.items.items():
-        found = after.items.get(query_id, ())
-        if len(found) != len(items):
-            counts["items"] += abs(len(items) - len(found))
-            continue
-        for old, new in zip(items, found, strict=True):
-            counts.update(_lost(old, new))
-    named = {name: counts[name] for name in ("items", *_SAID.values()) if counts[name]}
-    return ", ".join(
-        f"{name} of {count} items" if name != "items" else f"{count} items" for name, count in named.items()
-    )
-
-
-def _lost(old: RubricItem, new: RubricItem) -> list[str]:
-    before, after = (structs.replace(item, info=_without_marks(item.info)) for item in (old, new))
-    return [
-        said for name, said in _SAID.items() if getattr(before, name) != getattr(after, name) and getattr(before, name)
-    ]
-
-
-def _without_marks(info: Any) -> Any:
-    """What a file says of an item, without what a review notes of its grades: no other program asks for that."""
-    return {name: said for name, said in info.items() if name not in _MARKS} if isinstance(info, dict) else info
+    if path_name(path) == "-" or is_bank(path):
+        return read_bank(path)
+    try:
+        name = detect_format(path)
+    except FormatError:
+        name = ""
+    # What could be anything else is a bank where the user says so.
+    is_told = name not in ("", "queries")
+    name = name if is_told else "bank:csv"
+    one = FORMATS[name]
+    accepted = sorted(key for key, found in FORMATS.items() if found.read and targets_of(found.kind, ["bank"]))
+    if one.read is None or not targets_of(one.kind, ["bank"]):
+        problem = f"is no test bank (its format is {name}); accepted: {', '.join(accepted)}"
+        raise FormatError(problem, path=path_name(path), line=1)
+    try:
+        with naming(path):
+            return list(bridged(one.read(path), one.kind, "bank", Options()))
+    except FormatError as error:
+        if is_told:
+            raise
+        problem = f"is no test bank ({error.problem}); accepted: {', '.join(accepted)}"
+        raise FormatError(problem, path=error.path, line=error.line, field=error.field) from None

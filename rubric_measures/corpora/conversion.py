@@ -16,9 +16,9 @@ from msgspec import structs
 
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name, paused_collector
-from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, bridged, losses, targets_of
+from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, bridged, targets_of
 from rubric_measures.formats import FORMATS, detect_format
-from rubric_measures.formats.banks import bank_entries, bank_of_entries
+from rubric_measures.formats.banks import ONE_A_QUERY, bank_of_entries
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import is_grade_table
 from rubric_measures.formats.queries import join_queries
@@ -87,11 +87,11 @@ def convert_files(
             contents.append(_reader(name)(path))
     with naming(*paths):
         if len(set(kinds)) == 1 and (kinds[0] != "requests" or target.kind == "requests"):
-            content = _made(_merged(kinds[0], contents), kinds[0], to, options)
+            content = bridged(_merged(kinds[0], contents), kinds[0], target.kind, options)
         else:
             # Different kinds meet in the target's, and so do requests: each file is a run of its own.
             made = [
-                _made(one, kind, to, replace(options, name=path_name(path)))
+                bridged(one, kind, target.kind, replace(options, name=path_name(path)))
                 for path, one, kind in zip(paths, contents, kinds, strict=True)
             ]
             content = _merged(target.kind, made)
@@ -184,22 +184,6 @@ def _keep_runs(folder: Path, runs: Sequence[Run], inputs: Sequence[PathName]) ->
             raise InputError(f"{file}: is read here, and would be replaced; name another folder")
 
 
-def _made(content: Any, kind: str, to: str, options: Options) -> Any:
-    """The content as the kind of the format `to`; what of a bank's items that cannot hold is said."""
-    target = FORMATS[to].kind
-    banks = [targets_of(one, ["bank"]) for one in (kind, target)]
-    # Records are a bank only where their items are sentences of answers.
-    if "records" in (kind, target) or target in (kind, "bank") or not all(banks):
-        return bridged(content, kind, target, options)
-    # Repeated items are said (and gone) now, not each time that somebody reads the entries.
-    bank = bank_entries(bank_of_entries(bridged(content, kind, "bank", options)))
-    made = bridged(bank, "bank", target, options)
-    lost = losses(bank, made, target)
-    if lost:
-        _LOG.warning("%s cannot hold all of the bank: %s", to, lost)
-    return made
-
-
 def _named_runs(paths: Sequence[PathName]) -> list[Run]:
     runs = [read_run(path) for path in paths]
     names = distinct_run_names([run.run_id for run in runs], paths)
@@ -225,14 +209,14 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
     rows = [row for content in contents for row in content]
     if kind == "bank":
         # Says what contradicts.
-        bank_of_entries(rows)
+        bank_of_entries(rows, says=False)
     elif kind in ("qrels", "item qrels"):
         labels: dict[tuple[str, str, str], int] = {}
         for row in rows:
             if labels.setdefault((row.query_id, row.doc_id, row.iteration), row.relevance) != row.relevance:
                 raise InputError(f"query {row.query_id!r}, document {row.doc_id!r} has different labels in the files")
         rows = list(dict.fromkeys(rows))
-    elif kind in _KEYS:
+    if kind in _KEYS:
         keys = Counter(_KEYS[kind](row) for row in rows)
         twice = next((key for key, count in keys.items() if count > 1), None)
         if twice is not None:
@@ -243,14 +227,12 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
 # What there may be only one of, in kinds of which files are joined end to end.
 _KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
     "runs": lambda run: (run.run_id,),
-    "nuggets": lambda line: (line.qid,),
     "assignments": lambda line: line.key,
-    "rubrics": lambda line: (line.qid,),
     "graded answers": lambda answer: answer.key,
     "assessments": lambda report: (report.qid, report.run_id),
     "argue judgments": lambda report: report.key,
-    "requests": lambda line: (line.query if isinstance(line.query, str) else line.query.qid,),
-    "nugget bank": lambda bank: (bank.query_id,),
+    "bank": lambda entry: (entry.query_id,) if entry.form in ONE_A_QUERY else (id(entry),),
+    "requests": lambda line: (line.query_id or line.query,),
     "topics": lambda topic: (topic.query_id,),
     "reports": lambda report: (report.query_id, report.run_name),
     "answers": lambda answer: (answer.query_id, answer.run_id),

@@ -1,215 +1,258 @@
-"""Test banks in our own form, and as CSV.
+"""Test banks: the questions or key facts of each query, in the files of all programs that have some.
 
-Test bank files: the Rubric workbench's JSON lines, one query or facet a line, read, written, and made a `TestBank`.
+A bank is entries (a query, or a facet of it) with items; each format is a spec of their fields. Files of one format are
+written as they were read; those of another over the `TestBank` that they make, and what that format lacks is said.
 
-Source: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 2024, section 4.1.
-
-A test bank as a table, an item a row, for people who edit it in a spreadsheet: CSV, or TSV by the file's name.
+Sources: Dietz, "A Workbench for Autograding Retrieve/Generate Systems", SIGIR 2024, section 4.1 (`bank`); Pradeep et
+al., AutoNuggetizer, TREC 2024 RAG track (`nuggets`); ResearchRubrics (`rubrics`); RAGDoll, the toolkit of TREC RAG 2026
+(`ragdoll:rubric`); TREC Auto-Judge (`nugget-bank`) and RAGTIME 2026 (`nugget-lists`); Kembhavi et al., "Are You Smarter
+Than A Sixth Grader?", CVPR 2017, used as a test bank by EXAM++, section 5 (`tqa`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import csv
+import hashlib
 import json
 import logging
-import math
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple, get_args
 
-from pydantic import TypeAdapter, model_validator
+from msgspec import Struct
+from msgspec.structs import replace
 
-from rubric_measures.base.errors import FormatError, InputError, warn
-from rubric_measures.base.files import atomic_writer, iter_lines, path_name, peek_head
-from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
-from rubric_measures.base.json_text import check_keys, json_texts, parse_json
-from rubric_measures.base.tables import active, inert
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
+from rubric_measures.base.files import path_name
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import Format, Head, PathName, given, head_of
-from rubric_measures.formats.tables import cells_of, rows_of
+from rubric_measures.formats.specs import (
+    DOC_IDS,
+    PRESENT,
+    QUERY_IDS,
+    REQUIRED,
+    TEXTS,
+    Field,
+    Inside,
+    RecordLines,
+    Row,
+    Spec,
+    ident,
+    number,
+    one_of,
+    same,
+    text,
+)
+from rubric_measures.formats.tables import cells_of
+from rubric_measures.records.models import GradedPassage, JsonRecord, QueryPassages
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
+from rubric_measures.types.scales import LARGEST_SCORE
 
 _LOG = logging.getLogger("rubric_measures")
 _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that show the query need"
-_NUMBER_ID = re.compile(rb'"query_id"\s*:\s*[-0-9]')
+_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
+# What a review writes into the info of an item that it edited; no other program asks for it.
+MARKS = ("edited_by", "edited_at", "edit", "regrade", "same_as")
+# What entries of one program say of themselves, which is nothing of the bank.
+_OF_FORM = ("format_version", "status", "task_id")
+# What changes numbers.
+_NUMBERS = attrgetter("importance", "weight", "gold_answers")
+# Formats whose items are called by their text without the blanks around it.
+_STRIPPED = ("nuggets", "rubrics", "ragdoll:rubric")
 
 
-class BankItem(Record):
-    """One question or nugget of a bank file.
+def facet_ids(texts: Iterable[str | None]) -> dict[str, str]:
+    """Facet text -> a short id: its lower-case words joined by hyphens, numbered where two would be the same.
+
+    Blank texts are no facet.
+
+    >>> facet_ids(['"Key advantages of nuclear energy"', None, "Key advantages of nuclear energy?"])
+    {'"Key advantages of nuclear energy"': 'key-advantages-of-nuclear-energy', \
+'Key advantages of nuclear energy?': 'key-advantages-of-nuclear-energy-2'}
+    """
+    ids: dict[str, str] = {}
+    used: set[str] = set()
+    for said in texts:
+        stripped = (said or "").strip()
+        if not stripped or stripped in ids:
+            continue
+        words = "-".join(re.findall(r"\w+", stripped.lower()))[:60].rstrip("-") or "facet"
+        facet_id, number = words, 1
+        while facet_id in used:
+            number += 1
+            facet_id = f"{words}-{number}"
+        used.add(facet_id)
+        ids[stripped] = facet_id
+    return ids
+
+
+def known_label(value: Any) -> Any:
+    """Older files write labels with capitals, spaces and hyphens, and `okey`; RAGDoll writes `fail`."""
+    if not isinstance(value, str):
+        return value
+    label = "_".join(value.lower().replace("-", " ").replace("_", " ").split())
+    return {"okey": "okay", "fail": "failed"}.get(label, label)
+
+
+def known_importance(value: Any) -> Importance | None:
+    """The importance that a text says; None for what is neither vital nor okay."""
+    label = known_label(value)
+    return label if label in ("vital", "okay") else None
+
+
+class BankItem(Struct, frozen=True, kw_only=True):
+    """One question or nugget of an entry, as its file says it.
 
     Attributes:
+        text: the question or the key fact.
+        kind: `question` or `nugget`.
         query_id: the query; that of the entry when it is left out.
         facet_id: the facet; that of the entry when it is left out.
-        question_id: the id of a question; made from the text when it is left out (assessors write banks by hand).
-        question_text: the question.
-        nugget_id: the id of a nugget, likewise.
-        nugget_text: the key fact.
-        gold_answers: the answer key.
+        facet_text: what the facet is called, where the file says that and no id.
+        item_id: the id that the file gives, if any (assessors write banks by hand).
+        made_id: the id that the program itself gives to an item without one; else it is made from the text.
+        importance: `vital`, `okay`, what else a program wrote there, or a number, which is a weight.
+        weight: the weight of a criterion.
+        gold_answers: the answer key: texts, or objects with an `answer` and what is said of it.
         info: anything.
-        importance: our addition: `vital` or `okay`.
-        weight: our addition: the weight of a criterion.
+        further: what else the file says of it.
     """
 
-    query_id: TextId | None = None
-    facet_id: TextId | None = None
-    question_id: TextId | None = None
-    question_text: str | None = None
-    nugget_id: TextId | None = None
-    nugget_text: str | None = None
-    gold_answers: list[str] | None = None
-    info: Any = None
-    importance: Importance | None = None
+    text: str
+    kind: ItemKind
+    query_id: str | None = None
+    facet_id: str | None = None
+    facet_text: str | None = None
+    item_id: str | None = None
+    made_id: str | None = None
+    importance: str | float | None = None
     weight: float | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        question = self.question_id is not None or self.question_text is not None
-        nugget = self.nugget_id is not None or self.nugget_text is not None
-        if question == nugget:
-            raise ValueError("an item is either a question (question_id, question_text) or a nugget")
-        if not self.text.strip():
-            raise ValueError(f"the item has no {self.kind}_text")
-        return self
-
-    @property
-    def kind(self) -> ItemKind:
-        """`question` or `nugget`."""
-        return "nugget" if self.nugget_id is not None or self.nugget_text is not None else "question"
-
-    @property
-    def text(self) -> str:
-        """The question or the nugget."""
-        return (self.nugget_text if self.kind == "nugget" else self.question_text) or ""
-
-    @property
-    def given_id(self) -> str | None:
-        """The id that the file gives, if any."""
-        return self.nugget_id if self.kind == "nugget" else self.question_id
+    gold_answers: Sequence[Any] | None = None
+    info: Any = None
+    further: Mapping[str, Any] = {}
 
 
-class BankEntry(Record):
-    """One line of a bank file: the items of one query, or of one facet of it.
+class BankEntry(Struct, frozen=True, kw_only=True):
+    """The items of one query, or of one facet of it.
 
     Attributes:
         query_id: the query.
+        items: the items, in order.
         facet_id: the facet, in banks that have some.
         facet_text: its heading.
         query_text: the query's text.
-        test_collection: the collection that the query belongs to; banks without one are read.
+        test_collection: the collection that the query belongs to; the workbench wants one.
         hash: the workbench's time stamp of the generation.
         info: anything, usually how the items were generated.
-        items: the items, in order.
+        further: what else the file says of it.
+        form: the format that it was read from; empty where it was made.
+        line: its line in the file.
     """
 
-    query_id: TextId
-    facet_id: TextId | None = None
+    query_id: str
+    items: Sequence[BankItem]
+    facet_id: str | None = None
     facet_text: str | None = None
     query_text: str | None = None
     test_collection: str | None = None
     hash: Any = None
     info: Any = None
-    items: list[BankItem]
+    further: Mapping[str, Any] = {}
+    form: str = ""
+    line: int = 0
 
 
-_ENTRIES = JsonLines(TypeAdapter(BankEntry), "test bank entries")
-write_bank = _ENTRIES.write
+def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool = True) -> TestBank:
+    """The bank that entries make together; several of one query (its facets) are merged, in order.
 
+    Item ids need not be the md5 of the text, because assessors edit banks; they must be unique in their query. Of an
+    item that comes twice with the same text the first counts; these are counted, and so are importances other than
+    vital and okay, which are none and stay in `info`. Texts of a query that differ by facet are the facets' (`title /
+    section`: the title is the query's); of other differing texts the first is kept, and counted.
 
-def read_bank(path: str | os.PathLike[str]) -> list[BankEntry]:
-    """The entries of a bank file (gzip or plain JSON lines), as they stand in it.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file, line and field; also when there are no entries.
-    """
-    return [entry for _, entry in _numbered_entries(path_name(path))]
-
-
-def _numbered_entries(name: str) -> list[tuple[int, BankEntry]]:
-    entries: list[tuple[int, BankEntry]] = []
-    numbers = 0
-    # Records are a list a line, which is not one list of entries.
-    is_list = name != "-" and peek_head(name).lstrip()[:1] == b"["
-    for line, data in (iter_lines if is_list else json_texts)(name):
-        numbers += _NUMBER_ID.search(data) is not None
-        start = data.lstrip()[:1]
-        if start == b"[" or (start != b"{" and not entries):
-            found = "a list (is this a file of graded passages?)" if start == b"[" else "no JSON object"
-            problem = f"expected a test bank entry {{query_id, items, …}}; found {found}"
-            raise FormatError(problem, path=name, line=line)
-        entries.append((line, validate_line(_ENTRIES.adapter, data, path=name, line=line)))
-        check_keys(data, path=name, line=line)
-    if not entries:
-        raise FormatError("holds no test bank entries", path=name)
-    if numbers:
-        warn("%s: query ids of %d lines are numbers; read as text", name, numbers)
-    return entries
-
-
-def is_bank(path: str | os.PathLike[str]) -> bool:
-    """Whether the first line of a file is an entry of a bank: then no other format need be tried."""
-    if path_name(path) == "-":
-        return False
-    try:
-        return {"query_id", "items"} <= head_of(path).object.keys()
-    except FormatError:
-        return False
-
-
-def load_bank(path: str | os.PathLike[str]) -> TestBank:
-    """The bank of a file; several lines of one query (its facets) are merged, in file order.
-
-    Item ids need not be the md5 of the text, because assessors edit banks; they must be unique in their query. An item
-    that comes twice with the same text is kept once and counted. Texts of a query that differ by facet are the facets'
-    (`title / section`: the title is the query's); of other differing texts the first is kept, and counted.
+    Args:
+        entries: the entries.
+        name: the file, for messages.
+        says: whether what was counted is said.
 
     Raises:
-        InputError: the file cannot be opened.
-        FormatError: as `read_bank`; also an id of two texts, two texts of one facet, an item of another query.
+        FormatError: an id of two texts, two texts of one facet, an item of another query; names file and line.
     """
-    name = path_name(path)
-    return _merge(_numbered_entries(name), name)
-
-
-def bank_of_entries(entries: Iterable[BankEntry]) -> TestBank:
-    """The bank that entries make together; see `load_bank`.
-
-    Raises:
-        FormatError: entries contradict each other.
-    """
-    return _merge([(0, entry) for entry in entries], "")
-
-
-def _merge(numbered: Sequence[tuple[int, BankEntry]], name: str) -> TestBank:
+    entries = list(entries)
     items: dict[str, dict[str, RubricItem]] = {}
     facet_texts: dict[tuple[str, str], str] = {}
-    repeated = 0
-    for line, entry in numbered:
+    further: dict[str, dict[str, Any]] = {}
+    notes: Counter[str] = Counter()
+    for entry in entries:
         members = items.setdefault(entry.query_id, {})
         if entry.facet_id is not None and entry.facet_text is not None:
-            key = (entry.query_id, entry.facet_id)
-            known = facet_texts.setdefault(key, entry.facet_text)
-            _same(known, entry.facet_text, f"facet {entry.facet_id!r}", name, line)
+            known = facet_texts.setdefault((entry.query_id, entry.facet_id), entry.facet_text)
+            _same(known, entry.facet_text, f"facet {entry.facet_id!r}", name, entry.line)
+        facets = facet_ids(item.facet_text for item in entry.items if item.facet_id is None)
+        facet_texts |= {(entry.query_id, facet_id): said for said, facet_id in facets.items()}
+        said = {"test_collection": entry.test_collection, "hash": entry.hash, "info": entry.info, **entry.further}
+        kept = {to: value for to, value in said.items() if value not in (None, "") and to not in _OF_FORM}
+        further[entry.query_id] = kept | further.get(entry.query_id, {})
         for index, item in enumerate(entry.items):
-            made = _rubric_item(entry, item, name, line, index)
-            if members.setdefault(made.item_id, made) is not made:
-                _same(members[made.item_id].text.strip(), made.text.strip(), f"item {made.item_id!r}", name, line)
-                repeated += 1
-    if repeated:
-        _LOG.warning("%s: %d items come twice in their query; the first is kept", name or "test bank", repeated)
-    query_texts = _query_texts([entry for _, entry in numbered], facet_texts, name)
+            if item.query_id not in (None, entry.query_id):
+                problem = f"the item belongs to query {item.query_id!r}, its entry to {entry.query_id!r}"
+                raise FormatError(problem, path=name, line=entry.line, field=f"items[{index}].query_id")
+            made = _rubric_item(entry, item, facets.get((item.facet_text or "").strip()), notes)
+            first = members.setdefault(made.item_id, made)
+            if first is not made:
+                _same(first.text.strip(), made.text.strip(), f"item {made.item_id!r}", name, entry.line)
+                notes["twice"] += 1
+                notes["differ"] += _NUMBERS(first) != _NUMBERS(made)
+    query_texts = _query_texts(entries, facet_texts, name, says)
+    if says:
+        _say(notes, name or "test bank")
     edited: dict[str, dict[str, frozenset[str]]] = {}
-    for (query_id, item_id), mark in regrade_marks(entry for _, entry in numbered).items():
+    for (query_id, item_id), mark in regrade_marks(entries).items():
         if mark.needed:
             contents = mark.same_as | {item_content(items[query_id][item_id])}
             edited.setdefault(query_id, {})[item_id] = contents
     return TestBank(
-        {query_id: tuple(members.values()) for query_id, members in items.items()}, query_texts, facet_texts, edited
-    )
+        {query_id: tuple(members.values()) for query_id, members in items.items()}, query_texts, facet_texts, edited,
+        {query_id: said for query_id, said in further.items() if said},
+    )  # fmt: skip
 
 
-def _query_texts(entries: Sequence[BankEntry], facet_texts: dict[tuple[str, str], str], name: str) -> dict[str, str]:
+def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, notes: Counter[str]) -> RubricItem:
+    facet_id = next((one for one in (item.facet_id, facet_id, entry.facet_id) if one is not None), None)
+    words = item.text.strip() if entry.form in _STRIPPED else item.text
+    importance, weight = known_importance(item.importance), item.weight
+    further = {to: value for to, value in item.further.items() if value is not None or to == "importance"}
+    if isinstance(item.importance, int | float):
+        weight = item.importance
+    elif item.importance is not None and importance is None:
+        further["importance"] = item.importance
+    if "importance" in further:
+        notes["importance"] += further["importance"] is not None
+    answers = [one if isinstance(one, str) else one["answer"] for one in item.gold_answers or ()]
+    if any(isinstance(one, dict) and len(one) > 1 for one in item.gold_answers or ()):
+        further["answers"] = item.gold_answers
+    info = item.info
+    if further:
+        info = further | (info if isinstance(info, dict) else given({"info": info}))
+    return RubricItem(
+        item_id=item.item_id or item.made_id or make_item_id(entry.query_id, words, facet_id),
+        query_id=entry.query_id, text=words, kind=item.kind, facet_id=facet_id,
+        gold_answers=tuple(answers), importance=importance,
+        weight=None if weight is None else float(weight), info=info,
+    )  # fmt: skip
+
+
+def _say(notes: Counter[str], name: str) -> None:
+    differing = f" ({notes['differ']} of them with another importance, weight or answers)" if notes["differ"] else ""
+    warn(f"%s: %d items come twice in their query; the first is kept{differing}", name, notes["twice"])
+    warn("%s: %d importances are neither vital nor okay and count as none", name, notes["importance"])
+
+
+def _query_texts(
+    entries: Sequence[BankEntry], facet_texts: dict[tuple[str, str], str], name: str, says: bool
+) -> dict[str, str]:
     """The texts of queries; texts that differ by facet are the facets'.
 
     The workbench's generator writes `title / section` as the text of each section of a page (a facet of the query): the
@@ -219,6 +262,7 @@ def _query_texts(entries: Sequence[BankEntry], facet_texts: dict[tuple[str, str]
         entries: the entries of the bank.
         facet_texts: (query id, facet id) -> text; gets what the text of a query says of a facet that has none.
         name: the file, for notes.
+        says: whether what was counted is said.
     """
     said: dict[str, dict[str | None, BankEntry]] = {}
     differing: dict[str, None] = {}
@@ -242,7 +286,7 @@ def _query_texts(entries: Sequence[BankEntry], facet_texts: dict[tuple[str, str]
             if facet_id is not None and entry.query_text is not None and entry.query_text != texts.get(query_id):
                 facet_texts.setdefault((query_id, facet_id), entry.query_text)
     for queries, what in ((list(differing), "two texts; the first is kept"), (without, _WITHOUT_TEXT)):
-        if queries:
+        if queries and says:
             _LOG.warning("%s: %d queries (such as %s) have %s", name or "test bank", len(queries), queries[0], what)
     return texts
 
@@ -253,13 +297,52 @@ def _title(entry: BankEntry) -> str | None:
     return title if title and slash and not rest and entry.facet_text is not None else None
 
 
+def _same(known: str, found: str, what: str, name: str, line: int) -> None:
+    if known != found:
+        raise FormatError(f"{what} has two texts, {known!r} and {found!r}; keep one", path=name, line=line)
+
+
+def bank_entries(
+    bank: TestBank, *, test_collection: str = "", info: Mapping[str, Any] | None = None, by_query: bool = False
+) -> list[BankEntry]:
+    """The entries that write a bank: one for each facet of a query whose items stand together, in order.
+
+    Args:
+        bank: the bank.
+        test_collection: the name of the collection; empty for that which the bank itself says.
+        info: how the bank came about, written into every entry.
+        by_query: whether a query has one entry, in which each item names its facet.
+    """
+    entries = []
+    for query_id, items in bank.items.items():
+        further = {"test_collection": "", **bank.further.get(query_id, {})}
+        further |= given({"test_collection": test_collection or None, "info": info and dict(info)})
+        shared: dict[str, Any] = {to: further.pop(to, None) for to in ("test_collection", "hash", "info")}
+        shared |= {"query_text": bank.query_texts.get(query_id), "further": further, "form": "bank"}
+        groups = [(None, list(items))]
+        if items and not by_query:
+            groups = [(facet_id, list(found)) for facet_id, found in groupby(items, lambda item: item.facet_id)]
+        for facet_id, members in groups:
+            heading = bank.facet_texts.get((query_id, facet_id)) if facet_id is not None else None
+            made = [_bank_item(bank, item, by_query) for item in members]
+            entries.append(BankEntry(query_id=query_id, facet_id=facet_id, facet_text=heading, items=made, **shared))
+    return entries
+
+
+def _bank_item(bank: TestBank, item: RubricItem, by_query: bool) -> BankItem:
+    facet_id = item.facet_id
+    heading = bank.facet_texts.get((item.query_id, facet_id), facet_id) if by_query and facet_id is not None else None
+    return BankItem(
+        query_id=item.query_id, facet_id=facet_id, facet_text=heading, item_id=item.item_id, text=item.text,
+        kind=item.kind, gold_answers=item.gold_answers or None, importance=item.importance, weight=item.weight,
+        info=item.info,
+    )  # fmt: skip
+
+
 def item_id_of(entry: BankEntry, item: BankItem) -> str:
     """The id of an item of an entry: the one that it gives, else the one that its words have."""
-    return item.given_id or make_item_id(entry.query_id, item.text, _facet_of(entry, item))
-
-
-def _facet_of(entry: BankEntry, item: BankItem) -> str | None:
-    return item.facet_id if item.facet_id is not None else entry.facet_id
+    facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
+    return item.item_id or item.made_id or make_item_id(entry.query_id, item.text, facet_id)
 
 
 class RegradeMark(NamedTuple):
@@ -277,7 +360,7 @@ class RegradeMark(NamedTuple):
 
 def former_items(entry: BankEntry) -> list[str]:
     """The ids of items of the query that left the bank, as a review wrote them."""
-    listed: Any = (entry.model_extra or {}).get("former_items")
+    listed = entry.further.get("former_items")
     return [str(item_id) for item_id in listed] if isinstance(listed, list) else []
 
 
@@ -294,239 +377,704 @@ def regrade_marks(entries: Iterable[BankEntry]) -> dict[tuple[str, str], Regrade
     return found
 
 
-def _same(known: str, found: str, what: str, name: str, line: int) -> None:
-    if known != found:
-        raise FormatError(f"{what} has two texts, {known!r} and {found!r}; keep one", path=name, line=line)
+# What an item has, and how a note calls it.
+_SAID: Mapping[str, str] = {
+    "item_id": "ids", "text": "texts", "kind": "kinds", "gold_answers": "gold answers", "importance": "importance",
+    "weight": "weights", "info": "info",
+}  # fmt: skip
 
 
-def _rubric_item(entry: BankEntry, item: BankItem, name: str, line: int, index: int) -> RubricItem:
-    if item.query_id is not None and item.query_id != entry.query_id:
-        raise FormatError(
-            f"the item belongs to query {item.query_id!r}, its entry to {entry.query_id!r}",
-            path=name,
-            line=line,
-            field=f"items[{index}].query_id",
-        )
-    return RubricItem(
-        item_id=item_id_of(entry, item),
-        query_id=entry.query_id,
-        text=item.text,
-        kind=item.kind,
-        facet_id=_facet_of(entry, item),
-        gold_answers=tuple(item.gold_answers or ()),
-        importance=item.importance,
-        weight=item.weight,
-        info=item.info,
-    )
+def losses(before: TestBank, after: TestBank) -> str:
+    """How many items of a bank lost what in another kind of file, in words: "ids of 2 items, weights of 1 items".
 
-
-def bank_entries(
-    bank: TestBank, *, test_collection: str = "", info: Mapping[str, Any] | None = None
-) -> list[BankEntry]:
-    """The entries that write a bank: one for each query and facet, in order of first appearance.
+    Items are compared in order, query by query; a query whose number of items changed lost the difference.
 
     Args:
-        bank: the bank.
-        test_collection: the name of the collection; the workbench wants one.
-        info: how the bank came about, written into every entry.
+        before: the bank.
+        after: what another file holds of it.
     """
-    entries = []
-    for query_id, items in bank.items.items():
-        facets: dict[str | None, list[BankItem]] = {} if items else {None: []}
-        for item in items:
-            facets.setdefault(item.facet_id, []).append(_bank_item(item))
-        for facet_id, members in facets.items():
-            fields = {
-                "query_id": query_id,
-                "facet_id": facet_id,
-                "facet_text": None if facet_id is None else bank.facet_texts.get((query_id, facet_id)),
-                "query_text": bank.query_texts.get(query_id),
-                "test_collection": test_collection,
-                "info": None if info is None else dict(info),
-            }
-            entries.append(BankEntry(**given(fields), items=members))
-    return entries
+    counts: Counter[str] = Counter()
+    for query_id, items in before.items.items():
+        found = after.items.get(query_id, ())
+        if len(found) != len(items):
+            counts["items"] += abs(len(items) - len(found))
+            continue
+        for old, new in zip(items, found, strict=True):
+            pairs = {said: (_unmarked(old, to), _unmarked(new, to)) for to, said in _SAID.items()}
+            counts.update(said for said, (had, has) in pairs.items() if had and had != has)
+    named = [f"{counts['items']} items"] * bool(counts["items"])
+    named += [f"{said} of {counts[said]} items" for said in _SAID.values() if counts[said]]
+    texts = sum(after.query_texts.get(query_id) != one for query_id, one in before.query_texts.items())
+    named += [f"texts of {texts} queries"] * bool(texts)
+    headings = {(query_id, one) for (query_id, _), one in before.facet_texts.items()}
+    headings -= {(query_id, one) for (query_id, _), one in after.facet_texts.items()}
+    named += [f"texts of {len(headings)} facets"] * bool(headings)
+    lost: Counter[str] = Counter(
+        to for query_id, said in before.further.items() for to, value in said.items()
+        if after.further.get(query_id, {}).get(to) != value
+    )  # fmt: skip
+    return ", ".join(named + [f"{to} of {count} queries" for to, count in lost.items()])
 
 
-def _bank_item(item: RubricItem) -> BankItem:
-    fields = {
-        "query_id": item.query_id,
-        "facet_id": item.facet_id,
-        f"{item.kind}_id": item.item_id,
-        f"{item.kind}_text": item.text,
-        "gold_answers": list(item.gold_answers) or None,
-        "importance": item.importance,
-        "weight": item.weight,
-        "info": item.info,
-    }
-    return BankItem(**given(fields))
+def _unmarked(item: RubricItem, to: str) -> Any:
+    """What an item has, without what a review notes of its grades."""
+    value = getattr(item, to)
+    return {one: said for one, said in value.items() if one not in MARKS} if isinstance(value, dict) else value
 
 
-BANK = Format(
-    "bank",
-    "test bank of the Rubric workbench (.jsonl.gz)",
-    read_bank,
-    write_bank,
-    lambda head: "items" in head.object,
-)
+def _attributes(kind: type[Struct], said: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What an entry or an item has a place for, and the rest that has a value."""
+    own = {to: value for to, value in said.items() if to in kind.__struct_fields__}
+    return own, {to: value for to, value in said.items() if to not in own and value is not None}
 
-COLUMNS = (
-    "query_id", "item_id", "text", "kind", "importance", "weight", "facet", "gold_answers", "query_text",
+
+def _entry(form: str, row: Row, kind: ItemKind | None) -> BankEntry:
+    own, rest = _attributes(BankEntry, row.said)
+    items = []
+    for one in own.pop("items", None) or ():
+        fields, more = _attributes(BankItem, one.said)
+        items.append(BankItem(**{"kind": kind, **fields}, further=more | one.further))
+    return BankEntry(**own, items=items, form=form, line=row.line, further=rest | row.further)
+
+
+def _said(entry: BankEntry) -> dict[str, Any]:
+    """What the spec of a format writes of an entry."""
+
+    def of(one: Struct, further: Mapping[str, Any]) -> dict[str, Any]:
+        # Only one level deep: the rest is written as it is.
+        own = given({to: getattr(one, to) for to in one.__struct_fields__ if to not in ("form", "line", "made_id")})
+        return {**{to: value for to, value in further.items() if to not in one.__struct_fields__}, **own}
+
+    return of(entry, entry.further) | {"items": [of(item, item.further) for item in entry.items]}
+
+
+def _spread(entry: BankEntry) -> BankEntry:
+    """An entry for a format that knows no `info`: what that says are fields of their own; marks of reviews aside."""
+
+    def spread(item: BankItem) -> BankItem:
+        info = item.info if isinstance(item.info, dict) else given({"info": item.info})
+        return replace(item, info=None, further={to: value for to, value in info.items() if to not in MARKS})
+
+    own = {"test_collection": entry.test_collection or None, "hash": entry.hash, "info": entry.info}
+    return replace(
+        entry, items=list(map(spread, entry.items)), further={**entry.further, **given(own)},
+        test_collection=None, hash=None, info=None,
+    )  # fmt: skip
+
+
+def _bank(
+    form: str,
+    description: str,
+    *,
+    fields: tuple[Field, ...],
+    kind: ItemKind | None = None,
+    accept: Callable[[list[BankEntry]], list[BankEntry]] = lambda entries: entries,
+    adapt: Callable[[BankEntry], BankEntry] = lambda entry: entry,
+    nest: Callable[[list[Row]], list[Row]] = lambda rows: rows,
+    flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
+    by_query: bool = True,
+    is_whole: bool = False,
+    recognise: Callable[[Head], bool],
+    **spec: Any,
+) -> Format:
+    """A format of banks.
+
+    Args:
+        form: its name.
+        description: one line.
+        fields: what its spec says of the entries, and of the items inside.
+        kind: what all items are, where they do not say it.
+        accept: makes of the entries that were read what they mean.
+        adapt: makes of an entry from elsewhere what the format wants, or refuses it.
+        nest: makes of rows of items rows with `items`, and `flatten` of such a row rows of items.
+        by_query: whether a query has one row.
+        is_whole: whether it holds all that a bank has.
+        recognise: whether a file that begins so has the format.
+        spec: see `Spec`.
+    """
+
+    names = {"further", *(field.to for field in fields)}
+
+    def into(rows: list[Row]) -> list[BankEntry]:
+        return accept([_entry(form, row, kind) for row in nest(rows)])
+
+    def own(content: Iterable[BankEntry], says: bool = True) -> list[BankEntry]:
+        entries = list(content)
+        is_own = all(one.form == form for one in entries)
+        if not is_own or (by_query and len({one.query_id for one in entries}) < len(entries)):
+            bank = bank_of_entries(entries, says=says)
+            made = bank_entries(bank, by_query=by_query)
+            entries = [replace(adapt(one if is_whole else _spread(one)), form=form) for one in made]
+            if entries and says and not is_whole:
+                after = bank_of_entries(bank_spec.read(list(bank_spec.objects(entries))), says=False)
+                if lost := losses(bank, after):
+                    warn(f"{form} cannot hold all of the bank: {lost}")
+        return entries
+
+    def outof(content: Iterable[BankEntry]) -> Iterator[dict[str, Any]]:
+        rows = (row for entry in own(content) for row in flatten(_said(entry)))
+        return ({to: value for to, value in row.items() if to in names} for row in rows)
+
+    bank_spec: Spec[list[BankEntry]] = Spec(
+        kind="bank", description=description, fields=fields, into=into, outof=outof, keeps=True,
+        **{"what": "items", "forms": ("jsonl",), "is_sparse": True, "is_compact": True, "by_hand": True, **spec},
+    )  # fmt: skip
+    _SPECS[form] = bank_spec
+    _WRITTEN[form] = lambda bank: bank_spec.objects(own(bank_entries(bank), says=False))
+    if by_query:
+        ONE_A_QUERY.add(form)
+    return Format("bank", description, bank_spec.read, bank_spec.write, recognise)
+
+
+_SPECS: dict[str, Spec[list[BankEntry]]] = {}
+_WRITTEN: dict[str, Callable[[TestBank], Iterator[dict[str, Any]]]] = {}
+# The formats in which a query has one row.
+ONE_A_QUERY: set[str] = set()
+
+
+def read_rows(rows: Any, form: str) -> list[BankEntry]:
+    """The entries that rows in memory, or a frame, are in a format (a key of `FORMATS`).
+
+    Raises:
+        InputError: they are no rows.
+        FormatError: naming row and field.
+    """
+    return _SPECS[form].read(rows)
+
+
+def written_rows(bank: TestBank, form: str) -> list[dict[str, Any]]:
+    """The rows that write a bank in a format (a key of `FORMATS`).
+
+    Raises:
+        InputError: that cannot hold the bank.
+    """
+    return list(_WRITTEN[form](bank))
+
+
+def _filled(value: Any) -> str:
+    """A text that is not blank, as it is."""
+    ident(value)
+    return text(value)
+
+
+def _figure(value: Any) -> float:
+    """A number as it is written."""
+    return value if isinstance(value, int | float) and number(value) is not None else number(value)
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ValueError("expected a list of texts")
+    return value
+
+
+_QID, _QUERY = Field("query_id", ("qid",), ident), Field("query_text", ("query",), text, None)
+_IMPORTANCE = Field("importance", ("importance",), one_of({"vital": "vital", "okay": "okay"}), None)
+_WEIGHT = Field("weight", ("weight",), _figure, None)
+
+
+def _workbench(kind: ItemKind) -> tuple[Field, ...]:
+    return (
+        Field("query_id", ("query_id",), text, None), Field("facet_id", ("facet_id",), text, None),
+        Field("item_id", (f"{kind}_id",), text, None), Field("text", (f"{kind}_text",), _filled),
+        Field("gold_answers", ("gold_answers",), _texts, None), Field("info", ("info",), same, None),
+        _IMPORTANCE, _WEIGHT,
+    )  # fmt: skip
+
+
+_ITEMS = Inside({kind: _workbench(kind) for kind in _KINDS}, to="kind")
+BANK = _bank(
+    "bank", "test bank of the Rubric workbench (.jsonl.gz)", what="test bank entries", by_query=False, is_whole=True,
+    fields=(
+        Field("query_id", ("query_id",)), Field("facet_id", ("facet_id",), text, None),
+        Field("facet_text", ("facet_text",), text, None), Field("query_text", ("query_text",), text, None),
+        Field("test_collection", ("test_collection",), text, None), Field("hash", ("hash",), same, None),
+        Field("info", ("info",), same, None), Field("items", ("items",), _ITEMS, REQUIRED, _ITEMS.written),
+    ),
+    recognise=lambda head: "items" in head.object,
 )  # fmt: skip
-_KINDS = ("question", "nugget")
-_IMPORTANCES = ("vital", "okay")
 
 
-def read_bank_csv(path: PathName) -> list[BankEntry]:
-    """The entries of a table of items, an entry a query and facet, in order of first appearance.
-
-    The columns `query_id` and `text` must be there. An empty `item_id` is made from the text. Where a row says no
-    `kind`, it is a question if the texts of all such rows end with a question mark, else a nugget. `gold_answers` are a
-    JSON list, or parted by `|`. A row without text and item id says that its query has no items.
+def read_bank(path: PathName) -> list[BankEntry]:
+    """The entries of a bank of the workbench, as they stand in it.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: a column is missing or unknown, or a cell is wrong; names file, line and column.
+        FormatError: naming file, line and field; also when there are no entries.
     """
-    name = path_name(path)
-    found = rows_of(path, "items")
-    _check_header(found.columns or (), name)
-    read = [(line, {column: active(cell.strip()) for column, cell in cells.items()}) for line, cells in found.rows]
-    if not read:
-        raise FormatError("holds no items", path=name)
-    without = [cells["text"] for _, cells in read if cells["text"] and not cells.get("kind")]
-    usual = "question" if all(text.endswith(("?", "？", "؟")) for text in without) else "nugget"
-    members: dict[tuple[str, str], list[BankItem]] = {}
-    texts: dict[str, str] = {}
-    places: dict[tuple[str, str], int] = {}
-    for line, cells in read:
-        query_id, facet = cells["query_id"], cells.get("facet", "")
-        if not query_id:
-            raise FormatError("is empty", path=name, line=line, field="query_id")
-        said = cells.get("query_text", "")
-        if said and texts.setdefault(query_id, said) != said:
-            problem = f"query {query_id} has another text in a row above; keep one"
-            raise FormatError(problem, path=name, line=line, field="query_text")
-        items = members.setdefault((query_id, facet), [])
-        if not cells["text"] and not cells.get("item_id"):
-            continue
-        item = _item(cells, usual, name, line)
-        item_id = item_id_of(BankEntry(query_id=query_id, facet_id=facet or None, items=[]), item)
-        before = places.setdefault((query_id, item_id), line)
-        if before != line:
-            raise FormatError(f"item {item_id} stands in line {before} already; keep one", path=name, line=line)
-        items.append(item)
-    return [
-        BankEntry(query_id=key[0], items=items, **given({"facet_id": key[1] or None, "query_text": texts.get(key[0])}))
-        for key, items in members.items()
-    ]
+    return _SPECS["bank"].read(path)
 
 
-def _check_header(header: tuple[str, ...], name: str) -> None:
-    missing = [column for column in ("query_id", "text") if column not in header]
-    unknown = [column for column in header if column not in COLUMNS]
-    said = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has {', '.join(unknown)}"] * bool(unknown)
-    said += ["names a column twice"] * (len(set(header)) < len(header))
-    if said:
-        raise FormatError(f"the header {' and '.join(said)}; expected {','.join(COLUMNS)}", path=name, line=1)
+def write_bank(path: PathName, entries: Iterable[BankEntry]) -> None:
+    """Writes a bank of the workbench, gzipped where the name ends with .gz.
+
+    Raises:
+        InputError: the file cannot be written, or there are no entries.
+    """
+    _SPECS["bank"].write(path, list(entries))
 
 
-def _item(cells: Mapping[str, str], usual: str, name: str, line: int) -> BankItem:
-    def wrong(field: str, expected: str) -> FormatError:
-        return FormatError(f"{cells[field]!r:.60} is not {expected}", path=name, line=line, field=field)
+def load_bank(path: PathName) -> TestBank:
+    """The test bank of a file of the workbench; see `bank_of_entries`.
 
-    kind = cells.get("kind") or usual
-    if kind not in _KINDS:
-        raise wrong("kind", "question or nugget")
-    if not cells["text"]:
-        raise FormatError("is empty; remove the row, or give the item a text", path=name, line=line, field="text")
-    importance, weight = cells.get("importance") or None, None
-    if importance not in (None, *_IMPORTANCES):
-        raise wrong("importance", "vital or okay")
-    if cells.get("weight"):
-        with contextlib.suppress(ValueError):
-            weight = float(cells["weight"])
-        if weight is None or not math.isfinite(weight):
-            raise wrong("weight", "a number")
-    fields = {
-        f"{kind}_text": cells["text"],
-        f"{kind}_id": cells.get("item_id") or None,
-        "facet_id": cells.get("facet") or None,
-        "importance": importance,
-        "weight": weight,
-        "gold_answers": _answers(cells.get("gold_answers", "")) or None,
-    }
-    return BankItem(**given(fields))
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field.
+    """
+    return bank_of_entries(read_bank(path), path_name(path))
 
 
-def _answers(cell: str) -> list[str]:
+def is_bank(path: PathName) -> bool:
+    """Whether the first line of a file is an entry of the workbench: then no other format need be tried."""
+    if path_name(path) == "-":
+        return False
+    try:
+        return {"query_id", "items"} <= head_of(path).object.keys()
+    except FormatError:
+        return False
+
+
+def _stripped(value: Any) -> str:
+    return text(value).strip()
+
+
+def _parted(value: Any) -> list[str]:
+    """Answers as a list, as JSON, or parted by `|`."""
+    if isinstance(value, list):
+        return _texts(value)
+    cell = _stripped(value)
     if cell.startswith("["):
         try:
-            listed = parse_json(cell)
+            return _texts(parse_json(cell))
         except ValueError:
-            listed = None
-        if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
-            return listed
+            pass
     return [part.strip() for part in cell.split("|") if part.strip()]
 
 
-def write_bank_csv(path: PathName, entries: Iterable[BankEntry]) -> None:
+def _joined(answers: Sequence[str]) -> str:
+    is_plain = all("|" not in one and one == one.strip() and one[:1] not in ("", "[") for one in answers)
+    return " | ".join(answers) if is_plain else json.dumps(list(answers), ensure_ascii=False)
+
+
+def _nested(rows: list[Row]) -> list[Row]:
+    """Rows of items as entries; where a row says no kind, all such are questions if all end with a question mark."""
+    without = [row.said["text"] for row in rows if row.said["text"] and not row.said["kind"]]
+    usual = "question" if all(one.endswith(("?", "？", "؟")) for one in without) else "nugget"
+    entries = []
+    for row in rows:
+        said = {**row.said, "kind": row.said["kind"] or usual}
+        entry = {to: said.pop(to) for to in ("query_id", "query_text", "facet_id")}
+        items = [Row(row.line, said, row.further)] if said["text"] else []
+        entries.append(Row(row.line, {**entry, "items": items}, {}))
+    return entries
+
+
+def _flat(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for item in said["items"] or [{}]:
+        yield {**said, "further": {}, **item}
+
+
+# What tables of other things have.
+_OTHERS = {*DOC_IDS, "run_id", "grade", "label", "relevance", "answer"}
+
+
+def _is_table(head: Head) -> bool:
+    header = set() if head.is_json else set(cells_of(head.line))
+    own = {"item_id", "kind", "importance", "weight", "gold_answers"}
+    return {"query_id", "text"} <= header and bool(header & own) and not header & _OTHERS
+
+
+BANK_CSV = _bank(
+    "bank:csv", "test bank as a table, an item a row (.csv, .tsv)", forms=("csv", "tsv"), by_query=False,
+    fields=(
+        Field("query_id", QUERY_IDS, ident), Field("item_id", ("item_id",), _stripped, None),
+        Field("text", ("text",), _stripped, PRESENT),
+        Field("kind", ("kind",), one_of({kind: kind for kind in _KINDS}), None), _IMPORTANCE, _WEIGHT,
+        Field("facet_id", ("facet",), _stripped, None),
+        Field("gold_answers", ("gold_answers",), _parted, None, _joined),
+        Field("query_text", ("query_text",), _stripped, None),
+    ),
+    check=lambda said: (
+        "text is empty; remove the row, or give the item a text" if said["item_id"] and not said["text"] else None
+    ),
+    nest=_nested, flatten=_flat, is_sparse=False, is_guarded=True, bare=(("query_id", "text"),), recognise=_is_table,
+)  # fmt: skip
+
+
+def entries_of_table(source: Any) -> list[BankEntry]:
+    """The entries of a table of items in memory: a data frame, rows, columns, or query id -> texts.
+
+    Raises:
+        InputError: it is none of these.
+        FormatError: it lacks query ids or texts.
+    """
+    if isinstance(source, Mapping) and not {*QUERY_IDS} & source.keys():
+        pairs = ((key, [texts] if isinstance(texts, str) else texts) for key, texts in source.items())
+        source = [{"query_id": key, "text": one} for key, texts in pairs for one in texts or [""]]
+    return read_rows(source, "bank:csv")
+
+
+def write_table(path: PathName, entries: Iterable[BankEntry]) -> None:
     """Writes a bank as a table; a name that ends in .tsv (or .tsv.gz) has tabs between its cells.
 
-    What it has no place for (`info` of items, texts of facets) is counted and left out. No spreadsheet takes a
-    text for a formula: one that begins like one gets a `'`, which the reader takes off.
+    No spreadsheet takes a text for a formula: one that begins like one gets a `'`, which the reader takes off.
 
     Raises:
         InputError: there are no entries, or the file cannot be written.
     """
-    entries = list(entries)
-    if not entries:
-        raise InputError(f"{path_name(path)}: there are no items to write")
-    delimiter = "\t" if path_name(path).removesuffix(".gz").endswith(".tsv") else ","
-    with atomic_writer(path) as stream:
-        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for entry in entries:
-            listed: list[BankItem | None] = [*entry.items]
-            for item in listed or [None]:
-                cells = _cells(entry, item)
-                writer.writerow([inert(cells.get(column, "")) for column in COLUMNS])
-    lost = {
-        "the info of %d items": sum(item.info is not None for entry in entries for item in entry.items),
-        "the texts of %d facets": sum(entry.facet_text is not None for entry in entries),
-    }
-    if any(lost.values()):
-        said = " and ".join(text % count for text, count in lost.items() if count)
-        _LOG.warning("%s: a table of items has no place for %s; left out", path_name(path), said)
+    _SPECS["bank:csv"].write(path, list(entries))
 
 
-def _cells(entry: BankEntry, item: BankItem | None) -> dict[str, str]:
-    cells = {"query_id": entry.query_id, "facet": entry.facet_id or "", "query_text": entry.query_text or ""}
-    if item is None:
-        return cells
-    answers = item.gold_answers or []
-    is_plain = all("|" not in one and one == one.strip() and one[:1] not in ("", "[") for one in answers)
-    return cells | {
-        "item_id": item_id_of(entry, item),
-        "text": item.text,
-        "kind": item.kind,
-        "importance": item.importance or "",
-        "weight": "" if item.weight is None else repr(item.weight),
-        "facet": item.facet_id or entry.facet_id or "",
-        "gold_answers": " | ".join(answers) if is_plain else json.dumps(answers, ensure_ascii=False),
-    }
+def refuse_penalties(bank: TestBank | BankEntry) -> None:
+    """Refuses items that would count for an answer that has them, though they count against it.
+
+    Raises:
+        InputError: an item has a negative weight.
+    """
+    for item in bank.items if isinstance(bank, BankEntry) else bank:
+        if item.weight is not None and item.weight < 0:
+            raise InputError(
+                f"query {item.query_id!r}: {item.text!r} is a penalty (weight {item.weight:g}), and a nugget counts "
+                "for an answer that has it; take penalties out of the bank first"
+            )
 
 
-def _is_bank(head: Head) -> bool:
-    header = set() if head.is_json else set(cells_of(head.line))
-    own = {"item_id", "kind", "importance", "weight", "gold_answers"}
-    return {"query_id", "text"} <= header <= set(COLUMNS) and bool(header & own)
+def _as_nuggets(entry: BankEntry) -> BankEntry:
+    refuse_penalties(entry)
+    return entry
 
 
-BANK_CSV = Format(
-    "bank",
-    "test bank as a table, an item a row (.csv, .tsv)",
-    read_bank_csv,
-    write_bank_csv,
-    _is_bank,
-)
+_NUGGETS = Inside({
+    "nugget": (
+        Field("text", ("text",), _filled), Field("importance", ("importance",), text, None),
+        Field("facet_text", ("mapped_sub_narrative",), text, None),
+    )
+})  # fmt: skip
+NUGGETS = _bank(
+    "nuggets", "nuggets of nuggetizer and of TREC RAG", what="nuggets", kind="nugget", key=("query_id",),
+    fields=(_QID, _QUERY, Field("items", ("nuggets",), _NUGGETS, REQUIRED, _NUGGETS.written)), adapt=_as_nuggets,
+    recognise=lambda head: isinstance(head.object.get("nuggets"), list),
+)  # fmt: skip
+
+
+def _as_criteria(entry: BankEntry) -> BankEntry:
+    for item in entry.items:
+        if item.weight is None:
+            raise InputError(f"item {item.item_id!r} has no weight, and a criterion needs one")
+    return entry
+
+
+_CRITERIA = Inside({
+    "nugget": (
+        Field("text", ("criterion",), _filled), Field("weight", ("weight",), _figure),
+        Field("facet_text", ("axis",), text, None),
+    )
+})  # fmt: skip
+RUBRICS = _bank(
+    "rubrics", "weighted criteria of ResearchRubrics", what="weighted criteria", kind="nugget", key=("query_id",),
+    fields=(_QID, _QUERY, Field("items", ("rubrics",), _CRITERIA, REQUIRED, _CRITERIA.written)), adapt=_as_criteria,
+    recognise=lambda head: "rubrics" in head.object,
+)  # fmt: skip
+TYPES = ("explicit", "implicit", "synthesis", "references", "communication", "instruction")
+# The weight that a criterion from a vital nugget has; a tier that nobody said follows it.
+_VITAL = 5
+
+
+def _completed(entries: list[BankEntry]) -> list[BankEntry]:
+    """The tasks that have criteria; those that failed are counted and left out."""
+    kept = [one for one in entries if one.further["status"] == "completed"]
+    if not kept:
+        raise InputError("every task failed; there are no criteria")
+    warn("%d tasks failed and have no criteria; left out", len(entries) - len(kept))
+    return kept
+
+
+def _as_tasks(entry: BankEntry) -> BankEntry:
+    """An entry as a task of RAGDoll; a tier that nobody said is `mandatory` from weight 5 on."""
+    items = []
+    for item in _as_criteria(entry).items:
+        if item.facet_text not in TYPES:
+            raise InputError(
+                f"query {entry.query_id!r}: {item.text!r:.60} has the axis {item.facet_text!r}; RAGDoll knows "
+                f"{', '.join(TYPES)}"
+            )
+        tier = item.further.get("tier") or ("mandatory" if (item.weight or 0) >= _VITAL else "optional")
+        items.append(replace(item, weight=number(item.weight), further={**item.further, "tier": tier}))
+    further = {"task_id": entry.query_id, "status": "completed", **entry.further}
+    return replace(entry, query_text=entry.query_text or "", items=items, further=further)
+
+
+_TASKS = Inside(
+    {
+        "nugget": (
+            Field("text", ("text",), _filled), Field("facet_text", ("type",), one_of({one: one for one in TYPES})),
+            Field("tier", ("tier",), one_of({one: one for one in ("mandatory", "optional")})),
+            Field("weight", ("weight",), _figure), Field("source_nugget", ("source_nugget",), text, None),
+        )
+    },
+    is_sparse=False,
+)  # fmt: skip
+RAGDOLL = _bank(
+    "ragdoll:rubric", "rubrics of RAGDoll (TREC RAG 2026)", what="rubrics of RAGDoll", kind="nugget", key=("query_id",),
+    fields=(
+        Field("task_id", ("task_id",), text, None), Field("status", ("status",)), _QID, _QUERY,
+        Field("items", ("criteria",), _TASKS, None, _TASKS.written),
+    ),
+    accept=_completed, adapt=_as_tasks, is_compact=False,
+    recognise=lambda head: {"qid", "status", "criteria"} <= head.object.keys() and "run_id" not in head.object,
+)  # fmt: skip
+
+
+def _answers(value: Any) -> list[dict[str, Any]]:
+    """The answers of a question, with what is said of them (`references`)."""
+    listed = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(listed, list) or not all(isinstance(one, dict) and one.get("answer") for one in listed):
+        raise ValueError("expected a list or an object of answers {answer, references}")
+    return listed
+
+
+def _stated(value: Any) -> Any:
+    """An importance: a number is a weight."""
+    if isinstance(value, int | float) and abs(value) > LARGEST_SCORE:
+        raise ValueError(f"is too large for a weight (at most {LARGEST_SCORE:g})")
+    return value if isinstance(value, int | float) else text(value)
+
+
+def _asked(entries: list[BankEntry]) -> list[BankEntry]:
+    """Entries with the ids that Auto-Judge gives to items without one, the md5 of their texts."""
+    made = []
+    every = 0
+    for entry in entries:
+        items = []
+        for item in entry.items:
+            every += item.further.get("aggregator_type") == "AND" and len(item.gold_answers or ()) > 1
+            digest = hashlib.md5(item.text.encode("utf-8"), usedforsecurity=False).hexdigest()
+            items.append(replace(item, made_id=digest))
+        made.append(replace(entry, items=items))
+    warn("%d questions need all of their answers (AND): any is gold to a grader; judged reports need all", every)
+    return made
+
+
+def _as_asked(entry: BankEntry, **usual: str) -> BankEntry:
+    """An entry with answers and importances as Auto-Judge has them; `usual` is what questions say by default."""
+    items = []
+    for item in entry.items:
+        # People edit gold answers: those that stay keep what was said of them.
+        said = {one["answer"]: one for one in answers_of(item.further)}
+        answers = [said.get(one, {"answer": one}) for one in item.gold_answers or ()]
+        further = usual | {to: value for to, value in item.further.items() if to != "answers"}
+        importance = item.importance if item.importance is not None else item.weight
+        items.append(replace(item, gold_answers=answers, importance=importance, further=further))
+    return replace(entry, items=items)
+
+
+def answers_of(info: Any) -> list[dict[str, Any]]:
+    """The answers {answer, references} that the info of an item holds, where a nugget bank said more than texts."""
+    listed = info.get("answers") if isinstance(info, dict) else None
+    return [one for one in listed if isinstance(one, dict) and "answer" in one] if isinstance(listed, list) else []
+
+
+def answer_documents(item: RubricItem) -> dict[str, frozenset[str]]:
+    """Gold answer -> the documents that a nugget bank lists for it; empty sets where it lists none."""
+    found: dict[str, frozenset[str]] = dict.fromkeys(item.gold_answers, frozenset())
+    for answer in answers_of(item.info):
+        if answer["answer"] in found:
+            references = answer.get("references")
+            listed = references if isinstance(references, list) else []
+            ids = (one.get("doc_id") if isinstance(one, dict) else one for one in listed)
+            found[answer["answer"]] = frozenset(str(doc_id) for doc_id in ids if doc_id is not None)
+    return found
+
+
+def needs_all_answers(item: RubricItem) -> bool:
+    """Whether a nugget bank wants all answers of a question (AND), and not any of them."""
+    return isinstance(item.info, dict) and item.info.get("aggregator_type") == "AND"
+
+
+def _as_dicts(entry: BankEntry) -> BankEntry:
+    if len({(item.kind, item.text) for item in entry.items}) < len(entry.items):
+        raise InputError(f"query {entry.query_id!r}: two items have the same text, which a nugget bank cannot hold")
+    further = {to: value for to, value in entry.further.items() if to != "metadata"}
+    return _as_asked(replace(entry, further={"format_version": "v3", **further}))
+
+
+def _as_lists(entry: BankEntry) -> BankEntry:
+    for item in entry.items:
+        if item.kind != "question":
+            raise InputError(f"item {item.item_id!r} is a nugget, and this form has questions only")
+    asked = _as_asked(entry, aggregator_type="OR")
+    return replace(asked, items=[replace(item, query_id=None) for item in asked.items])
+
+
+def _together(rows: list[Row]) -> list[Row]:
+    """Rows whose items are the questions and the claims."""
+    return [
+        row._replace(said={**row.said, "items": row.said["items"] + row.said["claims"], "claims": None}) for row in rows
+    ]
+
+
+def _apart(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    claims = [item for item in said["items"] if item["kind"] == "nugget"]
+    yield {**said, "items": [item for item in said["items"] if item not in claims], "claims": claims or None}
+
+
+def _nugget_fields(text_name: str, *more: Field) -> tuple[Field, ...]:
+    return (
+        Field("text", (text_name,), _filled), Field("item_id", (f"{text_name}_id",), text, None),
+        Field("query_id", ("query_id",), text, None), *more, Field("importance", ("importance",), _stated, None),
+    )  # fmt: skip
+
+
+def _of_answers(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {one["answer"]: one for one in answers}
+
+
+_QUESTIONS = Inside(
+    {"question": _nugget_fields("question", Field("gold_answers", ("answers",), _answers, None, _of_answers))},
+    to="kind", key="text",
+)  # fmt: skip
+_CLAIMS = Inside({"nugget": _nugget_fields("claim")}, to="kind", key="text")
+_LISTED = Inside(
+    {"question": _nugget_fields("question", Field("gold_answers", ("answers",), _answers, None))}, to="kind"
+)  # fmt: skip
+NUGGET_BANK = _bank(
+    "nugget-bank", "nugget bank of TREC Auto-Judge", what="nugget banks", key=("query_id",),
+    fields=(
+        Field("query_id", ("query_id",)), Field("query_text", ("title_query",), text, None),
+        Field("format_version", ("format_version",), text, None),
+        Field("items", ("nugget_bank",), _QUESTIONS, [], _QUESTIONS.keyed),
+        Field("claims", ("claim_bank",), _CLAIMS, [], _CLAIMS.keyed),
+    ),
+    accept=_asked, adapt=_as_dicts, nest=_together, flatten=_apart,
+    recognise=lambda head: bool({"nugget_bank", "claim_bank"} & head.object.keys()) and "query_id" in head.object,
+)  # fmt: skip
+NUGGET_LISTS = _bank(
+    "nugget-lists", "lists of nuggets, TREC RAGTIME 2026", what="nugget banks", key=("query_id",),
+    fields=(
+        Field("query_id", ("metadata.topic_id",)),
+        Field("items", ("nugget_bank",), _LISTED, REQUIRED, _LISTED.written),
+    ),
+    accept=_asked, adapt=_as_lists, recognise=lambda head: isinstance(head.object.get("nugget_bank"), list),
+)  # fmt: skip
+
+
+def _lessons(entries: list[BankEntry]) -> list[BankEntry]:
+    """Lessons with the right choice of each question as its gold answer; a key that names no choice gives none."""
+    made = []
+    keyless = 0
+    for entry in entries:
+        items = []
+        for item in entry.items:
+            key, choices = item.further["answer"], item.further.get("choices")
+            answer = choices.get(key) if choices else key
+            keyless += answer is None
+            items.append(replace(item, gold_answers=None if answer is None else [answer], further={}))
+        collected = replace(entry, query_id=f"tqa2:{entry.query_id}", items=items, test_collection="tqa2", further={})
+        made.append(collected)
+    warn("%d questions have a correct answer that is none of their choices; no gold answer", keyless)
+    return made
+
+
+def _choices(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+        raise ValueError("expected an object of choices")
+    return {key: text(one.get("processedText")) for key, one in value.items()}
+
+
+def _is_tqa(head: Head) -> bool:
+    if head.goes_on:
+        return '"globalID"' in head.line + head.rest
+    lessons = head.value if isinstance(head.value, list) else []
+    return bool(lessons) and isinstance(lessons[0], dict) and "globalID" in lessons[0]
+
+
+_ASKED = Inside(
+    {
+        "question": (
+            Field("text", ("beingAsked.processedText",), _filled), Field("answer", ("correctAnswer.processedText",)),
+            Field("choices", ("answerChoices",), _choices, None),
+        )
+    },
+    key="item_id",
+)  # fmt: skip
+TQA = _bank(
+    "tqa", "TQA lessons with answer keys", what="TQA lessons", kind="question", key=("query_id",),
+    fields=(
+        Field("query_id", ("globalID",), ident), Field("query_text", ("lessonName",)),
+        Field("items", ("questions.nonDiagramQuestions",), _ASKED),
+    ),
+    accept=_lessons, recognise=_is_tqa,
+)._replace(write=None)  # fmt: skip
+
+
+class RequestQuery(Struct):
+    """The query of a request."""
+
+    qid: str | int
+    text: str
+
+
+class Candidate(Struct):
+    """One document to make nuggets from: a segment of MS MARCO v2.1, or what RankLLM's retrieval has of others."""
+
+    doc: dict[str, Any]
+    docid: str | int = ""
+    score: float | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        return next((said for name in TEXTS if isinstance(said := self.doc.get(name), str)), "")
+
+
+class RequestLine(JsonRecord, frozen=True, kw_only=True):
+    """A query and the documents to make its nuggets from; either may be plain text."""
+
+    query: RequestQuery | str
+    candidates: list[Candidate | str]
+
+    @property
+    def query_id(self) -> str | None:
+        """The query, where it has an id."""
+        return None if isinstance(self.query, str) else str(self.query.qid)
+
+    @property
+    def documents(self) -> list[tuple[str, str]]:
+        """Id, which may be empty, and text of each candidate."""
+        return [("", one) if isinstance(one, str) else (str(one.docid), one.text) for one in self.candidates]
+
+
+def _with_texts(line: RequestLine, name: str) -> RequestLine:
+    for place, one in enumerate(line.candidates):
+        if not isinstance(one, str) and not any(isinstance(one.doc.get(name), str) for name in TEXTS):
+            raise ValueError(f"candidates[{place}].doc: expected a text in {', '.join(TEXTS)}")
+    return line
+
+
+REQUESTS = RecordLines(
+    kind="requests", description="requests of nuggetizer and RankLLM: candidates of queries", what="requests",
+    type=RequestLine, named=_with_texts, recognise=lambda head: "candidates" in head.object,
+)  # fmt: skip
+
+
+def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, str]) -> list[QueryPassages]:
+    """The candidates of requests as ungraded passages, in their order; those without an id are named by their place.
+
+    Args:
+        lines: requests.
+        query_ids: text -> query id, for requests that give only the text of their query.
+
+    Raises:
+        UnknownNameError: the text of a query is not among them.
+    """
+    groups = []
+    for line in lines:
+        query_id = query_ids.get(line.query) if isinstance(line.query, str) else line.query_id
+        if query_id is None:
+            raise UnknownNameError("query text", str(line.query), query_ids)
+        passages = [
+            GradedPassage(doc_id=doc_id or f"candidate {place}", text=said)
+            for place, (doc_id, said) in enumerate(line.documents, 1)
+        ]
+        groups.append(QueryPassages(query_id, passages))
+    return groups

@@ -17,10 +17,9 @@ from rubric_measures.base.json_text import json_at, parse_json
 PathName: TypeAlias = str | os.PathLike[str]
 # What files hold; `docs/plugins.md` says what each is in Python.
 Kind = Literal[
-    "records", "qrels", "item qrels", "judgments", "runs", "bank", "nuggets", "assignments", "requests", "rubrics",
-    "nugget bank", "nugget bank lists", "queries", "topics", "reports", "answers", "evaluations", "games",
-    "leaderboard", "support labels", "graded answers", "support judgments", "argue judgments", "assessments",
-    "experiment", "grades",
+    "records", "qrels", "item qrels", "judgments", "runs", "bank", "assignments", "requests", "queries", "topics",
+    "reports", "answers", "evaluations", "games", "leaderboard", "support labels", "graded answers",
+    "support judgments", "argue judgments", "assessments", "experiment", "grades",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # The forms of leaderboard files; `formats.leaderboards` reads and writes them.

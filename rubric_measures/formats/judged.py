@@ -24,9 +24,15 @@ from msgspec import Meta, Struct
 
 from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import run_of_file
-from rubric_measures.formats.banks import BankEntry, bank_entries
+from rubric_measures.formats.banks import (
+    BankEntry,
+    bank_entries,
+    facet_ids,
+    known_label,
+    refuse_penalties,
+    written_rows,
+)
 from rubric_measures.formats.base import Format, Head, PathName, given
-from rubric_measures.formats.nuggets import facet_ids, known_label
 from rubric_measures.formats.specs import QUERY_IDS, Field, RecordLines, Row, Spec, ident, text
 from rubric_measures.records.models import (
     ItemGradeSet,
@@ -600,11 +606,7 @@ def assignments_of_grades(
     Raises:
         InputError: a grade is not 0, 1 or 2; an item is a penalty: as a nugget it would count for an answer.
     """
-    if penalty := next((item for item in bank if item.weight is not None and item.weight < 0), None):
-        raise InputError(
-            f"query {penalty.query_id!r}: {penalty.text!r} is a penalty (weight {penalty.weight:g}), and a nugget "
-            "counts for an answer that has it; take penalties out of the bank first"
-        )
+    refuse_penalties(bank)
     lines = []
     for fields, labels in _labelled(NUGGETIZER, bank, grades, answers, runs):
         nuggets: Any = [
@@ -618,42 +620,21 @@ def assignments_of_grades(
     return lines
 
 
-_TYPES = ("explicit", "implicit", "synthesis", "references", "communication", "instruction")
-# The weight that a criterion from a vital nugget has; a tier that nobody said follows it.
-_VITAL = 5
-
-
-def criterion_of(bank: TestBank, item: RubricItem) -> dict[str, Any]:
-    """An item as RAGDoll writes a criterion; a tier that nobody said is `mandatory` from weight 5 on.
-
-    Raises:
-        InputError: it has no weight, or its facet is no type of RAGDoll.
-    """
-    kind, where = _facet_text(bank, item), f"query {item.query_id!r}: {item.text!r:.60}"
-    if item.weight is None:
-        raise InputError(f"{where} has no weight, and a criterion needs one")
-    if kind not in _TYPES:
-        raise InputError(f"{where} has the axis {kind!r}; RAGDoll knows {', '.join(_TYPES)}")
-    return {
-        "text": item.text, "type": kind,
-        "tier": _info(item, "tier") or ("mandatory" if item.weight >= _VITAL else "optional"),
-        "weight": int(item.weight) if float(item.weight).is_integer() else item.weight,
-        "source_nugget": _info(item, "source_nugget"),
-    }  # fmt: skip
-
-
 def graded_of_grades(
     bank: TestBank, grades: Grades, answers: Mapping[tuple[str, str], str], runs: Mapping[tuple[str, str], str]
 ) -> list[GradedAnswer]:
     """The lines that write grades as RAGDoll's graded answers; arguments as those of `assignments_of_grades`.
 
     Raises:
-        InputError: a grade is not 0, 1 or 2, or see `criterion_of`.
+        InputError: a grade is not 0, 1 or 2, or RAGDoll's rubrics cannot hold the bank.
     """
+    rows = {row["qid"]: row["criteria"] for row in written_rows(bank, "ragdoll:rubric")}
+    pairs = [pair for query_id in rows for pair in zip(bank.items[query_id], rows[query_id], strict=True)]
+    criteria = {(item.query_id, item.item_id): one for item, one in pairs}
     lines = []
     for fields, labels in _labelled(RAGDOLL, bank, grades, answers, runs):
         query_id = fields["qid"]
         task: dict[str, Any] = {"task_id": f"{fields['run_id']}:{query_id}", "status": "completed"}
-        task["criteria"] = [{**criterion_of(bank, item), "verdict": label} for item, label in labels]
+        task["criteria"] = [{**criteria[item.query_id, item.item_id], "verdict": label} for item, label in labels]
         lines.append(GradedAnswer(query=bank.query_texts.get(query_id, ""), **fields, **task))
     return lines

@@ -372,7 +372,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if known is None:
                 known = places[columns] = _places(self.fields, cells)
             try:
-                if only is not None and _parsed(_Places(known.fields[:1], []), cells)[0][self.fields[0].to] not in only:
+                first = _Places(known.fields[:1], [], {})
+                if only is not None and _parsed(first, cells)[0][self.fields[0].to] not in only:
                     continue
                 said, further = _parsed(known, cells, self.is_sparse, self.is_guarded and is_text)
             except FormatError as error:
@@ -464,7 +465,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
                 to: value for to, value in further.items() if self.keeps and not (is_table and type(value) is not str)
             }
             if lost is not None:
-                lost.update(to for to, value in said.items() if to not in known and to != "further" and value)
+                lost.update(to for to, value in said.items() if value and to not in {*known, *further, "further"})
                 lost.update(further.keys() - kept.keys())
             yield _written(self.fields, {**said, "further": kept}, self.is_sparse)
 
@@ -486,16 +487,18 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class _Places(NamedTuple):
-    """Of each field the columns that may hold it; and those that hold none."""
+    """Of each field the columns that may hold it; those that hold none; and what is known inside of objects."""
 
     fields: list[tuple[Field, list[str]]]
     further: list[str]
+    inside: dict[str, set[str]]
 
 
 def _places(fields: Sequence[Field], cells: Cells) -> _Places:
     """Which columns of a row are which fields."""
     plain = {plain_name(column): column for column in reversed(list(cells))}
     taken: set[str] = set()
+    inside: dict[str, set[str]] = {}
     found = []
     for field in fields:
         if not field.to:
@@ -510,9 +513,12 @@ def _places(fields: Sequence[Field], cells: Cells) -> _Places:
         names = [name for name in dict.fromkeys(names) if name not in taken]
         others = {name for one in fields if one is not field for name in one.names}
         names = names[:1] + [name for name in names[1:] if name not in others]
-        taken.update(name.partition(".")[0] for name in names)
+        for outer, dot, inner in (name.partition(".") for name in names):
+            taken.add(outer)
+            if dot:
+                inside.setdefault(outer, set()).add(inner)
         found.append((field, names))
-    return _Places(found, [column for column in cells if column not in taken])
+    return _Places(found, [column for column in cells if column not in taken], inside)
 
 
 def _parsed(
@@ -550,6 +556,11 @@ def _parsed(
         except ValueError as error:
             problem = f"{error}; found {str(value)!r:.40}" if "found" not in str(error) else str(error)
             raise FormatError(problem, field=column) from None
+    for outer, known in places.inside.items():
+        if isinstance(cells[outer], dict) and (
+            rest := {to: one for to, one in cells[outer].items() if to not in known}
+        ):
+            others[outer] = rest
     return said, {column: cells[column] for column in places.further} | others
 
 
@@ -566,6 +577,7 @@ def _written(fields: Sequence[Field], said: Mapping[str, Any], is_sparse: bool) 
                 row[outer] = further[outer]
         elif dot:
             row.setdefault(outer, {})[inner] = shown
+            row[outer] |= {to: one for to, one in (further.get(outer) or {}).items() if to not in row[outer]}
         else:
             row[outer] = shown
     return row | {to: one for to, one in further.items() if to not in row}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple, TextIO, TypeAlias
 
 from rubric_measures.base.errors import FormatError, InputError, MissingExtraError, warn
 from rubric_measures.base.files import note_unfinished, open_binary, path_name, peek_head
@@ -226,6 +226,8 @@ def _cells(source: PathName, name: str, is_quoted: bool) -> Iterator[tuple[int, 
                 first, blank = stream.readline(), blank + 1
         except UnicodeDecodeError:
             raise FormatError("is not UTF-8; convert the file first", path=name, line=1) from None
+        if stream.encoding == "cp1252":
+            warn("%s: is not UTF-8; read as Windows writes it (cp1252)", name)
         delimiter = delimiter_of(first)
         quoting: Any = csv.QUOTE_NONE if delimiter == "\t" and not is_quoted else csv.QUOTE_MINIMAL
         last = ""
@@ -259,7 +261,7 @@ def _cells(source: PathName, name: str, is_quoted: bool) -> Iterator[tuple[int, 
 
 
 @contextlib.contextmanager
-def _text(binary: IO[bytes], source: PathName, name: str) -> Iterator[IO[str]]:
+def _text(binary: IO[bytes], source: PathName, name: str) -> Iterator[TextIO]:
     """The text of a table; what is no UTF-8 is read as Windows writes it (cp1252), which is said."""
     if name == "-":
         binary = io.BytesIO(binary.read())

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from rubric_measures.base.errors import InputError, UnknownNameError, warn
 from rubric_measures.base.files import atomic_writer, check_readable_twice, path_name
 from rubric_measures.base.words import sentence_ends
@@ -499,18 +501,14 @@ def made_entries(
         test_collection: the collection's name.
         sources: item id -> ids of the segments where the item comes from; becomes `info.segments` of the item.
     """
-    kept = TestBank({key: items for key, items in bank.items.items() if items}, bank.query_texts, bank.facet_texts)
+    kept = replace(bank, items={key: items for key, items in bank.items.items() if items}, edited={})
     entries = bank_entries(kept, test_collection=test_collection, info=info)
     if sources is None:
         return entries
     return [
-        entry.model_copy(
-            update={
-                "items": [
-                    item.model_copy(update={"info": {"segments": list(sources.get(item.given_id or "", ()))}})
-                    for item in entry.items
-                ]
-            }
+        replace(
+            entry,
+            items=[replace(item, info={"segments": list(sources.get(item.item_id or "", ()))}) for item in entry.items],
         )
         for entry in entries
     ]

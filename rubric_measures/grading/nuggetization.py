@@ -373,7 +373,7 @@ def label_importance(bank: TestBank, caller: Caller) -> MadeNuggets:
         for query_id, members in bank.items.items()
     }
     failures = tuple(failure for query_id in bank.items for failure in found[query_id].failures)
-    return MadeNuggets(TestBank(items, bank.query_texts, bank.facet_texts), {}, failures)
+    return MadeNuggets(TestBank(items, bank.query_texts, bank.facet_texts, further=bank.further), {}, failures)
 
 
 def trim(nuggets: Sequence[_Nugget], keep: int = KEPT) -> tuple[_Nugget, ...]:

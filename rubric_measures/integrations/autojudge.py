@@ -30,9 +30,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, escaped, shortened, warn
 from rubric_measures.base.plugins import require
-from rubric_measures.formats.autojudge import ListBank, NuggetBank, bank_of_nugget_banks, nugget_banks
-from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.nuggetizer import NuggetLine, bank_of_nuggets
+from rubric_measures.formats.banks import bank_of_entries, load_bank, read_rows, written_rows
 from rubric_measures.formats.reports import Answer, CitedReport, answer_doc_id, answer_of_report
 from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.grades import Grades, Label, OnFailed, check_on_failed
@@ -609,16 +607,15 @@ def _model(chosen: JudgeSettings, llm_config: Any, settings: Mapping[str, Any]) 
 def _our_bank(banks: Any) -> TestBank:
     """The test bank of Auto-Judge's containers: version 3 or nuggetizer's form."""
     rows = [bank.model_dump(mode="json", exclude_none=True) for bank in banks.banks.values()]
-    if rows and "qid" in rows[0]:
-        return bank_of_nuggets(NuggetLine.model_validate(row) for row in rows)
-    form = ListBank if rows and "query_id" not in rows[0] else NuggetBank
-    return bank_of_nugget_banks(form.model_validate(row) for row in rows)
+    first = rows[0] if rows else {}
+    form = "nuggets" if "qid" in first else "nugget-bank" if "query_id" in first else "nugget-lists"
+    return bank_of_entries(read_rows(rows, form))
 
 
 def _their_banks(bank: TestBank) -> Any:
     base = require("autojudge_base", "autojudge")
     model = base.NuggetBanks.get_bank_model()
-    rows = [model.model_validate(one.model_dump(exclude_unset=True)) for one in nugget_banks(bank)]
+    rows = [model.model_validate(one) for one in written_rows(bank, "nugget-bank")]
     return base.NuggetBanks.from_banks_list(rows)
 
 

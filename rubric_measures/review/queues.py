@@ -21,9 +21,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rubric_measures.analysis.checked import CheckedGrade, CheckedPassage, check_records
-from rubric_measures.base.errors import InputError, UnknownNameError, naming
+from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import path_name
-from rubric_measures.formats.banks import BankEntry, bank_of_entries, is_bank, load_bank, read_bank
+from rubric_measures.corpora.bridges import read_entries
+from rubric_measures.formats.banks import bank_of_entries
 from rubric_measures.measures.grade_sets import (
     CHOOSING,
     HUMAN,
@@ -345,32 +346,6 @@ class Material:
         return passage.grades[cell.item_id]
 
 
-def read_entries(path: str | os.PathLike[str]) -> list[BankEntry]:
-    """The entries of a bank in any format that holds one, as a CSV table.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: it holds no bank.
-    """
-    if path_name(path) == "-" or is_bank(path):
-        return read_bank(path)
-    from rubric_measures.corpora.bridges import Options, bridged, targets_of
-    from rubric_measures.formats import FORMATS, detect_format
-
-    one = FORMATS[detect_format(path)]
-    if one.read is None or not targets_of(one.kind, ["bank"]):
-        return read_bank(path)
-    return list(bridged(one.read(path), one.kind, "bank", Options()))
-
-
-def _test_bank(path: str | os.PathLike[str]) -> TestBank:
-    """The bank that `read_entries` reads; errors of the workbench's own format name the line."""
-    if path_name(path) == "-" or is_bank(path):
-        return load_bank(path)
-    with naming(path):
-        return bank_of_entries(read_entries(path))
-
-
 def load_material(
     graded: str | os.PathLike[str], bank: str | os.PathLike[str], wanted: GradeFilter | None = None
 ) -> Material:
@@ -388,7 +363,7 @@ def load_material(
         FormatError: a file cannot be read.
     """
     name = os.fspath(graded)
-    the_bank = _test_bank(bank)
+    the_bank = bank_of_entries(read_entries(bank), path_name(bank))
     groups = load_graded(name)
     # What a review looks at: grades by assessors are what it makes.
     machine = list(by_machines(groups))

@@ -29,6 +29,7 @@ from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.base.tables import inert
 from rubric_measures.boards.scoring import score_runs
+from rubric_measures.corpora.bridges import read_entries
 from rubric_measures.formats.banks import write_bank
 from rubric_measures.measures.grade_sets import (
     ADJUDICATION,
@@ -61,7 +62,6 @@ from rubric_measures.review.queues import (
     left_items,
     left_note,
     make_queue,
-    read_entries,
     waits_for,
 )
 from rubric_measures.review.store import ADJUDICATE, CellKey, Event, ItemState, ReviewStore, Snapshot, edited_entries

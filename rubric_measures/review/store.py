@@ -29,7 +29,15 @@ from msgspec import structs
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.banks import BankEntry, BankItem, bank_entries, former_items, item_id_of
+from rubric_measures.formats.banks import (
+    BankEntry,
+    BankItem,
+    bank_entries,
+    bank_of_entries,
+    former_items,
+    item_id_of,
+)
+from rubric_measures.formats.base import given
 from rubric_measures.measures.grade_sets import grade_of_assessors
 from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
@@ -427,6 +435,8 @@ def edited_entries(
         snapshot: what assessors did.
         stale: (query_id, item_id) of marked items of the file of which somebody's grades are older than their mark.
     """
+    if any(entry.form != "bank" for entry in original):
+        original = bank_entries(bank_of_entries(original, says=False))
     heads = {(entry.query_id, entry.facet_id): entry for entry in reversed(original)}
     by_query = {entry.query_id: entry for entry in reversed(original)}
     items: dict[tuple[str, str], BankItem] = {}
@@ -438,20 +448,22 @@ def edited_entries(
     now = snapshot.bank(bank)
     for entry in bank_entries(now):
         query_id = entry.query_id
-        members = [(item, states[query_id, str(item.given_id)]) for item in entry.items]
-        fields = entry.model_dump(exclude_unset=True, exclude={"items"})
         head = heads.get((query_id, entry.facet_id)) or by_query.get(query_id)
         if head is not None:
-            fields |= head.model_dump(exclude_unset=True, exclude={"items", "query_id", "facet_id", "facet_text"})
-        fields["items"] = [
-            _written(item, items.get((query_id, state.first_id)), state, stale) for item, state in members
-        ]
+            said = given({name: getattr(head, name) for name in _OF_HEADS})
+            entry = structs.replace(entry, further=dict(head.further), **said)
+        members = [(item, states[query_id, str(item.item_id)]) for item in entry.items]
+        listed = [_written(item, items.get((query_id, state.first_id)), state, stale) for item, state in members]
         left = _left(query_id, bank, now, by_query.get(query_id))
         if left and all(other.query_id != query_id for other in made):
             # Grades of these ids are stale, also where a query has none of its old items left.
-            fields["former_items"] = left
-        made.append(BankEntry(**fields))
+            entry = structs.replace(entry, further={**entry.further, "former_items": left})
+        made.append(structs.replace(entry, items=listed, form="bank"))
     return made
+
+
+# What the entry of a file says beside the items and the facet.
+_OF_HEADS = ("query_text", "test_collection", "hash", "info")
 
 
 def _written(item: BankItem, old: BankItem | None, state: ItemState, stale: Collection[tuple[str, str]]) -> BankItem:
@@ -467,8 +479,7 @@ def _written(item: BankItem, old: BankItem | None, state: ItemState, stale: Coll
         "edit": last.what,
         **_regrade_mark(state, earlier, stale),
     }
-    known = (old.model_extra if old is not None else None) or {}
-    return BankItem(**{**known, **item.model_dump(exclude_unset=True), "info": info})
+    return structs.replace(item, info=info, further=old.further if old is not None else {})
 
 
 def _unmarked(item: BankItem) -> BankItem:
@@ -476,7 +487,7 @@ def _unmarked(item: BankItem) -> BankItem:
     if not isinstance(item.info, dict) or item.info.get("regrade") is not True:
         return item
     info = {name: said for name, said in item.info.items() if name != "same_as"}
-    return item.model_copy(update={"info": {**info, "regrade": False}})
+    return structs.replace(item, info={**info, "regrade": False})
 
 
 def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collection[tuple[str, str]]) -> dict[str, Any]:

@@ -263,7 +263,7 @@ def sentence_items(answers: Iterable[CitedAnswer]) -> tuple[RubricItem, ...]:
     )
 
 
-class TestBank(Struct, frozen=True):
+class TestBank(Struct, frozen=True, eq=False):
     """The complete list of rubric items of every query: the denominator of the measures.
 
     Attributes:
@@ -272,6 +272,8 @@ class TestBank(Struct, frozen=True):
         facet_texts: (query id, facet id) -> text, where the bank gives it.
         edited: query id -> item id -> what the item says, in all words that mean the same (`item_content`),
             of items whose gold answers assessors changed after they were graded; grades made for these hold.
+        further: query id -> what else a file says of the query (`test_collection`, `domain`, …), which goes along into
+            files that can hold it and changes no number.
 
     Raises:
         InputError: an item is listed under another query, an item id comes twice in its query, an id, a text or a
@@ -284,6 +286,15 @@ class TestBank(Struct, frozen=True):
     query_texts: Mapping[str, str] = {}
     facet_texts: Mapping[tuple[str, str], str] = {}
     edited: Mapping[str, Mapping[str, frozenset[str]]] = {}
+    further: Mapping[str, Mapping[str, Any]] = {}
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TestBank) and _said_of_bank(self) == _said_of_bank(other)
+
+    # That of structs knows nothing of the line above.
+    __ne__ = object.__ne__
 
     def __post_init__(self) -> None:
         for query_id, items in self.items.items():
@@ -354,6 +365,8 @@ class TestBank(Struct, frozen=True):
             hint = "(the test bank has no such query)"
             raise UnknownNameError("query", query_id, self.items, hint=hint, where=where) from None
 
+
+_said_of_bank = attrgetter("items", "query_texts", "facet_texts", "edited")
 
 # The one JSON text of a value: sorted keys, no spaces, UTF-8 as it is. A ValueError where the value holds NaN or
 # infinity, or something that JSON cannot say.

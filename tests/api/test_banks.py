@@ -44,9 +44,9 @@ def test_errors_name_what_was_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("no bank\n", "expected a test bank entry {query_id, items, …}; found no JSON object"),
-        ("\x00\x01", "expected a test bank entry {query_id, items, …}; found no JSON object"),
-        ('{"a": 1}\n', "required field is missing (and 1 more)"),
+        ("no bank\n", "the header lacks query_id or qid or question_id or topic_id"),
+        ("\x00\x01", "is no text; expected items"),
+        ('{"a": 1}\n', "expected query_id or qid"),
         ("q1 0 d1 1\n", "its format is qrels"),
     ],
 )
@@ -55,14 +55,15 @@ def test_what_is_no_bank_is_told_what_is(tmp_path: Path, text: str, problem: str
     path.write_text(text)
     with pytest.raises(FormatError) as caught:
         rubric_measures.load_bank(path)
-    assert str(caught.value).startswith(f"{path}:1: ")
-    assert f"is no test bank ({problem}); accepted: assignments, bank, bank:csv, nugget-bank," in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:")
+    assert f"is no test bank ({problem}" in str(caught.value)
+    assert "); accepted: assignments, bank, bank:csv, nugget-bank," in str(caught.value)
 
 
 def test_a_slip_in_a_bank_is_still_named(tmp_path: Path) -> None:
     path = tmp_path / "bank.jsonl"
     path.write_text('{"query_id": "q1", "items": 5}\n')
-    with pytest.raises(FormatError, match=r"bank.jsonl:1: items: Input should be a valid array; found 5$"):
+    with pytest.raises(FormatError, match=r"bank.jsonl:1: items: expected a list; found '5'$"):
         rubric_measures.load_bank(path)
     path.write_text('{"query_id": "q1", "items": []}\n{"query_id": \n')
     with pytest.raises(FormatError, match=r"bank.jsonl:2: is not JSON: EOF while parsing a value at column \d+$"):

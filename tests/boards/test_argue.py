@@ -14,7 +14,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.boards.programs import ReportCounts, argue_scores
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.autojudge import bank_of_nugget_banks, read_nugget_banks
+from rubric_measures.formats.banks import NUGGET_BANK, bank_of_entries
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.support import ARGUE
 
@@ -208,7 +208,7 @@ def test_judgments_of_another_form_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_counted_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    bank = bank_of_nugget_banks(read_nugget_banks(_write(tmp_path / "banks.jsonl", BANKS)))
+    bank = bank_of_entries(NUGGET_BANK.read(_write(tmp_path / "banks.jsonl", BANKS)))
     rows = [
         _report("a", "q1", _sentence("Ada.", {"d1": True}, {"Whom?": ["Ada"], "Who?": ["Eve"]}), _sentence("Hm.")),
         _report("a", "q2", {**_sentence("So.", {"x": True}), "judgments": []}),
@@ -230,4 +230,4 @@ def test_what_cannot_be_counted_is_said(tmp_path: Path, caplog: pytest.LogCaptur
     assert ("a", "q2", "sentences") not in scores.rows
     plain = [{**BANKS[0], "nugget_bank": {**BANKS[0]["nugget_bank"], "How?": {"question": "How?"}}}]  # type: ignore[dict-item]
     with pytest.raises(InputError, match=r"'How\?' has no importance"):
-        argue_scores(reports[:1], bank_of_nugget_banks(read_nugget_banks(_write(tmp_path / "p.jsonl", plain))))
+        argue_scores(reports[:1], bank_of_entries(NUGGET_BANK.read(_write(tmp_path / "p.jsonl", plain))))

@@ -67,9 +67,9 @@ def folder(tmp_path: Path) -> Path:
     (root / "qrels.txt").write_text("q1 0 d1 2\nq1 0 d3 0\n")
     for name in ("bm25", "dense"):
         (root / "runs" / f"{name}.run").write_text(f"q1 Q0 d1 1 2.5 {name}\nq1 Q0 d2 2 1.5 {name}\n")
-    items = [BankItem(question_id=f"q1/{name}", question_text=f"{name}?") for name in "abc"]
+    items = [BankItem(item_id=f"q1/{name}", text=f"{name}?", kind="question") for name in "abc"]
     write_bank(root / "questions.jsonl", [BankEntry(query_id="q1", items=items)])
-    nuggets = [BankItem(nugget_id="q1/n", nugget_text="n", importance="vital")]
+    nuggets = [BankItem(item_id="q1/n", text="n", kind="nugget", importance="vital")]
     write_bank(root / "nuggets.jsonl", [BankEntry(query_id="q1", items=nuggets)])
     return root
 
@@ -237,7 +237,7 @@ def test_mutated_folders(folder: Path, name: str, position: int, new: bytes) -> 
 def test_a_damaged_bank_says_so_when_it_is_read(folder: Path) -> None:
     (folder / "questions.jsonl").write_text("[]\n")
     made = load_collection(folder)
-    with pytest.raises(FormatError, match=r"questions\.jsonl:1"):
+    with pytest.raises(FormatError, match=r"questions\.jsonl: holds no test bank entries"):
         _ = made.banks
 
 

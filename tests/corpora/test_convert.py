@@ -397,7 +397,7 @@ def converted(tmp_path: Path, line: dict[str, Any], to: str, *more: str) -> Any:
 def test_banks_of_every_make(tmp_path: Path) -> None:
     bank = converted(tmp_path, NUGGETS, "bank")
     assert [(item["nugget_text"], item["importance"]) for item in bank["items"]] == [("epidermis", "vital")]
-    assert converted(tmp_path, bank, "nuggets") == {key: NUGGETS[key] for key in ("query", "qid", "nuggets")}
+    assert converted(tmp_path, bank, "nuggets") == NUGGETS
     # Over the test bank, which all of them can become.
     assert list(converted(tmp_path, NUGGETS, "nugget-bank")["claim_bank"]) == ["epidermis"]
     assert [item["weight"] for item in converted(tmp_path, RUBRICS, "bank")["items"]] == [-2.0]
@@ -637,10 +637,10 @@ def test_grades_in_reports_become_item_qrels(tmp_path: Path, capsys: pytest.Capt
 
 def test_what_is_wrong_with_the_content_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = '{"qid": "q1", "rubrics": [{"criterion": "Says it.", "weight": 1.0}]}\n'
-    (tmp_path / "rubrics.jsonl").write_text(line * 2)
+    (tmp_path / "rubrics.jsonl").write_text(line + line.replace("1.0", "2.0"))
     assert main(["convert", str(tmp_path / "rubrics.jsonl"), "--to", "bank", "-o", str(tmp_path / "bank.jsonl")]) == 2
-    problem = "query 'q1' has two lines of criteria; join them first"
-    assert capsys.readouterr().err == f"rubric_measures: {tmp_path / 'rubrics.jsonl'}: {problem}\n"
+    problem = "q1 stands in line 1 already; keep one"
+    assert capsys.readouterr().err == f"rubric_measures: {tmp_path / 'rubrics.jsonl'}:2: {problem}\n"
 
 
 def test_requests_that_make_no_run(tmp_path: Path) -> None:

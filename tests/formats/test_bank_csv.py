@@ -10,7 +10,8 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.banks import COLUMNS, bank_entries, bank_of_entries, read_bank_csv, write_bank_csv
+from rubric_measures.formats.banks import bank_entries, write_table, written_rows
+from rubric_measures.types.entities import TestBank
 
 HAND_MADE = """query_id;text;importance;gold_answers
 q1;"Air scatters blue light; more than red";vital;
@@ -28,7 +29,7 @@ def write(folder: Path, text: str, name: str = "bank.csv") -> Path:
 @pytest.mark.parametrize("name", ["bank.csv", "bank.tsv", "bank.csv.gz"])
 def test_a_bank_goes_through_a_table_unchanged(tmp_path: Path, name: str) -> None:
     bank = rubric_measures.load_bank(example_folder() / "nuggets.jsonl")
-    write_bank_csv(tmp_path / name, bank_entries(bank))
+    write_table(tmp_path / name, bank_entries(bank))
     assert detect_format(tmp_path / name) == "bank:csv"
     assert rubric_measures.load_bank(tmp_path / name) == bank
 
@@ -50,21 +51,20 @@ def test_a_table_by_hand_needs_query_and_text_alone(tmp_path: Path) -> None:
 
 def test_texts_that_look_like_formulas_and_answers_with_bars_come_back(tmp_path: Path) -> None:
     item = rubric_measures.RubricItem("q1/a", "q1", "=1+1 is two", "nugget", gold_answers=("a|b", " c"))
-    write_bank_csv(tmp_path / "bank.csv", bank_entries(rubric_measures.TestBank.from_items([item])))
+    write_table(tmp_path / "bank.csv", bank_entries(TestBank.from_items([item])))
     assert "'=1+1 is two" in (tmp_path / "bank.csv").read_text(encoding="utf-8")
-    assert bank_of_entries(read_bank_csv(tmp_path / "bank.csv")).items["q1"] == (item,)
+    assert rubric_measures.load_bank(tmp_path / "bank.csv").items["q1"] == (item,)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("query_id,kind\nq1,nugget\n", "bank.csv:1: the header lacks text"),
-        ("query_id,text,kind,note\nq1,A,nugget,x\n", "bank.csv:1: the header has note"),
-        ("query_id,text,kind\nq1,A,fact\n", "bank.csv:2: kind: 'fact' is not question or nugget"),
-        ("query_id,text,importance\nq1,A,must\n", "'must' is not vital or okay"),
-        ("query_id,text,weight\nq1,A,much\n", "'much' is not a number"),
-        ("query_id,text,item_id\nq1,A,1\nq1,B,1\n", "bank.csv:3: item 1 stands in line 2 already"),
-        ("query_id,text,item_id\nq1,,1\n", "bank.csv:2: text: is empty"),
+        ("query_id,kind\nq1,nugget\n", "the header lacks text; it has query_id, kind"),
+        ("query_id,text,kind\nq1,A,fact\n", "bank.csv:2: kind: expected question or nugget; found 'fact'"),
+        ("query_id,text,importance\nq1,A,must\n", "importance: expected vital or okay; found 'must'"),
+        ("query_id,text,weight\nq1,A,much\n", "weight: expected a number; found 'much'"),
+        ("query_id,text,item_id\nq1,A,1\nq1,B,1\n", "bank.csv:3: item '1' has two texts, 'A' and 'B'; keep one"),
+        ("query_id,text,item_id\nq1,,1\n", "bank.csv:2: text is empty"),
         ("query_id,text,kind\n,A,nugget\n", "bank.csv:2: query_id: is empty"),
         ("query_id,text,kind\nq1,A, b,nugget\n", "bank.csv:2: 4 cells; the header has 3"),
         ("query_id,text,kind\n", "holds no items"),
@@ -72,11 +72,12 @@ def test_texts_that_look_like_formulas_and_answers_with_bars_come_back(tmp_path:
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(FormatError) as caught:
-        read_bank_csv(write(tmp_path, text))
+        rubric_measures.load_bank(write(tmp_path, text))
     assert said in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_the_columns_are_those_of_the_docs() -> None:
     docs = Path(__file__).parents[2] / "docs" / "test-banks.md"
-    assert f"`{','.join(COLUMNS)}`" in docs.read_text(encoding="utf-8")
+    columns = written_rows(TestBank({"q1": ()}), "bank:csv")[0]
+    assert f"`{','.join(columns)}`" in docs.read_text(encoding="utf-8")

@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
-from rubric_measures.formats import nuggetizer
-from rubric_measures.formats import nuggetizer as nuggetizer_records
+from rubric_measures.formats.banks import NUGGETS, REQUESTS, bank_entries, bank_of_entries, read_rows, written_rows
 from rubric_measures.formats.judged import ASSIGNMENTS as LINES
 from rubric_measures.formats.judged import assignments_of_grades, bank_of_judged, records_of_judged
-from rubric_measures.formats.nuggetizer import bank_of_nuggets, nugget_lines, read_nuggets, read_requests
 from rubric_measures.records.models import grade_of_items, load_graded
 from rubric_measures.types.entities import make_item_id
 
@@ -171,16 +169,15 @@ def test_bank_and_nuggets_are_the_same_after_writing(tmp_path: Path, caplog: pyt
             ],
         }
     ]
-    lines = read_nuggets(_write(tmp_path, rows))
-    bank = bank_of_nuggets(lines)
+    bank = bank_of_entries(NUGGETS.read(_write(tmp_path, rows)))
     assert [item.facet_id for item in bank] == ["the-person", "the-year"]
-    nuggetizer.write_nuggets(tmp_path / "again.jsonl", nugget_lines(bank))
+    NUGGETS.write(tmp_path / "again.jsonl", bank_entries(bank))
     assert _rows(tmp_path / "again.jsonl") == rows
-    assert bank_of_nuggets(read_nuggets(tmp_path / "again.jsonl")) == bank
+    assert bank_of_entries(NUGGETS.read(tmp_path / "again.jsonl")) == bank
     rows[0]["nuggets"][1]["importance"] = "failed"
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        assert bank_of_nuggets(read_nuggets(_write(tmp_path, rows))) == bank
-    assert "1 nuggets have no importance (failed)" in caplog.text
+        assert bank_of_entries(NUGGETS.read(_write(tmp_path, rows))) == bank
+    assert "1 importances are neither vital nor okay and count as none" in caplog.text
 
 
 def test_requests_and_metrics_are_the_same_after_writing(tmp_path: Path) -> None:
@@ -191,7 +188,7 @@ def test_requests_and_metrics_are_the_same_after_writing(tmp_path: Path) -> None
         },
         {"query": "who?", "candidates": []},
     ]
-    nuggetizer.write_requests(tmp_path / "r", read_requests(_write(tmp_path, requests)))
+    REQUESTS.write(tmp_path / "r", REQUESTS.read(_write(tmp_path, requests)))
     assert _rows(tmp_path / "r") == requests
 
 
@@ -212,13 +209,17 @@ def test_bad_assignments_are_refused_with_file_line_and_field(tmp_path: Path, ro
     assert str(error.value).startswith(str(tmp_path))
 
 
-def test_a_query_with_two_lines_or_a_nugget_with_two_importances_is_refused(tmp_path: Path) -> None:
+def test_a_query_with_two_lines_is_refused_and_of_two_importances_the_first_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     line = {"qid": "1", "nuggets": [{"text": "a", "importance": "vital"}]}
-    with pytest.raises(FormatError, match="already in line 1"):
-        read_nuggets(_write(tmp_path, [line, line]))
+    with pytest.raises(FormatError, match="1 stands in line 1 already; keep one"):
+        NUGGETS.read(_write(tmp_path, [line, {**line, "query": "who?"}]))
     twice = {"qid": "1", "nuggets": [{"text": "a", "importance": "vital"}, {"text": "a", "importance": "okay"}]}
-    with pytest.raises(InputError, match="comes twice with different importance"):
-        bank_of_nuggets(read_nuggets(_write(tmp_path, [twice])))
+    bank = bank_of_entries(NUGGETS.read(_write(tmp_path, [twice])))
+    assert [item.importance for item in bank] == ["vital"]
+    said = "1 items come twice in their query; the first is kept (1 of them with another importance, weight or answers)"
+    assert said in caplog.text
 
 
 _JSON = st.recursive(
@@ -238,24 +239,24 @@ def test_mutated_files_are_read_or_refused_in_one_line(
 ) -> None:
     path = _write(tmp_path_factory.mktemp("mutated"), rows)
     path.write_bytes(path.read_bytes() + tail)
-    for read in (read_nuggets, LINES.read, read_requests):
+    for read in (NUGGETS.read, LINES.read, REQUESTS.read):
         try:
             read(path)
         except InputError as error:
             assert "\n" not in str(error)
 
 
-def test_the_nuggets_of_trec_rag_2025() -> None:
+def test_the_nuggets_of_trec_rag_2025(tmp_path: Path) -> None:
     data = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "rag26dev"
     if not data.is_dir():
         pytest.skip("the public data are not here")
-    lines = read_nuggets(data / "rag25-dev-nuggets.jsonl.gz")
-    rows = [line.model_dump(exclude_unset=True) for line in lines]
-    assert rows == _rows(data / "rag25-dev-nuggets.jsonl.gz")
-    bank = bank_of_nuggets(lines)
+    lines = NUGGETS.read(data / "rag25-dev-nuggets.jsonl.gz")
+    NUGGETS.write(tmp_path / "again.jsonl", lines)
+    assert _rows(tmp_path / "again.jsonl") == _rows(data / "rag25-dev-nuggets.jsonl.gz")
+    bank = bank_of_entries(lines)
     assert (len(bank.items), len(bank)) == (22, 1255)
     assert sum(item.importance == "vital" for item in bank) == 925
-    assert bank_of_nuggets(nugget_lines(bank)) == nuggetizer_records.bank_of_items(bank.items, {}, bank.facet_texts)
+    assert bank_of_entries(read_rows(written_rows(bank, "nuggets"), "nuggets")) == bank
 
 
 @pytest.mark.parametrize("command", ["convert", "leaderboard"])

@@ -12,8 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats.queries import read_tqa
-from rubric_measures.types.entities import RubricItem
+from rubric_measures.formats.banks import TQA, bank_of_entries
+from rubric_measures.types.entities import RubricItem, TestBank
+
+
+def load_bank(path: Path) -> TestBank:
+    return bank_of_entries(TQA.read(path), str(path))
 
 
 def lesson(**question: Any) -> dict[str, Any]:
@@ -34,7 +38,7 @@ def put(tmp_path: Path, value: Any) -> Path:
 
 
 def test_the_right_choice_is_the_gold_answer(tmp_path: Path) -> None:
-    bank = read_tqa(put(tmp_path, [lesson()]))
+    bank = load_bank(put(tmp_path, [lesson()]))
     assert dict(bank.items) == {
         "tqa2:L_0384": (
             RubricItem("NDQ_007535", "tqa2:L_0384", "Outer layer of the skin?", gold_answers=("epidermis",)),
@@ -45,9 +49,9 @@ def test_the_right_choice_is_the_gold_answer(tmp_path: Path) -> None:
 
 def test_questions_without_choices_or_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     free = lesson(answerChoices={}, correctAnswer={"processedText": "epidermis"})
-    assert [item.gold_answers for item in read_tqa(put(tmp_path, [free]))] == [("epidermis",)]
+    assert [item.gold_answers for item in load_bank(put(tmp_path, [free]))] == [("epidermis",)]
     with caplog.at_level(logging.WARNING, "rubric_measures"):
-        bank = read_tqa(put(tmp_path, [lesson(correctAnswer={"processedText": "z"})]))
+        bank = load_bank(put(tmp_path, [lesson(correctAnswer={"processedText": "z"})]))
     assert [item.gold_answers for item in bank] == [()]
     assert len(caplog.messages) == 1 and "1 questions" in caplog.messages[0]
 
@@ -55,21 +59,21 @@ def test_questions_without_choices_or_key(tmp_path: Path, caplog: pytest.LogCapt
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([], "expected a JSON list of TQA lessons"),
-        ({}, "Input should be a valid array"),
-        ([lesson(), lesson()], "[1]: lesson 'tqa2:L_0384' comes twice"),
-        ([lesson(beingAsked={})], "nonDiagramQuestions.NDQ_007535.beingAsked.processedText: required field is missing"),
-        ([lesson(answerChoices=[1])], "NDQ_007535.answerChoices: Input should be an object"),
-        ([{"globalID": 3}], "[0].globalID: Input should be a valid string"),
+        ([], "holds no TQA lessons"),
+        ({}, "globalID: expected globalID"),
+        ([lesson(), {**lesson(), "lessonName": "hair"}], "L_0384 stands in line 1 already; keep one"),
+        ([lesson(beingAsked={})], "nonDiagramQuestions.NDQ_007535.beingAsked.processedText: is empty"),
+        ([lesson(answerChoices=[1])], "NDQ_007535.answerChoices: expected an object of choices"),
+        ([{**lesson(), "globalID": [3]}], "globalID: expected a text"),
         (
-            [{"globalID": "L", "lessonName": "x", "questions": {"nonDiagramQuestions": []}}],
-            "nonDiagramQuestions: Input should be an object",
+            [{"globalID": "L", "lessonName": "x", "questions": {"nonDiagramQuestions": 5}}],
+            "nonDiagramQuestions: expected an object or a list",
         ),
     ],
 )
 def test_wrong_files(tmp_path: Path, value: Any, message: str) -> None:
     with pytest.raises(FormatError) as caught:
-        read_tqa(put(tmp_path, value))
+        load_bank(put(tmp_path, value))
     assert message in str(caught.value)
 
 
@@ -82,6 +86,6 @@ def test_mutated_files(tmp_path: Path, position: int, new: bytes) -> None:
     path = tmp_path / "tqa.json"
     path.write_bytes(VALID[:position] + new + VALID[position + 1 :])
     try:
-        read_tqa(path)
+        load_bank(path)
     except InputError as error:
         assert len(str(error).splitlines()) == 1 and str(path) in str(error)

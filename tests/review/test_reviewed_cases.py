@@ -293,7 +293,7 @@ def test_an_importance_that_does_not_exist_is_no_importance_that_is_missing(tmp_
     with pytest.raises(InputError, match="importance 'bogus' is neither vital nor okay"):
         TestBank.from_items([RubricItem("q1/a", "q1", "a?", importance="bogus")])  # type: ignore[arg-type]
     entry = {"query_id": "q", "items": [{"question_text": "a", "importance": "bogus"}]}
-    expected = r"b\.jsonl:1: items\[0\]\.importance: Input should be 'vital' or 'okay'; found 'bogus'"
+    expected = r"b\.jsonl:1: items\[0\]\.importance: expected vital or okay; found 'bogus'"
     with pytest.raises(InputError, match=expected):
         load_bank(write_lines(tmp_path / "b.jsonl", [entry]))
 

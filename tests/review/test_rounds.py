@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rubric_measures import NuggetW, RubricCover, RubricQrels
 from rubric_measures.base.errors import InputError
@@ -48,8 +49,8 @@ def without(bank: Path, waiting: set[str]) -> TestBank:
     """The bank without the items that wait: impact counts nothing of them."""
     entries: list[BankEntry] = []
     for entry in read_bank(bank):
-        items = [item for item in entry.items if item.given_id not in waiting]
-        entries.append(entry.model_copy(update={"items": items}))
+        items = [item for item in entry.items if item.item_id not in waiting]
+        entries.append(replace(entry, items=items))
     return bank_of_entries(entries)
 
 
@@ -138,7 +139,7 @@ def regrade(graded: Path, bank: Path, waiting: set[str], chance: random.Random) 
 
 def marks(bank: Path) -> set[str]:
     items = [item for entry in read_bank(bank) for item in entry.items]
-    return {str(item.given_id) for item in items if isinstance(item.info, dict) and item.info.get("regrade")}
+    return {str(item.item_id) for item in items if isinstance(item.info, dict) and item.info.get("regrade")}
 
 
 @given(st.integers(0, 1 << 30))

@@ -590,11 +590,11 @@ def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
     (made,) = edited_entries(read_bank(tmp_path / "bank.jsonl"), bank, store.snapshot())
     assert (made.test_collection, made.info) == ("c", {"model": "m"})
     edited, kept = made.items
-    assert kept.model_extra == {"colour": "blue"} and kept.info is None
-    assert (edited.kind, edited.text, edited.given_id) == ("nugget", "New.", make_item_id("q", "New."))
-    assert edited.model_extra == {"colour": "red"} and isinstance(edited.info, dict)
+    assert kept.further == {"colour": "blue"} and kept.info is None
+    assert (edited.kind, edited.text, edited.item_id) == ("nugget", "New.", make_item_id("q", "New."))
+    assert edited.further == {"colour": "red"} and isinstance(edited.info, dict)
     assert edited.info["by"] == "x" and edited.info["edited_by"] == "ada"
-    assert bank_entries(bank)[0].items[0].given_id == "n1"
+    assert bank_entries(bank)[0].items[0].item_id == "n1"
 
 
 def test_files_can_be_made_without_a_server(

@@ -74,7 +74,7 @@ def scored(graded: Path, bank: Path, capsys: pytest.CaptureFixture[str], *more: 
 def marks(bank: Path) -> dict[str, bool]:
     """The marks in a bank's file, of the items that have one."""
     items = [item for entry in read_bank(bank) for item in entry.items]
-    return {str(item.given_id): item.info["regrade"] for item in items if isinstance(item.info, dict)}
+    return {str(item.item_id): item.info["regrade"] for item in items if isinstance(item.info, dict)}
 
 
 def alpha_of(graded: Path) -> dict[str, int]:
