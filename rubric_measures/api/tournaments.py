@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack, cast
 
 from rubric_measures.api.loading import File, file_path, listed
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
@@ -274,7 +274,7 @@ def _read(path: str, assessors: bool = False) -> list[Preference]:
     from rubric_measures.corpora.bridges import Options, bridged
     from rubric_measures.formats.plain import GAMES
 
-    kind, read = "games", GAMES.read
+    kind, read = "games", cast(Callable[[str], Any], GAMES.read)
     if path != "-":
         # What no format is told of gets the errors of ours.
         with contextlib.suppress(FormatError):

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rubric_measures.types.scales import CONTRADICTED
-
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 NONE = -np.inf
+# The grade of what says the opposite.
+_OPPOSITE = -2
 _NOWHERE = np.zeros(0, int)
 
 
@@ -191,7 +191,7 @@ def contradicted(view: View) -> Array:
     Source: Zhang, Smucker and Clarke, TREC 2025 DRAGUN track, the contradictory score.
     """
     weights = np.where(np.isnan(view.weights), 1.0, np.maximum(view.weights, 0))
-    return _over((view.best == CONTRADICTED) @ weights, weights.sum())
+    return _over((view.best == _OPPOSITE) @ weights, weights.sum())
 
 
 # What an item weighs that is not vital, where one that is weighs 1.
