@@ -51,7 +51,7 @@ from rubric_measures.api.loading import (
     run_of,
 )
 from rubric_measures.api.scoring import Board
-from rubric_measures.base.errors import InputError, naming
+from rubric_measures.base.errors import FormatError, InputError, naming
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.formats.grade_tables import OF_TABLES
 from rubric_measures.formats.trec import as_known, read_run, spaced_ids
@@ -351,7 +351,7 @@ def check_run(
     """
     from rubric_measures.corpora.collections import opened_collection
     from rubric_measures.corpora.run_checks import check_runs
-    from rubric_measures.formats.queries import Topic, read_track_topics
+    from rubric_measures.formats.queries import QueryFile, read_query_file
     from rubric_measures.formats.reports import track_rules
 
     track_rules(track)
@@ -361,12 +361,12 @@ def check_run(
     with contextlib.ExitStack() as stack:
         sources = listed(files)
         names = [stack.enter_context(file_path(one)) for one in sources]
-        if topics is None:
-            asked = None
-        elif isinstance(topics, Mapping):
-            asked = {key: Topic(request_id=key, title=text) for key, text in topics.items()}
-        else:
-            asked = read_track_topics(stack.enter_context(file_path(topics)))
+        asked = QueryFile(topics) if isinstance(topics, Mapping) else None
+        if topics is not None and not isinstance(topics, Mapping):
+            name = stack.enter_context(file_path(topics))
+            asked = read_query_file(name)
+            if blank := [query_id for query_id, text in asked.texts.items() if not text.strip()]:
+                raise FormatError(f"topic {blank[0]!r} has no text", path=name)
         shown = {name: _shown(one) for name, one in zip(names, sources, strict=True)}
         found = check_runs(names, track, topics=asked, collection=known)
     return [one._replace(path=shown[one.path]) for one in found]

@@ -44,7 +44,7 @@ from rubric_measures.corpora.collections import opened_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats import head_of
 from rubric_measures.formats.plain import QUESTION_RUNS
-from rubric_measures.formats.queries import read_queries, read_track_topics
+from rubric_measures.formats.queries import read_queries, read_query_file
 from rubric_measures.formats.reports import Answer, answer_doc_id, read_answers
 from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.measures.qrels import read_judgments
@@ -54,7 +54,6 @@ from rubric_measures.types.scales import covering_level
 if TYPE_CHECKING:
     from rubric_measures.api.loading import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
-    from rubric_measures.formats.queries import Topic
     from rubric_measures.grading import BankChange, Grader, GradingPlan, GradingReport
     from rubric_measures.grading.recording import Cells
     from rubric_measures.measures.grade_sets import QuestionSet
@@ -79,7 +78,6 @@ def pool(
     judged: bool = False,
     max_words: int | None = 400,
     track: str | None = None,
-    topics: File | Mapping[str, Topic] | None = None,
     missing: Literal["error", "skip"] = "error",
     output: _File | None = None,
 ) -> PassageRecords:
@@ -96,12 +94,12 @@ def pool(
         collection: the texts: a folder, a file of documents or records, an id of ir_datasets, or a collection; or
             several files of documents.
         depth: documents of each ranking; answers are always taken whole.
-        queries: pool these queries: ids, query -> text, or a query file; None takes the collection's, else all.
+        queries: pool these queries: ids, query -> text, or a file of queries or topics, which may say how long an
+            answer may be; None takes the collection's, else all.
         judgments: what assessors said: rows or a qrels file; None takes the collection's.
         judged: add all judged documents to the pool.
         max_words: the longest passage of an answer; None leaves answers whole.
         track: say which answers are longer than this track allows (`rag24`, `rag25`, …).
-        topics: topics of a track, or their file: the queries, and their length limits.
         missing: documents that the collection does not have are an error, or left out and counted (`skip`).
         output: a file for the records, which are then not held in memory.
 
@@ -117,17 +115,17 @@ def pool(
             return reader(source) if isinstance(source, str) else source
 
         listed = [named(one) for one in _several(runs)]
-        queries, judgments, topics = (named(source) for source in (queries, judgments, topics))
+        queries, judgments = named(queries), named(judgments)
         several: list[Any] = list(collection) if isinstance(collection, list | tuple) else [collection]
-        keep_inputs(output, *listed, queries, judgments, topics, *several)
+        keep_inputs(output, *listed, queries, judgments, *several)
         known = opened_collection(collection)
         pooled, answers = _read(listed)
         if known is not None and not listed:
             pooled, answers = list(known.runs.values()), list(known.answers)
         if not pooled and not answers and not judged:
             raise InputError("nothing to pool: name runs or reports, or a collection that has some")
-        limits = read(topics, read_track_topics)
-        asked = limits if queries is None else read(queries, read_queries)
+        file = read_query_file(queries) if isinstance(queries, str) else None
+        asked: Any = queries if file is None else file.texts
         if asked is None and known is not None and known.has_queries():
             asked = known.query_texts
         if judgments is None:
@@ -144,7 +142,7 @@ def pool(
             queries=asked,
             max_words=max_words,
             track=track,
-            topics=limits,
+            limits=file.limits if file is not None else {},
             missing=missing,
         )
         return PassageRecords.kept(groups, output)

@@ -306,13 +306,12 @@ def _answers(answers: Sequence[Any]) -> list[Answer]:
 
 
 def _query_texts(queries: File | Mapping[str, str]) -> Mapping[str, str]:
-    from rubric_measures.formats.plain import RAGELO_QUERIES
     from rubric_measures.formats.queries import read_queries
 
     if isinstance(queries, Mapping):
         return queries
     with file_path(queries) as path:
-        return RAGELO_QUERIES.read(path).texts if _is_csv(path) else read_queries(path)
+        return read_queries(path)
 
 
 def _check_agents(

@@ -559,14 +559,16 @@ def add_pool_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--depth", "-k", type=int, default=20, help="documents of each ranking (default 20)")
     parser.add_argument(
-        "--query-file", dest="queries", metavar="FILE", help="pool these queries (default: the collection's, else all)"
+        "--query-file",
+        dest="queries",
+        metavar="FILE",
+        help="pool these queries or topics, which may limit lengths (default: the collection's, else all)",
     )
     parser.add_argument("--judgments", metavar="QRELS", help="what assessors said (default: the collection's)")
     parser.add_argument("--judged", action="store_true", help="add all judged documents to the pool")
     parser.add_argument("--max-words", type=int, default=400, help="longest passage of an answer (default 400)")
     parser.add_argument("--whole", action="store_true", help="leave answers whole; grade each as one passage")
     parser.add_argument("--track", help="say which answers are longer than this track allows (rag24, rag25, rag26, …)")
-    parser.add_argument("--topics", metavar="FILE", help="topics of a track: the queries, and their length limits")
     parser.add_argument(
         "--missing",
         choices=["error", "skip"],
@@ -577,7 +579,7 @@ def add_pool_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """examples:
   rubric_measures pool --collection resources/example -o passages.jsonl.gz
   rubric_measures pool bm25.run dense.run -c msmarco-passage/trec-dl-2020/judged -k 10 -o passages.jsonl.gz
-  rubric_measures pool answers/*.jsonl --whole --track rag25 --topics topics.jsonl -o passages.jsonl.gz"""
+  rubric_measures pool answers/*.jsonl --whole --track rag25 --query-file topics.jsonl -o passages.jsonl.gz"""
 
 
 def run_pool(options: argparse.Namespace) -> int:

@@ -155,7 +155,7 @@ def add_check_run_arguments(parser: argparse.ArgumentParser) -> None:
     what = "runs as they are submitted: answers (ragtime: rankings and nuggets, too)"
     parser.add_argument("files", metavar="FILE", nargs="+", help=what)
     parser.add_argument("--track", required=True, metavar="TRACK", help=f"one of {', '.join(tracks())}")
-    parser.add_argument("--topics", metavar="FILE", help="the topics of the track: TSV, JSON lines or a list")
+    parser.add_argument("--topics", metavar="FILE", help="the topics of the track, in any form of queries")
     parser.add_argument(
         "--collection", "-c", metavar="SOURCE", action="append",
         help="look up there whether cited documents exist; repeat it for several files of documents",

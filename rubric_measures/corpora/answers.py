@@ -9,7 +9,7 @@ from unicodedata import category
 
 from rubric_measures.base.errors import InputError, counted, warn
 from rubric_measures.base.words import sentence_ends
-from rubric_measures.formats.queries import Topic, length_of, limit_for
+from rubric_measures.formats.queries import Limit, length_of, limit_for
 from rubric_measures.formats.reports import Answer
 
 # Scripts without blanks: of Han and kana two characters count as a word, of Thai, Lao, Tibetan, Burmese and Khmer five
@@ -178,7 +178,7 @@ def check_answers(
     queries: Collection[str] | None = None,
     *,
     track: str | None = None,
-    topics: Mapping[str, Topic] | None = None,
+    limits: Mapping[str, Limit] | None = None,
 ) -> None:
     """Says once how many answers are empty, missing, or longer than the track allows, each with an example.
 
@@ -186,8 +186,8 @@ def check_answers(
         answers: the answers of all runs.
         queries: the queries that were asked; None takes those that any run answers.
         track: `rag24`, `rag25` (400 words), `rag26` (1,024 words), `dragun` (250 words), `ragtime` (characters after
-            NFKC, per topic); None checks the limits of topics only.
-        topics: query id -> topic, whose own limit goes before that of the track.
+            NFKC, per topic); None checks the limits of queries only.
+        limits: query id -> its own limit, which goes before that of the track.
 
     Raises:
         UnknownNameError: nobody knows the track.
@@ -199,7 +199,7 @@ def check_answers(
     long_runs: set[str] = set()
     for answer in answers:
         answered.setdefault(answer.run_id, set()).add(answer.query_id)
-        limit = limit_for(track, (topics or {}).get(answer.query_id))
+        limit = limit_for(track, (limits or {}).get(answer.query_id))
         if limit is not None and not answer.questions and (length := length_of(answer.text, limit.unit)) > limit.most:
             where = f"run {answer.run_id} has {length} of {limit.most} {limit.unit} for query {answer.query_id}"
             too_long.append((length / limit.most, where))

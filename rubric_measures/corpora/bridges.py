@@ -36,7 +36,7 @@ from rubric_measures.formats.judged import (
     graded_of_grades,
     records_of_judged,
 )
-from rubric_measures.formats.queries import QueryFile, Topic
+from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import (
     Answer,
     CitedReport,
@@ -474,16 +474,6 @@ def _bank_to_queries(entries: Sequence[Any], _: Options) -> QueryFile:
     )
 
 
-def _topics_to_queries(topics: Sequence[Topic], _: Options) -> QueryFile:
-    """The short texts; what else a topic says is kept beside them."""
-    named = {"request_id", "qid", "title", "query"}
-    further = {topic.query_id: topic.model_dump(exclude_none=True, exclude=named) for topic in topics}
-    return QueryFile(
-        {topic.query_id: topic.text for topic in topics},
-        further={query_id: fields for query_id, fields in further.items() if fields},
-    )
-
-
 def _records_to_judged(made: Callable[..., list[Any]]) -> Bridge:
     """Records as judged answers of a toolkit, which lists the items of each query."""
 
@@ -639,7 +629,6 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("bank", "queries"): _bank_to_queries,
     ("evaluations", "qrels"): _evaluations_to_qrels,
     ("qrels", "evaluations"): lambda rows, _: list(rows),
-    ("topics", "queries"): _topics_to_queries,
     ("support labels", "records"): lambda answers, _: records_of_support_labels(answers),
     ("records", "support labels"): _records_to_support_labels,
     ("support judgments", "support labels"): _judgments_to_labels,

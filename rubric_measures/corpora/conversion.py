@@ -233,7 +233,6 @@ _KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
     "argue judgments": lambda report: report.key,
     "bank": lambda entry: (entry.query_id,) if entry.form in ONE_A_QUERY else (id(entry),),
     "requests": lambda line: (line.query_id or line.query,),
-    "topics": lambda topic: (topic.query_id,),
     "reports": lambda report: (report.query_id, report.run_name),
     "answers": lambda answer: (answer.query_id, answer.run_id),
     "support labels": lambda answer: (answer.query_id, answer.run_id),

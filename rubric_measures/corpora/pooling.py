@@ -10,7 +10,7 @@ import msgspec
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.corpora.answers import AnswerSegment, answer_segments, check_answers
-from rubric_measures.formats.queries import Topic
+from rubric_measures.formats.queries import Limit
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import as_known, spaced_form, spaced_ids, written_id
 from rubric_measures.records.models import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
@@ -50,7 +50,7 @@ def pool(
     queries: Iterable[str] | None = None,
     max_words: int | None = 400,
     track: str | None = None,
-    topics: Mapping[str, Topic] | None = None,
+    limits: Mapping[str, Limit] | None = None,
     missing: Missing = "error",
 ) -> Iterator[QueryPassages]:
     """Ungraded records of the passages that runs retrieved, with their rankings and judgments, one query at a time.
@@ -72,7 +72,7 @@ def pool(
             takes all, sorted. Where it is a mapping to their texts, these are the titles beside judgments.
         max_words: the longest passage of an answer; None leaves answers whole.
         track: the track whose length limit the answers should keep; see `check_answers`.
-        topics: query id -> topic, with limits of their own.
+        limits: query id -> a limit of its own.
         missing: a document without text is an error, or left out and counted.
 
     Raises:
@@ -87,7 +87,7 @@ def pool(
         {one: text for one, text in queries.items() if isinstance(text, str)} if isinstance(queries, Mapping) else {}
     )
     queries = None if queries is None else list(queries)
-    check_answers(answers, queries, track=track, topics=topics)
+    check_answers(answers, queries, track=track, limits=limits)
     segments = sorted(answer_segments(answers, max_words), key=lambda segment: (segment.run_id, segment.rank))
     # An answer that is in no record would be missing in every file made of them, and programs that take means over the
     # lines that are there would leave it out.

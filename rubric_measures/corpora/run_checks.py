@@ -19,7 +19,7 @@ from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import iter_lines, path_name, peek_head
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.corpora.collections import Collection
-from rubric_measures.formats.queries import Limit, Topic, length_of
+from rubric_measures.formats.queries import Limit, QueryFile, length_of
 from rubric_measures.formats.reports import (
     ORIGINAL,
     TrackRules,
@@ -87,7 +87,7 @@ class RunFile(Struct):
     Attributes:
         path: the file.
         rules: those of its form, which the first part tells where a track has several.
-        topics: id -> topic, where they are known.
+        topics: the topics, where they are known.
         found: the findings.
         run_ids: run -> the first line that names it.
         teams: the teams that it names.
@@ -98,7 +98,7 @@ class RunFile(Struct):
 
     path: str
     rules: TrackRules
-    topics: Mapping[str, Topic] | None = None
+    topics: QueryFile | None = None
     found: list[Finding] = field(default_factory=list)
     run_ids: dict[str, int] = field(default_factory=dict)
     teams: set[str] = field(default_factory=set)
@@ -184,10 +184,10 @@ def _topic(run: RunFile, part: Part) -> Rows:
         return
     before = run.answered.get(part.topic)
     yield before is not None, "twice", f"is answered in line {before} already"
-    topic = (run.topics or {}).get(part.topic)
-    yield run.topics is not None and topic is None, "unknown", "is none of the topics"
+    asked = run.topics.texts.get(part.topic) if run.topics is not None else None
+    yield run.topics is not None and asked is None, "unknown", "is none of the topics"
     copy = _as(str, part.metadata.get(run.rules.copies or ""))
-    text = topic.text if topic is not None else copy
+    text = asked if asked is not None else copy
     blanks = ": white space differs" if copy.split() == text.split() else ""
     is_other = copy.strip() and copy.strip() != text.strip()
     yield is_other, "copies", f"{run.rules.copies} is not the text of the topic{blanks}"
@@ -279,8 +279,7 @@ def _answer(run: RunFile, part: Part) -> Rows:
 
 
 def _length(run: RunFile, topic: str, text: str) -> Rows:
-    asked = (run.topics or {}).get(topic)
-    limit = asked.own_limit if asked is not None else None
+    limit = run.topics.limits.get(topic) if run.topics is not None else None
     if limit is None and run.rules.limit is not None:
         limit = Limit(run.rules.limit, run.rules.unit)
     if limit is None:
@@ -351,7 +350,7 @@ _CHECKS: Mapping[str, tuple[Callable[[RunFile, Part], Rows], ...]] = {
 }
 
 
-def _checked(path: str, possible: Sequence[TrackRules], topics: Mapping[str, Topic] | None) -> RunFile:
+def _checked(path: str, possible: Sequence[TrackRules], topics: QueryFile | None) -> RunFile:
     """What is wrong with a file; of several rules, those of its form count."""
     run = RunFile(path, possible[0], topics)
     of_forms: dict[str, TrackRules] = {rules.form: rules for rules in possible}
@@ -364,7 +363,7 @@ def _checked(path: str, possible: Sequence[TrackRules], topics: Mapping[str, Top
         run.add("form", error.problem, error.line)
     if not count and not run.found:
         run.add("form", "is empty; expected a run")
-    missing = [topic for topic in topics or () if topic not in run.answered]
+    missing = [topic for topic in (topics.texts if topics is not None else ()) if topic not in run.answered]
     if count and missing:
         run.add("missing", f"{len(missing)} topics have no answer, and score 0: {_listed(missing)}")
     return run
@@ -464,7 +463,7 @@ def check_runs(
     paths: Iterable[str | os.PathLike[str]],
     track: str,
     *,
-    topics: Mapping[str, Topic] | None = None,
+    topics: QueryFile | None = None,
     collection: Collection | None = None,
 ) -> list[Finding]:
     """What a track would refuse in runs of generated answers (RAGTIME: and of the other tasks), or score otherwise.
@@ -473,7 +472,7 @@ def check_runs(
         paths: the files, each one run.
         track: a table of `track_rules.toml`: `rag26`, `rag25`, `rag24`, `ragtime`, `dragun`, `biogen` (its form is told
             by content), …
-        topics: id -> topic; without them nothing is said of missing and unknown topics, and of texts that are copied.
+        topics: without them nothing is said of missing and unknown topics, and of texts that are copied.
         collection: whether the documents that are cited exist is looked up there.
 
     Raises:

@@ -17,7 +17,7 @@ from rubric_measures.base.json_text import json_at, parse_json
 PathName: TypeAlias = str | os.PathLike[str]
 # What files hold; `docs/plugins.md` says what each is in Python.
 Kind = Literal[
-    "records", "qrels", "item qrels", "judgments", "runs", "bank", "assignments", "requests", "queries", "topics",
+    "records", "qrels", "item qrels", "judgments", "runs", "bank", "assignments", "requests", "queries",
     "reports", "answers", "evaluations", "games", "leaderboard", "support labels", "graded answers",
     "support judgments", "argue judgments", "assessments", "experiment", "grades",
 ]  # fmt: skip

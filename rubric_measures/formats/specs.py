@@ -43,6 +43,11 @@ _SHOWN = 12
 QUERY_IDS = ("query_id", "qid", "question_id", "topic_id", "request_id", "narrative_id", "query-id")
 DOC_IDS = ("doc_id", "_id", "id", "docno", "pid", "docid", "did", "corpus-id", "passage_id", "paragraph_id")
 RUN_IDS = ("run_id", "run", "run_tag", "runid", "system", "agent")
+# What calls an id no more than that, and what queries of TREC CAR and BioGen have.
+ANY_IDS = ("_id", "id", "squid", "qa_id")
+# What is asked; of several the first counts, and the others are further fields.
+QUERY_TEXTS = ("text", "query", "query_text", "narrative", "title", "topic", "question")
+FACET_IDS, FACET_TEXTS = ("facet_id", "heading_id", "id"), ("facet_text", "heading", "text", "title")
 TEXTS = ("text", "contents", "content", "body", "segment", "passage", "document")
 
 
@@ -443,7 +448,13 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             write_parquet(path, list(_chained(first, rows)), kinds)
         else:
             with atomic_writer(path) as stream:
-                if form in _DELIMITERS:
+                if form == "tsv" and self.bare:
+                    self._write_bare(stream, _chained(first, rows), name, lost)
+                elif form == "json" and self.keyed:
+                    key, inner = map(self._named, self.keyed)
+                    entries = {row.pop(key): row if len(row) > 1 else row[inner] for row in _chained(first, rows)}
+                    stream.write(json.dumps(entries, ensure_ascii=False, indent=1) + "\n")
+                elif form in _DELIMITERS:
                     self._write_table(stream, form, _chained(first, rows), lost)
                 else:
                     separators = (",", ":") if self.is_compact else None
@@ -468,6 +479,16 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
                 lost.update(to for to, value in said.items() if value and to not in {*known, *further, "further"})
                 lost.update(further.keys() - kept.keys())
             yield _written(self.fields, {**said, "further": kept}, self.is_sparse)
+
+    def _write_bare(self, stream: Any, rows: Iterable[dict[str, Any]], name: str, lost: Counter[str]) -> None:
+        """Lines with tabs and without a header, which hold no more than the columns that those have."""
+        columns = [self._named(to) for to in self.bare[0]]
+        for row in rows:
+            cells = [str(row[column]) for column in columns]
+            if any(mark in cell for cell in cells for mark in "\t\r\n"):
+                raise InputError(f"{name}: {cells[0]!r:.40} holds a tab or a line end; write .json or .jsonl")
+            stream.write("\t".join(cells) + "\n")
+            lost.update(to for to, value in row.items() if to not in columns and value)
 
     def _write_table(self, stream: Any, form: str, rows: Iterable[dict[str, Any]], lost: Counter[str]) -> None:
         writer = csv.writer(stream, delimiter=_DELIMITERS[form], lineterminator="\n")

@@ -90,7 +90,7 @@ def rows_of(
         return Rows(name, None, _parquet(source, name))
     if head.lstrip()[:1] in (b"{", b"["):
         return Rows(name, None, _json(source, name, by_hand, unwrap if head.lstrip()[:1] == b"{" else unwrapped))
-    has_tabs = b"\t" in head.lstrip().partition(b"\n")[0]
+    has_tabs = b"\t" in head.lstrip(b" \r\n").partition(b"\n")[0]
     return _delimited(source, name, what, is_header, bare if has_tabs else (), is_quoted)
 
 

@@ -327,7 +327,7 @@ class _Queue:
 
 
 def _refuse_without_text(maker: GradeSetMaker, query_id: str, query_text: str) -> None:
-    if not query_text and {"query", "query_title"} & set(maker.style.prompt.fields):
+    if not query_text.strip() and {"query", "query_title"} & set(maker.style.prompt.fields):
         raise InputError(
             f"prompt {maker.style.prompt.prompt_class} shows the query; {query_id!r} has no text",
             settings=("bank", "query_texts"),

@@ -13,7 +13,7 @@ import rubric_measures
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.corpora.answers import Answer, AnswerSegment, answer_segments, check_answers, split_answer
 from rubric_measures.corpora.pooling import pool
-from rubric_measures.formats.queries import Topic
+from rubric_measures.formats.queries import Limit
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_empty_missing_and_too_long_answers_are_counted(caplog: pytest.LogCaptur
     ]
     caplog.clear()
     # A ligature is two characters after normalisation; a topic's own limit goes before the track's.
-    topic = Topic(request_id="q9", title="x", limit=4)
-    check_answers(answers[3:], topics={"q9": topic})
+    limit = Limit(4, "characters")
+    check_answers(answers[3:], limits={"q9": limit})
     assert caplog.messages == []
-    check_answers([Answer("q9", "s", "w"), Answer("q9", "t", "ﬁves")], track="rag24", topics={"q9": topic})
+    check_answers([Answer("q9", "s", "w"), Answer("q9", "t", "ﬁves")], track="rag24", limits={"q9": limit})
     assert "(run t has 5 of 4 characters for query q9)" in caplog.text
     with pytest.raises(UnknownNameError, match="unknown track"):
         check_answers([], track="rag99")
@@ -178,7 +178,7 @@ def test_files_of_plain_answers_are_pooled(tmp_path: Path, caplog: pytest.LogCap
         '{"qid": "q1", "query": "x", "word_limit": 1}\n{"qid": "q2", "query": "y"}\n'
     )
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        groups = rubric_measures.pool(tmp_path / "answers.tsv", topics=tmp_path / "topics.jsonl", max_words=None)
+        groups = rubric_measures.pool(tmp_path / "answers.tsv", queries=tmp_path / "topics.jsonl", max_words=None)
         found = [(passage.doc_id, passage.text) for group in groups for passage in group.passages]
     assert found == [("r/q1/1", "A b."), ("r/q2/1", "")]
     assert "1 empty answer, scored 0" in caplog.text

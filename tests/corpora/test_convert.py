@@ -372,7 +372,6 @@ TOPIC = {"request_id": "q1", "title": "skin", "limit": 100}
         ("assignments", ASSIGNED),
         ("rubrics", RUBRICS),
         ("reports", REPORT),
-        ("topics", TOPIC),
         ("answers", {"query_id": "q1", "run_id": "gpt", "text": "An answer."}),
         ("requests", {"query": {"qid": "q1", "text": "skin"}, "candidates": [{"docid": "d", "doc": {"segment": "s"}}]}),
         ("nugget-bank", {"query_id": "q1", "format_version": "v3", "nugget_bank": {"a?": {"question": "a?"}}}),
@@ -386,6 +385,14 @@ def test_foreign_formats_are_told_and_rewritten(tmp_path: Path, name: str, line:
     assert json.loads((tmp_path / "out.jsonl").read_text()) == line
     assert main(["convert", str(path), str(path), "-o", str(tmp_path / "two.jsonl")]) == 2
     assert not (tmp_path / "two.jsonl").exists()
+
+
+def test_topics_are_queries_and_written_back(tmp_path: Path) -> None:
+    lines = "".join(json.dumps(one) + "\n" for one in (TOPIC, {"request_id": "q2", "title": "hair", "word_limit": 9}))
+    (tmp_path / "in.jsonl").write_text(lines)
+    assert detect_format(tmp_path / "in.jsonl") == "topics"
+    assert main(["convert", *[str(tmp_path / "in.jsonl")] * 2, "-o", str(tmp_path / "out.jsonl")]) == 0
+    assert (tmp_path / "out.jsonl").read_text() == lines
 
 
 def converted(tmp_path: Path, line: dict[str, Any], to: str, *more: str) -> Any:

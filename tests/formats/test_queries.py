@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats.queries import QueryFile, join_queries, read_queries, read_query_file, write_queries
+from rubric_measures.formats import detect_format
+from rubric_measures.formats.queries import Limit, QueryFile, join_queries, read_queries, read_query_file, write_queries
 
 
 def put(tmp_path: Path, text: str) -> Path:
@@ -23,16 +24,105 @@ def put(tmp_path: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"q1": "skin", "q/2 é": "a\\tb"}',
-        '{\n "q1": "skin",\n "q/2 é": "a\\tb"\n}\n',
-        '{"q1": {"title": "skin"}, "q/2 é": {"text": "a\\tb"}}',
-        '[{"id": "q1", "query": "skin"}, {"qid": "q/2 é", "text": "a\\tb"}]',
-        '{"query_id": "q1", "title": "skin"}\n{"query_id": "q/2 é", "text": "a\\tb"}\n',
-        "\ufeffq1\tskin\r\n\r\nq/2 é\ta\tb\r\n",
+        '{"q1": "skin", "q/2 é": "a b"}',
+        '{\n "q1": "skin",\n "q/2 é": "a b"\n}\n',
+        '{"q1": {"title": "skin"}, "q/2 é": {"text": "a b"}}',
+        '[{"id": "q1", "query": "skin"}, {"qid": "q/2 é", "text": "a b"}]',
+        '{"query_id": "q1", "title": "skin"}\n{"query_id": "q/2 é", "text": "a b"}\n',
+        "\ufeffq1\tskin\r\n\r\nq/2 é\ta b\r\n",
+        "query_id\ttext\nq1\tskin\nq/2 é\ta b\n",
+        "qid,query,source\nq1,skin,web\nq/2 é,a b,\n",
     ],
 )
 def test_forms(tmp_path: Path, text: str) -> None:
-    assert read_queries(put(tmp_path, text)) == {"q1": "skin", "q/2 é": "a\tb"}
+    assert read_queries(put(tmp_path, text)) == {"q1": "skin", "q/2 é": "a b"}
+
+
+# As TREC left them: robust04 (SGML, not closed), TREC-COVID and the web track (XML), clinical trials (the text alone).
+SGML = """
+<top>
+
+<num> Number: 301
+<title> International Organized Crime
+
+<desc> Description:
+Identify organizations that participate in international criminal
+activity &amp; the activity.
+
+<narr> Narrative:
+A relevant document must name them.
+
+</top>
+
+<top>
+<num> Number: 302 </num>
+<title> Poliomyelitis and Post-Polio </title>
+<desc> Description: Is it under control?
+</top>
+"""
+COVID = """<?xml version="1.0" encoding="UTF-8"?>
+<topics task="COVIDSearch">
+  <topic number="1">
+    <query>coronavirus origin</query>
+    <question>what is the origin of COVID-19</question>
+    <narrative>seeking range of information</narrative>
+  </topic>
+</topics>
+"""
+WEB = """<webtrack2012>
+  <topic number="151" type="faceted">
+    <query>403b</query>
+    <description>What is a 403b plan?
+    </description>
+    <subtopic number="1" type="inf">What is it?</subtopic>
+    <subtopic number="2" type="nav">The forms &lt;5500&gt;.</subtopic>
+  </topic>
+</webtrack2012>
+"""
+TRIALS = (
+    '<topics task="2021 TREC Clinical Trials">\n<topic number="1">\nPatient is a 45-year-old man.\n</topic></topics>\n'
+)
+
+
+def test_topics_of_trec(tmp_path: Path) -> None:
+    assert read_query_file(put(tmp_path, SGML)) == QueryFile(
+        {"301": "International Organized Crime", "302": "Poliomyelitis and Post-Polio"},
+        further={
+            "301": {
+                "description": "Identify organizations that participate in international criminal activity & the "
+                "activity.",
+                "narrative": "A relevant document must name them.",
+            },
+            "302": {"description": "Is it under control?"},
+        },
+    )
+    found = read_query_file(put(tmp_path, COVID))
+    assert found.texts == {"1": "coronavirus origin"}
+    assert found.further["1"]["question"] == "what is the origin of COVID-19"
+    found = read_query_file(put(tmp_path, WEB))
+    assert (found.texts, found.facets_of("151")) == ({"151": "403b"}, {"1": "What is it?", "2": "The forms <5500>."})
+    assert read_queries(put(tmp_path, TRIALS)) == {"1": "Patient is a 45-year-old man."}
+    for content in (SGML, COVID, WEB, TRIALS):
+        assert detect_format(put(tmp_path, content)) == "queries"
+
+
+def test_limits_are_those_of_the_topics(tmp_path: Path) -> None:
+    rows = [
+        {"request_id": "1", "title": "a", "limit": 2000, "problem_statement": "Why?"},
+        {"id": 2, "narrative": "b", "word_limit": 9},
+        {"qid": "3", "query": "c", "limit": None},
+    ]
+    found = read_query_file(put(tmp_path, "".join(json.dumps(row) + "\n" for row in rows)))
+    assert found.texts == {"1": "a", "2": "b", "3": "c"}
+    assert found.limits == {"1": Limit(2000, "characters"), "2": Limit(9, "words")}
+    assert found.further["1"] == {"limit": 2000, "problem_statement": "Why?"}
+
+
+def test_frames_and_mappings_are_queries() -> None:
+    assert read_queries({"q1": "skin", "q2": {"title": "hair"}}) == {"q1": "skin", "q2": "hair"}
+    assert read_queries([{"qid": 1, "query": "skin"}]) == {"1": "skin"}
+    pandas = pytest.importorskip("pandas")
+    assert read_queries(pandas.DataFrame({"qid": [1, 2], "text": ["skin", "hair"]})) == {"1": "skin", "2": "hair"}
 
 
 def test_one_json_line_is_a_record(tmp_path: Path) -> None:
@@ -52,41 +142,51 @@ def test_facets(tmp_path: Path, form: str, facets: str) -> None:
     assert (found.texts, found.facets) == ({"tqa2:L_2": "skin"}, {("tqa2:L_2", "T1"): "Layers"})
 
 
-def test_numbers_and_repetitions_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_repetitions_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     text = '{"qid": 1, "query": "a"}\n{"qid": 2, "query": "b"}\n{"qid": "1", "query": "a"}\n'
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         assert read_queries(put(tmp_path, text)) == {"1": "a", "2": "b"}
     assert [message.partition(": ")[2] for message in caplog.messages] == [
-        "2 query ids are numbers; read as text",
-        "1 queries come twice with the same text",
+        "1 of the queries repeat an earlier one; each is kept once",
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no queries"),
+        ("", "is empty; expected queries"),
         ("{}", "holds no queries"),
         ("[]", "holds no queries"),
-        ("q1 skin", "q:1: expected `query_id<TAB>text`"),
-        ("q1\tskin\nq1\thair", "q:2: query 'q1' comes twice with different texts"),
+        ("q1 skin", "q:1: the header lacks query_id or qid"),
+        ("q1\tskin\nq1\thair", "q:2: q1 stands in line 1 already; keep one"),
         ('{"q1": "skin", "q1": "hair"}', "the key 'q1' comes twice in one object"),
-        ("\tskin", "q:1: the query id is empty"),
-        ('{"q1": 3}', "q1: expected text in one of"),
-        ('{"qid": "1", "query": "a"}\n{"qid": "2"}', "q:2: expected text"),
-        ('{"qid": "1", "query": "a"}\n{"query": "2"}', "q:2: expected a query id"),
-        ('{"qid": true, "query": "a"}', "expected a query id"),
+        ("\tskin", "q:1: query_id: is empty"),
+        ('{"q1": 3}', "q:1: text: expected a text; found '3'"),
+        ('{"qid": "1", "query": "a"}\n{"qid": "2"}', "q:2: text: expected text or query"),
+        ('{"qid": "1", "query": "a"}\n{"query": "2"}', "q:2: query_id: expected query_id or qid"),
+        ('{"qid": true, "query": "a"}', "q:1: qid: expected a text; found 'True'"),
         ('{"q1": "skin"', "is not JSON"),
-        ('{"q1": {"title": "skin", "facets": 3}}', "q1.facets: expected facets"),
-        ("[3]", "[0]: expected an object"),
+        ('{"q1": {"title": "skin", "facets": 3}}', "q:1: facets: expected facets as {facet id: heading}; found '3'"),
+        (
+            '{"q1": {"title": "skin", "facets": [{"id": "f", "text": "x"}, {"id": "f"}]}}',
+            "facets[1].facet_text: expected",
+        ),
+        (
+            '{"q1": {"title": "skin", "facets": [{"id": "f", "text": "x"}, {"id": "f", "text": "y"}]}}',
+            "'f' comes twice",
+        ),
+        ("[3]", "q:1: expected an object"),
         ('{"q1": "\\ud800"}', "is not JSON"),
         ('{"qid": "1", "query": "a"}\n{"qid": "2", "query": "a", "qid": "3"}', "q:2: the key 'qid' comes twice"),
         ('[{"qid": "1", "query": "a", "query": "b"}]', "the key 'query' comes twice in one object"),
         ('{"q1": {"text": "a", "text": "b"}}', "q:1: the key 'text' comes twice in one object"),
         ('{"q1": {"text": "a", "facets": {"f": "x", "f": "x"}}}', "q:1: the key 'f' comes twice"),
-        ('{"q1": {"query_id": "q2", "text": "a"}}', "q1: is called 'q2' inside"),
-        ('{"qid": "1", "query": "a", "n": 1}\n{"qid": "1", "query": "a", "n": 2}', "different values of n"),
-        ('{"q1": [3]}', "q1: expected text"),
+        ('{"qid": "1", "query": "a", "n": 1}\n{"qid": "1", "query": "a", "n": 2}', "q:2: 1 stands in line 1 already"),
+        ('{"q1": [3]}', "q:1: query_id: expected query_id or qid"),
+        ('{"qid": "1", "query": "x", "limit": 0}', "q:1: limit: expected a whole number above 0; found '0'"),
+        ("<DOC>\n<DOCNO>1</DOCNO>\n</DOC>\n", "holds no queries"),
+        ("<top>\n<num> 401\n</top>\n", "q:1: text: expected text or query"),
+        ("\n<top>\n<title> skin\n</top>\n", "q:2: query_id: expected query_id or qid"),
     ],
 )
 def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
@@ -98,7 +198,7 @@ def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
 @pytest.mark.parametrize("name", ["q.json", "q.jsonl", "q.tsv", "q.tsv.gz", "q.json.gz"])
 def test_written_queries_are_read(tmp_path: Path, name: str) -> None:
     queries = {"q1": "skin", "q/2 é %": "“two”"}
-    write_queries(tmp_path / name, queries)
+    write_queries(tmp_path / name, QueryFile(queries))
     assert read_queries(tmp_path / name) == queries
 
 
@@ -132,10 +232,10 @@ def test_a_table_says_what_it_cannot_hold(tmp_path: Path, caplog: pytest.LogCapt
     with caplog.at_level(logging.WARNING, "rubric_measures"):
         write_queries(tmp_path / "q.tsv", read_query_file(tmp_path / "in.json"))
     assert [message.partition(": ")[2] for message in caplog.messages] == [
-        "facets of 2 queries, further fields of 1 queries left out: it holds ids and texts only; write .json or .jsonl"
+        "left out, as such files have no place for it: facets of 2 rows, id of 1 row, note of 1 row"
     ]
-    with pytest.raises(InputError, match="blanks at its ends"):
-        write_queries(tmp_path / "q.tsv", {"q": " a"})
+    with pytest.raises(InputError, match="holds a tab or a line end"):
+        write_queries(tmp_path / "q.tsv", QueryFile({"q": "a\n"}))
 
 
 def test_queries_of_several_files_are_joined() -> None:
@@ -170,7 +270,7 @@ FACETS = st.dictionaries(
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
-        st.text("q1é/ %", min_size=1, max_size=3).filter(lambda text: text.strip() != ""),
+        st.text("q1é/ %", min_size=1, max_size=3).filter(lambda text: text == text.strip() != ""),
         st.tuples(st.text("skin \t", max_size=4), FACETS, FURTHER),
         min_size=1,
         max_size=3,
@@ -199,9 +299,9 @@ def test_what_is_written_is_read(
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds a tab"):
-        write_queries(tmp_path / "q.tsv", {"q": "a\tb"})
+        write_queries(tmp_path / "q.tsv", QueryFile({"q": "a\tb"}))
     with pytest.raises(InputError, match="no queries"):
-        write_queries(tmp_path / "q.json", {})
+        write_queries(tmp_path / "q.json", QueryFile({}))
     assert list(tmp_path.iterdir()) == []
 
 
