@@ -227,12 +227,12 @@ def load_bank(source: Bank) -> TestBank:
         InputError: the file cannot be opened.
         FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
     """
-    from rubric_measures.formats.banks import bank_of_entries, entries_of_table
+    from rubric_measures.formats.banks import bank_of_entries, read_rows
 
     if isinstance(source, TestBank):
         return source
     if not is_file(source):
-        return bank_of_entries(entries_of_table(source), "the items")
+        return bank_of_entries(read_rows(source, "bank:csv"), "the items")
     with file_path(source) as path:
         from rubric_measures.corpora.bridges import read_entries
 

@@ -184,7 +184,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
     items: dict[str, dict[str, RubricItem]] = {}
     facet_texts: dict[tuple[str, str], str] = {}
     further: dict[str, dict[str, Any]] = {}
-    notes: Counter[str] = Counter()
+    notes, odd = Counter[str](), Counter[str]()
     for entry in entries:
         members = items.setdefault(entry.query_id, {})
         if entry.facet_id is not None and entry.facet_text is not None:
@@ -199,7 +199,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
             if item.query_id not in (None, entry.query_id):
                 problem = f"the item belongs to query {item.query_id!r}, its entry to {entry.query_id!r}"
                 raise FormatError(problem, path=name, line=entry.line, field=f"items[{index}].query_id")
-            made = _rubric_item(entry, item, facets.get((item.facet_text or "").strip()), notes)
+            made = _rubric_item(entry, item, facets.get((item.facet_text or "").strip()), odd)
             first = members.setdefault(made.item_id, made)
             if first is not made:
                 _same(first.text.strip(), made.text.strip(), f"item {made.item_id!r}", name, entry.line)
@@ -207,7 +207,13 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
                 notes["differ"] += _NUMBERS(first) != _NUMBERS(made)
     query_texts = _query_texts(entries, facet_texts, name, says)
     if says:
-        _say(notes, name or "test bank")
+        differing = f" ({notes['differ']} of them with another importance, weight or answers)" * bool(notes["differ"])
+        found = [f"{notes['twice']} items come twice in their query; the first is kept{differing}"] * bool(
+            notes["twice"]
+        )
+        found += [f"{odd.total()} importances other than vital and okay ({shown_counts(odd)}) are none"] * bool(odd)
+        if found:
+            warn(f"{name or 'test bank'}: %s", "; ".join(found))
     edited: dict[str, dict[str, frozenset[str]]] = {}
     for (query_id, item_id), mark in regrade_marks(entries).items():
         if mark.needed:
@@ -219,7 +225,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
     )  # fmt: skip
 
 
-def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, notes: Counter[str]) -> RubricItem:
+def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, odd: Counter[str]) -> RubricItem:
     facet_id = next((one for one in (item.facet_id, facet_id, entry.facet_id) if one is not None), None)
     words = item.text.strip() if entry.form in _STRIPPED else item.text
     importance, weight = known_importance(item.importance), item.weight
@@ -228,8 +234,8 @@ def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, notes: 
         weight = item.importance
     elif item.importance is not None and importance is None:
         further["importance"] = item.importance
-    if "importance" in further:
-        notes["importance"] += further["importance"] is not None
+    if further.get("importance") is not None:
+        odd[str(further["importance"])] += 1
     answers = [one if isinstance(one, str) else one["answer"] for one in item.gold_answers or ()]
     if any(isinstance(one, dict) and len(one) > 1 for one in item.gold_answers or ()):
         further["answers"] = item.gold_answers
@@ -244,10 +250,9 @@ def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, notes: 
     )  # fmt: skip
 
 
-def _say(notes: Counter[str], name: str) -> None:
-    differing = f" ({notes['differ']} of them with another importance, weight or answers)" if notes["differ"] else ""
-    warn(f"%s: %d items come twice in their query; the first is kept{differing}", name, notes["twice"])
-    warn("%s: %d importances are neither vital nor okay and count as none", name, notes["importance"])
+def shown_counts(counts: Counter[str]) -> str:
+    """The three words that come most often, with their counts."""
+    return ", ".join(f"{word!r} {count}" for word, count in counts.most_common(3))
 
 
 def _query_texts(
@@ -697,21 +702,9 @@ BANK_CSV = _bank(
     check=lambda said: (
         "text is empty; remove the row, or give the item a text" if said["item_id"] and not said["text"] else None
     ),
-    nest=_nested, flatten=_flat, is_sparse=False, is_guarded=True, bare=(("query_id", "text"),), recognise=_is_table,
+    nest=_nested, flatten=_flat, is_sparse=False, is_guarded=True, bare=(("query_id", "text"),),
+    keyed=("query_id", "text"), recognise=_is_table,
 )  # fmt: skip
-
-
-def entries_of_table(source: Any) -> list[BankEntry]:
-    """The entries of a table of items in memory: a data frame, rows, columns, or query id -> texts.
-
-    Raises:
-        InputError: it is none of these.
-        FormatError: it lacks query ids or texts.
-    """
-    if isinstance(source, Mapping) and not {*QUERY_IDS} & source.keys():
-        pairs = ((key, [texts] if isinstance(texts, str) else texts) for key, texts in source.items())
-        source = [{"query_id": key, "text": one} for key, texts in pairs for one in texts or [""]]
-    return read_rows(source, "bank:csv")
 
 
 def write_table(path: PathName, entries: Iterable[BankEntry]) -> None:

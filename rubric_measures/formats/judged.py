@@ -30,6 +30,7 @@ from rubric_measures.formats.banks import (
     facet_ids,
     known_label,
     refuse_penalties,
+    shown_counts,
     written_rows,
 )
 from rubric_measures.formats.base import Format, Head, PathName, given
@@ -413,18 +414,16 @@ class Oddities:
         """
         items, said = self.toolkit.items, []
         if self.labels:
-            said.append(f"{self.labels.total()} labels that nobody defined ({_shown(self.labels)}) are failed grades")
+            said.append(
+                f"{self.labels.total()} labels that nobody defined ({shown_counts(self.labels)}) are failed grades"
+            )
         if self.importances:
             count = self.importances.total()
-            said.append(f"{count} importances other than vital and okay ({_shown(self.importances)}) are none")
+            said.append(f"{count} importances other than vital and okay ({shown_counts(self.importances)}) are none")
         if self.doubles:
             said.append(f"{self.doubles} {items} come twice for one answer, of which the first counts")
         if said:
             warn(f"{name}: %s" if name else "%s", "; ".join(said))
-
-
-def _shown(counts: Counter[str]) -> str:
-    return ", ".join(f"{label!r} {count}" for label, count in counts.most_common(3))
 
 
 def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = "") -> Iterator[Judged]:

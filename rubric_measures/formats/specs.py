@@ -332,15 +332,23 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         return not self._lacking(columns) or any(columns[0] in self._names_of(names[0]) for names in self.bare)
 
     def _unwrapped(self, line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
-        """The rows of one object: each by its key, unless it names the field that the keys stand for."""
+        """The rows of one object: each by its key, unless it names the field that the keys stand for.
+
+        A key may have several texts, in a list.
+        """
         rows = unwrapped(line, value)
-        if not self.keyed or rows != [(line, value)]:
+        lists = {key: said if isinstance(said, list) else [said] for key, said in value.items()}
+        is_plain = any(isinstance(said, list) for said in value.values()) and all(
+            isinstance(one, str) for said in lists.values() for one in said
+        )
+        if not self.keyed or (rows != [(line, value)] and not is_plain):
             return rows
         names, inner = self._names_of(self.keyed[0]), self._named(self.keyed[1])
-        if any(value.get(name) is not None for name in names):
+        is_said = all(isinstance(one, str | dict) for said in lists.values() for one in said)
+        if not is_said or any(value.get(name) is not None for name in names):
             return rows
-        pairs = ((one, said if isinstance(said, dict) else {inner: said}) for one, said in value.items())
-        return [(line, {**said, names[0]: one}) for one, said in pairs]
+        pairs = ((key, one if isinstance(one, dict) else {inner: one}) for key, said in lists.items() for one in said)
+        return [(line, {**said, names[0]: key}) for key, said in pairs]
 
     def _lacking(self, columns: Collection[str]) -> list[Field]:
         """The fields that must be there and are not."""

@@ -82,7 +82,7 @@ def test_banks_make_a_test_bank(tmp_path: Path, caplog: pytest.LogCaptureFixture
     )
     assert [item.gold_answers for item in bank.for_query("300")] == [("Ada", "Lovelace")]
     assert bank.query_texts == {"q1": "Ports"}
-    assert "1 importances are neither vital nor okay and count as none" in caplog.text
+    assert "1 importances other than vital and okay ('high' 1) are none" in caplog.text
     assert "1 questions need all of their answers" in caplog.text
 
 

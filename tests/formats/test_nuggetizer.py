@@ -177,7 +177,7 @@ def test_bank_and_nuggets_are_the_same_after_writing(tmp_path: Path, caplog: pyt
     rows[0]["nuggets"][1]["importance"] = "failed"
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         assert bank_of_entries(NUGGETS.read(_write(tmp_path, rows))) == bank
-    assert "1 importances are neither vital nor okay and count as none" in caplog.text
+    assert "1 importances other than vital and okay ('failed' 1) are none" in caplog.text
 
 
 def test_requests_and_metrics_are_the_same_after_writing(tmp_path: Path) -> None:

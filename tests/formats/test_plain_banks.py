@@ -1,0 +1,111 @@
+"""Banks as people have them: two columns in any table, in files and in memory; further columns stay."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rubric_measures
+from rubric_measures.base.errors import FormatError
+from rubric_measures.cli import main
+
+ROWS = [
+    {"qid": "q1", "text": "Why is the sky blue?"},
+    {"qid": "q1", "text": "Why is it red, at dusk?"},
+    {"qid": "q2", "text": "What is tea?"},
+]
+TEXTS = {"q1": ["Why is the sky blue?", "Why is it red, at dusk?"], "q2": ["What is tea?"]}
+FORMS = {
+    "bank.csv": 'qid,text\nq1,Why is the sky blue?\nq1,"Why is it red, at dusk?"\nq2,What is tea?\n',
+    "windows.csv": (
+        '\ufeffQuestion ID,Text\r\nq1,Why is the sky blue?\r\nq1,"Why is it red, at dusk?"\r\nq2,What is tea?\r\n'
+    ),
+    "bank.tsv": "".join(
+        f"{query_id}\t{text}\n" for query_id, texts in [("query_id", ["text"]), *TEXTS.items()] for text in texts
+    ),
+    "bare.tsv": "".join(f"{query_id}\t{text}\n" for query_id, texts in TEXTS.items() for text in texts),
+    "bank.jsonl": "".join(json.dumps(row) + "\n" for row in ROWS),
+    "bank.json": json.dumps(ROWS, indent=1),
+    "texts.json": json.dumps(TEXTS),
+    "single.json": json.dumps({**TEXTS, "q2": "What is tea?"}),
+}
+
+
+def texts_of(bank: Any) -> dict[str, list[str]]:
+    assert {item.kind for item in bank} == {"question"}
+    return {query_id: [item.text for item in items] for query_id, items in bank.items.items()}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_two_columns_are_a_bank(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(FORMS[name].encode())
+    bank = rubric_measures.load_bank(tmp_path / name)
+    assert texts_of(bank) == TEXTS
+    assert bank.items["q2"][0].item_id == rubric_measures.make_item_id("q2", "What is tea?")
+    # What could be queries as well is a bank where somebody says so.
+    assert main(["convert", str(tmp_path / name), "--from", "bank:csv", "--to", "bank", "-o", str(tmp_path / "b")]) == 0
+    assert rubric_measures.load_bank(tmp_path / "b") == bank
+
+
+def test_two_columns_in_memory_are_a_bank() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS)
+    columns = {"question_id": [row["qid"] for row in ROWS], "text": [row["text"] for row in ROWS]}
+    for source in (ROWS, TEXTS, frame, columns):
+        assert texts_of(rubric_measures.load_bank(source)) == TEXTS
+    polars = pytest.importorskip("polars")
+    assert texts_of(rubric_measures.load_bank(polars.DataFrame(ROWS))) == TEXTS
+
+
+def test_commands_and_functions_take_two_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bank.tsv").write_text("1\tStates the law.\n1\tNames a year.\n")
+    (tmp_path / "answers.jsonl").write_text(
+        json.dumps({"query_id": "1", "run_id": "a", "text": "The law of 1843."}) + "\n"
+    )
+    passages, graded = str(tmp_path / "p.jsonl"), str(tmp_path / "g.jsonl")
+    assert main(["pool", str(tmp_path / "answers.jsonl"), "-o", passages]) == 0
+    bank = ["--bank", str(tmp_path / "bank.tsv")]
+    assert main(["grade", passages, *bank, "--model", "lexical", "-o", graded]) == 0
+    assert main(["leaderboard", graded, *bank, "-m", "RubricCover(rel=1)", "--no-overall"]) == 0
+    assert "a\t" in capsys.readouterr().out
+    assert len(rubric_measures.load(graded, bank={"1": ["States the law.", "Names a year."]}).queries["1"].items) == 2
+
+
+def test_further_columns_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = "query_id,text,author,difficulty\nq1,It is blue.,Ada,hard\nq1,It is old.,Bo,\n"
+    (tmp_path / "bank.csv").write_text(table)
+    assert [item.info for item in rubric_measures.load_bank(tmp_path / "bank.csv")] == [
+        {"author": "Ada", "difficulty": "hard"}, {"author": "Bo", "difficulty": ""},
+    ]  # fmt: skip
+    here = tmp_path / "bank.csv"
+    for to, name in (("bank", "b.jsonl"), ("nuggets", "n.jsonl"), ("bank:csv", "again.csv")):
+        source = ["--from", "bank:csv"] if here.suffix == ".csv" else []
+        assert main(["convert", str(here), *source, "--to", to, "-o", str(tmp_path / name)]) == 0
+        here = tmp_path / name
+    nuggets = json.loads((tmp_path / "n.jsonl").read_text())["nuggets"]
+    assert nuggets[0] == {"text": "It is blue.", "author": "Ada", "difficulty": "hard"}
+    with (tmp_path / "again.csv").open() as stream:
+        assert [(row["text"], row["author"], row["difficulty"]) for row in csv.DictReader(stream)] == [
+            ("It is blue.", "Ada", "hard"), ("It is old.", "Bo", ""),
+        ]  # fmt: skip
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("query,text\nq1,Why?\n", ":1: is no test bank (the header lacks query_id or qid"),
+        ("query_id,question\nq1,Why?\n", ":1: is no test bank (the header lacks text; it has query_id, question)"),
+        ('{"query_id": "q1", "texts": "Why?"}\n', ":1: text: is no test bank (expected text; found 'query_id'"),
+        ('{"a": 1}\n', ": query_id: is no test bank"),
+    ],
+)  # fmt: skip
+def test_what_lacks_a_column_is_told_which(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(FormatError) as caught:
+        rubric_measures.load_bank(tmp_path / "file")
+    assert said in str(caught.value)
