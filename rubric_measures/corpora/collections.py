@@ -1,7 +1,5 @@
 """Collections: documents, queries, banks and grades, as ir_datasets has them.
 
-Document files: JSON lines (BEIR, Anserini, PyTerrier), tab-separated columns (MS MARCO) and TREC SGML.
-
 What stands behind a collection: a folder of files, a file of records, or an ir_datasets id; read when asked.
 
 The handlers of a collection: what ir_datasets asks for documents, queries, judgments and rankings, read lazily.
@@ -14,9 +12,9 @@ with ir_datasets, so that `ir_datasets.load` and `ir_datasets export` know them.
 `/judgments` (qrels of assessors), `/runs/NAME` (scoreddocs of that run). ir_datasets' export command with these ids:
 `python -m rubric_measures.corpora.collections export ID docs|queries|qrels|scoreddocs`.
 
-A folder holds any of: `docs.jsonl` (or `corpus.jsonl`, `docs.tsv`, `collection.tsv`), `queries.tsv` (or .json, .jsonl),
-`qrels.txt`, `questions.jsonl` and `nuggets.jsonl` (test banks), `runs/*.run`, `answers/*.jsonl` (reports),
-`graded*.jsonl` (records); each may be gzipped. Or it holds nothing but files of documents.
+A folder holds any of: `docs`, `corpus` or `collection` (.jsonl, .tsv, .csv, .parquet, .json), `queries` (.tsv, .json,
+.jsonl, .csv), `qrels.txt` (BEIR: `qrels/test.tsv`), `questions.jsonl` and `nuggets.jsonl` (test banks), `runs/*.run`,
+`answers/*.jsonl` (reports), `graded*.jsonl` (records); each may be gzipped. Or it holds nothing but files of documents.
 """
 
 from __future__ import annotations
@@ -49,14 +47,20 @@ from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.documents import begins_records, is_documents, read_documents
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer, read_answers
-from rubric_measures.formats.trec import distinct_run_names, read_qrels, read_run, runs_of_records
+from rubric_measures.formats.trec import distinct_run_names, read_run, runs_of_records
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
+from rubric_measures.measures.qrels import read_judgments
 from rubric_measures.records.models import GradedPassage, QueryPassages, iter_graded, load_graded
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
 _LOG = logging.getLogger("rubric_measures")
+# What files of a folder are called, the first one that is there.
+_DOC_FILES = [
+    f"{name}.{form}" for name in ("docs", "corpus", "collection") for form in ("jsonl", "tsv", "csv", "parquet", "json")
+]
+_QUERY_FILES = ("queries.tsv", "queries.json", "queries.jsonl", "queries.csv")
 
 
 class CollectionSource:
@@ -103,10 +107,10 @@ class FolderSource(CollectionSource):
     def __init__(self, folder: Path, wanted: GradeFilter | None) -> None:
         self.folder = folder
         self.wanted = wanted
-        docs = _first(folder, "docs.jsonl", "corpus.jsonl", "docs.tsv", "collection.tsv")
+        docs = _first(folder, *_DOC_FILES)
         self.docs = [] if docs is None else [docs]
-        self.queries = _first(folder, "queries.tsv", "queries.json", "queries.jsonl")
-        self.qrels = _first(folder, "qrels.txt")
+        self.queries = _first(folder, *_QUERY_FILES)
+        self.qrels = _first(folder, "qrels.txt", "qrels/test.tsv")
         self.bank_files = {
             name: path for name in ("questions", "nuggets") if (path := _first(folder, f"{name}.jsonl")) is not None
         }
@@ -135,8 +139,8 @@ class FolderSource(CollectionSource):
 
     @cached_property
     def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
-        """`qrels.txt`."""
-        return read_qrels(self.qrels) if self.qrels else ()
+        """`qrels.txt`, or BEIR's `qrels/test.tsv`."""
+        return read_judgments(self.qrels) if self.qrels else ()
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
@@ -512,7 +516,7 @@ def load_collection(
 
     Args:
         source: a folder (see the module), a file of graded records, a file of documents, or an id; or several files of
-            documents. Documents are JSON lines (BEIR, Anserini, PyTerrier, …), tab-separated (MS MARCO), or TREC SGML.
+            documents, in any of the forms of `formats.documents`.
         bank: the test bank of a records file.
         wanted: which grades count where there are several sets.
         unit: the rows of qrels_iter: `passage` (labels), `item` (one row a rubric item, for item measures) or

@@ -158,6 +158,16 @@ def test_a_folder_of_beir(tmp_path: Path, run: str) -> None:
     made = load_collection(tmp_path)
     assert [doc.doc_id for doc in made.docs_iter()] == ["d1", "d2"]
     assert made.query_texts == {"q1": "why blue"}
+    # Judgments as BEIR has them: a header, and no column between query and document.
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\n")
+    made = load_collection(tmp_path)
+    assert [tuple(row) for row in made.qrels_iter()] == [("q1", "d1", 2), ("q1", "d2", 0)]
+    output = tmp_path / "pooled.jsonl"
+    for judgments in ([], ["--judgments", str(tmp_path / "qrels" / "test.tsv")]):
+        assert main(["pool", run, "-c", str(tmp_path), "-o", str(output), *judgments]) == 0
+        records = json.loads(output.read_text())
+        assert [one["paragraph_data"]["judgments"][0]["relevance"] for one in records[1]] == [2, 0]
 
 
 @pytest.mark.parametrize(
