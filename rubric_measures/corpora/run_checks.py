@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
@@ -195,7 +196,7 @@ def _topic(run: RunFile, part: Part) -> Rows:
 
 def _ids(run: RunFile, part: Part, further: Iterable[str] = ()) -> Rows:
     """The ids of documents; those that are cited are kept for the collection."""
-    pattern = run.rules.ids
+    pattern = re.compile(run.rules.ids)
     wrong = sorted({one for one in (*part.cited, *further) if not pattern.fullmatch(one)})
     yield wrong, "ids", f"{len(wrong)} ids are none of the collection ({pattern.pattern}): {_listed(wrong)}"
     run.cited.append((part.line, part.topic, [one for one in dict.fromkeys(part.cited) if one not in wrong]))

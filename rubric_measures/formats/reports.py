@@ -18,29 +18,32 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import logging
 import math
 import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeGuard, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+import msgspec
+from msgspec import Struct
+from pydantic import AliasChoices, Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
-from rubric_measures.base.files import atomic_writer, note_unfinished, open_binary, path_name
-from rubric_measures.base.json_files import JsonLines, Record, TextId, validate_line
+from rubric_measures.base.files import note_unfinished, open_binary, path_name
+from rubric_measures.base.json_files import Record, TextId, validate_line
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, head_of, write_objects
+from rubric_measures.formats.specs import RecordLines
 from rubric_measures.formats.tables import plain_name, rows_of
+from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade, canonical_json
 
 _LOG = logging.getLogger("rubric_measures")
@@ -97,7 +100,7 @@ def reports_of_submission(
     Raises:
         FormatError: a result is no {topic_id, answer, references}.
     """
-    further = {key: value for key, value in content.items() if key not in ("results", "run_name")}
+    of_run = {key: value for key, value in content.items() if key not in ("results", "run_name")}
     lost = 0
     for place, result in enumerate(content["results"]):
         if not isinstance(result, Mapping) or not isinstance(result.get("answer"), str):
@@ -105,22 +108,21 @@ def reports_of_submission(
             raise FormatError(problem, path=name, line=line, field=f"results[{place}]")
         text = result["answer"]
         lost += lost_brackets(text)
-        known = ("topic_id", "answer", "references")
         yield {
-            "metadata": {**further, "run_id": content["run_name"], "topic_id": result.get("topic_id")},
+            "metadata": {**of_run, "run_id": content["run_name"], "topic_id": result.get("topic_id")},
             "answer": [{"text": said, "citations": ids} for said, ids in _cited_sentences(text)],
             "references": _as_text(result.get("references")),
-            ORIGINAL: {"answer": text, **{key: value for key, value in result.items() if key not in known}},
+            ORIGINAL: {key: value for key, value in result.items() if key not in ("topic_id", "references")},
         }
-    if lost and says:
-        _LOG.warning("%s: %d citations stand behind the end of a sentence, and belong to none", name, lost)
+    if says:
+        warn("%s: %d citations stand behind the end of a sentence, and belong to none", name, lost)
 
 
-def _as_text(references: Any) -> Any:
-    """References with numbers as text; whatever else they are is left to whoever reads the report."""
-    if not isinstance(references, list):
-        return references
-    return [str(one) if isinstance(one, int) and not isinstance(one, bool) else one for one in references]
+def _as_text(said: Any) -> Any:
+    """A number, and the numbers of a list, as text; whatever else it is as it is."""
+    if isinstance(said, list):
+        return [_as_text(one) if isinstance(one, int) else one for one in said]
+    return str(said) if isinstance(said, int) and not isinstance(said, bool) else said
 
 
 _QUERY_FIELDS = ("query_id", "qid", "topic_id", "request_id", "narrative_id")
@@ -181,7 +183,10 @@ class _PlainAnswer(Record):
 _PLAIN = TypeAdapter(_PlainAnswer)
 
 
-class Sentence(Record):
+_Id: TypeAlias = str | int
+
+
+class Sentence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One sentence of a report and what it cites.
 
     Attributes:
@@ -194,30 +199,31 @@ class Sentence(Record):
     """
 
     text: str
-    citations: list[int | str] | dict[str, float] | None = None
-    supported_citations: list[TextId] | None = None
-    contradicted_citations: list[TextId] | None = None
-    existing_supported_citations: list[TextId] | None = None
+    citations: list[_Id] | dict[str, float] | None = None
+    supported_citations: list[_Id] | None = None
+    contradicted_citations: list[_Id] | None = None
+    existing_supported_citations: list[_Id] | None = None
 
 
-class ReportMetadata(Record):
+class ReportMetadata(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who wrote the report for which topic."""
 
     team_id: str | None = None
-    run_id: TextId | None = None
-    topic_id: TextId | None = None
-    narrative_id: TextId | None = None
-    qa_id: TextId | None = None
+    run_id: _Id | None = None
+    topic_id: _Id | None = None
+    narrative_id: _Id | None = None
+    qa_id: _Id | None = None
+    request_id: _Id | None = None
 
 
-class ItemGrade(Record):
+class ItemGrade(Struct, frozen=True):
     """A grade of one item in `evaldata.nugget_grades`, as the Rubric judge of TREC Auto-Judge writes it."""
 
     grade: int | None = None
     reasoning: str | None = None
 
 
-class CitedReport(Record):
+class CitedReport(JsonRecord, frozen=True, kw_only=True):
     """What one run answered to one topic.
 
     Attributes:
@@ -230,49 +236,45 @@ class CitedReport(Record):
         references: ids of the documents that citations point to by position; responses without them cite ids, also
             where these are numbers.
         documents: id -> {text, title, url}.
+        segments: the same (RAGDoll).
         evaldata: what judges added, `nugget_grades` among it.
     """
 
-    metadata: ReportMetadata = Field(default_factory=ReportMetadata)
-    topic_id: TextId | None = None
-    qid: TextId | None = None
-    run_id: TextId | None = None
+    metadata: ReportMetadata = msgspec.field(default_factory=ReportMetadata)
+    topic_id: _Id | None = None
+    qid: _Id | None = None
+    run_id: _Id | None = None
     answer: list[Sentence] | None = None
     responses: list[Sentence] | None = None
     references: list[str] | None = None
     documents: dict[str, Any] | None = None
+    segments: dict[str, Any] | None = None
     evaldata: dict[str, Any] | None = None
 
-    @model_validator(mode="after")
-    def _one_of_each(self) -> Self:
+    def __post_init__(self) -> None:
         if self.answer is None and self.responses is None:
             raise ValueError("has neither answer nor responses; expected a list of {text, citations}")
         if self.answer is not None and self.responses is not None and self.answer != self.responses:
             raise ValueError("answer and responses differ; a report has one of them")
-        for what, found in (("run_id", self._run_ids()), ("topic_id or narrative_id", self._topic_ids())):
-            if not found or "" in found:
-                raise ValueError(f"names no {what}")
-            if len(found) > 1:
-                raise ValueError(f"names two {what}: {', '.join(sorted(found))}")
-        return self
+        for what, names in (("run_id", ("run_id",)), ("topic_id or narrative_id", _TOPIC_IDS)):
+            found = self._named(*names)
+            if not all(found) or len(found) != 1:
+                two = f"two {what}: {', '.join(found)}" if len(found) > 1 and all(found) else f"no {what}"
+                raise ValueError(f"names {two}")
 
-    def _run_ids(self) -> set[str]:
-        return {name for name in (self.metadata.run_id, self.run_id) if name is not None}
-
-    def _topic_ids(self) -> set[str]:
-        of_metadata = (self.metadata.topic_id, self.metadata.narrative_id, self.metadata.qa_id)
-        names = (*of_metadata, self.topic_id, self.qid)
-        return {name for name in names if name is not None}
+    def _named(self, *names: str) -> list[str]:
+        said = (getattr(place, name, None) for place in (self.metadata, self) for name in names)
+        return sorted({str(one) for one in said if one is not None})
 
     @property
     def query_id(self) -> str:
         """The topic."""
-        return next(iter(self._topic_ids()))
+        return self._named(*_TOPIC_IDS)[0]
 
     @property
     def run_name(self) -> str:
         """The run."""
-        return next(iter(self._run_ids()))
+        return self._named("run_id")[0]
 
     @property
     def sentences(self) -> list[Sentence]:
@@ -287,7 +289,7 @@ class CitedReport(Record):
     @property
     def document_texts(self) -> tuple[tuple[str, str], ...]:
         """Id and text (behind the title, if there is one) of the documents that the report brings along."""
-        given = {**((self.model_extra or {}).get("segments") or {}), **(self.documents or {})}
+        given = {**(self.segments or {}), **(self.documents or {})}
         texts = ((doc_id, _document_text(said)) for doc_id, said in given.items())
         return tuple((doc_id, text) for doc_id, text in texts if text)
 
@@ -303,16 +305,13 @@ class CitedReport(Record):
             return sorted(citations, key=lambda doc_id: -citations[doc_id])
         if citations is None or self._cites_numbers:
             return list(dict.fromkeys(map(str, citations or sentence.supported_citations or ())))
-        references = self.references or []
-
-        def lost(place: int) -> str | None:
-            return f"references[{place}]" if keep_lost else None
-
-        found = [
-            place if isinstance(place, str) else references[place] if 0 <= place < len(references) else lost(place)
-            for place in citations
-        ]
+        found = (place if isinstance(place, str) else self._reference(place, keep_lost) for place in citations)
         return list(dict.fromkeys(doc_id for doc_id in found if doc_id is not None))
+
+    def _reference(self, place: int, keep_lost: bool) -> str | None:
+        if self.references is not None and 0 <= place < len(self.references):
+            return self.references[place]
+        return f"references[{place}]" if keep_lost else None
 
     @property
     def _cites_numbers(self) -> bool:
@@ -324,9 +323,8 @@ class CitedReport(Record):
         """How many citations are positions that `references` does not have."""
         if self._cites_numbers:
             return 0
-        known = len(self.references or [])
-        places = [place for sentence in self.sentences for place in sentence.citations or [] if isinstance(place, int)]
-        return sum(not 0 <= place < known for place in places)
+        places = [place for sentence in self.sentences for place in sentence.citations or () if isinstance(place, int)]
+        return sum(not 0 <= place < len(self.references or ()) for place in places)
 
     def item_grades(self) -> dict[str, ItemGrade]:
         """Item id -> grade of `evaldata.nugget_grades`; empty where there are none.
@@ -334,17 +332,43 @@ class CitedReport(Record):
         Raises:
             InputError: they do not have the form {item id: {grade, reasoning}}.
         """
-        grades = (self.evaldata or {}).get("nugget_grades") or {}
         try:
-            return _ITEM_GRADES.validate_python(grades)
-        except ValueError:
+            return msgspec.convert((self.evaldata or {}).get("nugget_grades") or {}, dict[str, ItemGrade])
+        except msgspec.ValidationError:
             where = f"run {self.run_name!r}, topic {self.query_id!r}"
             raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
 
 
-_REPORTS = JsonLines(TypeAdapter(CitedReport), "reports", lambda report: (report.run_name, report.query_id))
+_TOPIC_IDS = ("topic_id", "narrative_id", "qa_id", "request_id", "qid")
+_IDS = (*_TOPIC_IDS, "run_id")
+_OF_SENTENCES = ("supported_citations", "contradicted_citations", "existing_supported_citations")
+
+
+def _with_text_ids(report: CitedReport, _: str = "") -> CitedReport:
+    """The report with texts for ids that its file writes as numbers."""
+    said = report.as_json()
+    sentences = [*(said.get("answer") or ()), *(said.get("responses") or ())]
+    places = [(said, _IDS), (said.get("metadata", {}), _IDS), *((one, _OF_SENTENCES) for one in sentences)]
+    for place, names in places:
+        place.update({name: _as_text(place[name]) for name in names if name in place})
+    return report if said == report.as_json() else CitedReport.read(msgspec.json.encode(said))
+
+
+def _report_texts(name: str) -> Iterator[tuple[int, bytes]]:
+    """The reports of a file, one by one, unread where nothing but a look at them is needed."""
+    for line, data in json_texts(name):
+        content = parse_json(data, path=name, line=line) if b'"results"' in data else None
+        if is_submission(content):
+            yield from ((line, msgspec.json.encode(one)) for one in reports_of_submission(content, name, line))
+        else:
+            yield line, data
+
+
+_REPORTS = RecordLines(
+    kind="reports", description="generated answers with citations", what="reports", type=CitedReport,
+    key=lambda report: (report.run_name, report.query_id), named=_with_text_ids, texts=_report_texts,
+)  # fmt: skip
 write_reports = _REPORTS.write
-_ITEM_GRADES: TypeAdapter[dict[str, ItemGrade]] = TypeAdapter(dict[str, ItemGrade])
 
 
 def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:
@@ -354,31 +378,14 @@ def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a run answers a topic twice.
     """
-    name = path_name(path)
-    rows = [(line, validate_line(_REPORTS.adapter, data, path=name, line=line)) for line, data in _rows(name)]
-    if not rows:
-        raise FormatError("is empty; expected reports, one JSON object a line", path=name)
-    reports = _REPORTS.once(rows, path)
-    _say_lost(reports, name)
+    reports = _REPORTS.read(path)
+    _say_lost(reports, path_name(path))
     return reports
 
 
-def _rows(name: str) -> Iterator[tuple[int, bytes | Mapping[str, Any]]]:
-    """The reports of a file, one by one, unread where nothing but a look at them is needed."""
-    for line, data in json_texts(name):
-        content = parse_json(data, path=name, line=line) if b'"results"' in data else None
-        if is_submission(content):
-            yield from ((line, one) for one in reports_of_submission(content, name, line))
-        else:
-            yield line, data
-
-
 def _say_lost(reports: Iterable[CitedReport], name: str) -> None:
-    warn(
-        "%s: %d citations point to positions that references does not have",
-        name,
-        sum(report.lost_citations for report in reports),
-    )
+    count = sum(report.lost_citations for report in reports)
+    warn("%s: %d citations point to positions that references does not have", name, count)
 
 
 def say_contradictions(reports: Iterable[CitedReport]) -> None:
@@ -434,18 +441,18 @@ def read_answers(path: str | os.PathLike[str], keep_lost: bool = False) -> list[
     reports: list[CitedReport] = []
     seen: dict[tuple[str, str], int] = {}
     of_columns = False
-    for line, data in _rows(name):
-        if isinstance(data, bytes) and not data.lstrip().startswith(b"{"):
+    for line, data in _report_texts(name):
+        if not data.lstrip().startswith(b"{"):
             answer = _answer_of_columns(data, name, line)
             of_columns = True
             if answer is None:
                 continue
         else:
-            content = parse_json(data, path=name, line=line) if isinstance(data, bytes) else data
+            content = parse_json(data, path=name, line=line)
             if isinstance(content.get("nugget_bank"), list):
                 answer = _questions_of_bank(content, name, line)
             elif any(isinstance(content.get(key), list) for key in ("answer", "responses")) or "metadata" in content:
-                report = validate_line(_REPORTS.adapter, data, path=name, line=line)
+                report = _REPORTS.one(data, name, line)
                 reports.append(report)
                 answer = answer_of_report(report, keep_lost)
             else:
@@ -560,94 +567,63 @@ def _is_reports(head: Head) -> bool:
 
 
 REPORTS = Format("reports", "generated answers with citations", read_reports, write_reports, _is_reports)
-_TOPIC_FIELDS = ("topic_id", "narrative_id", "qa_id")
 # What a sentence has besides its text, and what a note calls it.
-_OF_SENTENCES = {"contradicted_citations": "contradicted_citations", "existing_supported_citations": "given citations"}
-_Rows = Callable[[Sequence[CitedReport], Counter[str]], Iterator[Any]]
-
-
-def _metadata(report: CitedReport, topic_field: str) -> dict[str, Any]:
-    """The metadata under the names of a form; unknown fields stay."""
-    given = report.metadata.model_dump(exclude_unset=True)
-    rest = {name: value for name, value in given.items() if name not in (*_TOPIC_FIELDS, "run_id")}
-    return {**rest, "run_id": report.run_name, topic_field: report.query_id}
-
-
-def _further(report: CitedReport) -> dict[str, Any]:
-    """What a report says besides its answer."""
-    known = {"metadata", "topic_id", "qid", "run_id", "answer", "responses", "references", ORIGINAL}
-    return report.model_dump(exclude_unset=True, exclude=known)
+_LOST = {"contradicted_citations": "contradicted_citations", "existing_supported_citations": "given citations"}
 
 
 def _cited(report: CitedReport, sentence: Sentence, lost: Counter[str]) -> list[str]:
-    """The ids that a sentence cites; what a form has no place for is counted."""
-    if isinstance(sentence.citations, dict):
-        lost["scores of citations"] += len(sentence.citations)
-    fields = sentence.model_dump(exclude_unset=True)
-    for name, said in _OF_SENTENCES.items():
-        lost[said] += len(fields.get(name) or ())
+    """The ids that a sentence cites; what the forms of tracks have no place for is counted."""
     ids = report.cited(sentence)
-    repeated_or_gone = len(sentence.citations or sentence.supported_citations or ()) - len(ids)
-    lost["citations that are repeated, or positions that references does not have"] += repeated_or_gone
+    given = sentence.citations or sentence.supported_citations or ()
+    lost["scores of citations"] += len(given) if isinstance(given, dict) else 0
+    for name, said in _LOST.items():
+        lost[said] += len(getattr(sentence, name) or ())
+    lost["citations that are repeated, or positions that references does not have"] += len(given) - len(ids)
     return ids
 
 
-def _texts(sentence: Sentence) -> dict[str, Any]:
-    known = {"citations", "supported_citations", "contradicted_citations", "existing_supported_citations"}
-    return sentence.model_dump(exclude=known)
-
-
-def _in_positions(reports: Sequence[CitedReport], lost: Counter[str], old: bool = False) -> Iterator[dict[str, Any]]:
-    """TREC RAG: positions in `references`; in 2024 run and topic stand at the top level."""
-    for report in reports:
-        cited = [_cited(report, sentence, lost) for sentence in report.sentences]
-        references = list(dict.fromkeys([*(report.references or ()), *(one for ids in cited for one in ids)]))
-        places = {doc_id: place for place, doc_id in enumerate(references)}
-        answer = [
-            {**_texts(sentence), "citations": [places[one] for one in ids]}
-            for sentence, ids in zip(report.sentences, cited, strict=True)
-        ]
-        metadata = _metadata(report, "topic_id" if old else "narrative_id")
-        if old:
-            if "narrative" in metadata:
-                metadata["topic"] = metadata.pop("narrative")
-            words = sum(len(sentence.text.split()) for sentence in report.sentences)
-            made = {**metadata, **_further(report), "references": references, "response_length": words}
-            yield {**made, "answer": answer}
-        else:
-            yield {"metadata": metadata, **_further(report), "references": references, "answer": answer}
-
-
-def _in_ids(reports: Sequence[CitedReport], lost: Counter[str]) -> Iterator[dict[str, Any]]:
-    """RAGTIME, DRAGUN, BioGen 2025 (task B), Auto-Judge: sentences with ids; the references are what is cited."""
-    for report in reports:
-        cited = [_cited(report, sentence, lost) for sentence in report.sentences]
-        every = list(dict.fromkeys(one for ids in cited for one in ids))
+def _rewritten(report: CitedReport, form: str, lost: Counter[str]) -> dict[str, Any]:
+    """A report in a form: `rag` and `rag24` cite positions in `references`, `ids` the documents."""
+    said = report.as_json()
+    cited = [_cited(report, sentence, lost) for sentence in report.sentences]
+    every = list(dict.fromkeys(doc_id for ids in cited for doc_id in ids))
+    if form == "ids":
         lost["references that no sentence cites"] += len(set(report.references or ()) - set(every))
-        responses = [
-            {**_texts(sentence), "citations": ids} for sentence, ids in zip(report.sentences, cited, strict=True)
-        ]
-        made = {"metadata": _metadata(report, "topic_id"), **_further(report)}
-        yield {**made, "responses": responses, "references": every}
+    else:
+        every = list(dict.fromkeys([*(report.references or ()), *every]))
+    places = {doc_id: place for place, doc_id in enumerate(every)}
+    sentences = [
+        {name: one for name, one in whole.items() if name not in (*_OF_SENTENCES, "citations")}
+        | {"citations": ids if form == "ids" else [places[doc_id] for doc_id in ids]}
+        for whole, ids in zip(said.get("answer") or said.get("responses") or (), cited, strict=True)
+    ]
+    metadata = {name: one for name, one in said.get("metadata", {}).items() if name not in _IDS}
+    metadata |= {"run_id": report.run_name, "narrative_id" if form == "rag" else "topic_id": report.query_id}
+    known = (*_IDS, "metadata", "answer", "responses", "references", ORIGINAL)
+    further = {name: one for name, one in said.items() if name not in known}
+    if form == "ids":
+        return {"metadata": metadata, **further, "responses": sentences, "references": every}
+    if form == "rag":
+        return {"metadata": metadata, **further, "references": every, "answer": sentences}
+    if "narrative" in metadata:
+        metadata["topic"] = metadata.pop("narrative")
+    words = sum(len(sentence.text.split()) for sentence in report.sentences)
+    return {**metadata, **further, "references": every, "response_length": words, "answer": sentences}
 
 
-def _writer(rows: _Rows) -> Callable[[PathName, Sequence[CitedReport]], None]:
+def _form(name: str, tracks: str) -> Format:
     def write(path: PathName, reports: Sequence[CitedReport]) -> None:
-        if not reports:
-            raise InputError(f"{path_name(path)}: there are no reports to write")
         lost: Counter[str] = Counter()
-        with atomic_writer(path) as stream:
-            for row in rows(reports, lost):
-                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+        write_objects(path, (_rewritten(report, name, lost) for report in reports), "reports")
         for what, count in lost.items():
             warn("%s: left out, as this form has no place for them: %d %s", path_name(path), count, what)
 
-    return write
+    return Format("reports", f"reports in the form of {tracks}", None, write)
 
 
-RAG = Format("reports", "reports in the form of TREC RAG 2025 and 2026", None, _writer(_in_positions))
-RAG24 = Format("reports", "reports in the form of TREC RAG 2024", None, _writer(partial(_in_positions, old=True)))
-IDS = Format("reports", "reports in the form of RAGTIME, DRAGUN and BioGen 2025 (B)", None, _writer(_in_ids))
+RAG = _form("rag", "TREC RAG 2025 and 2026")
+RAG24 = _form("rag24", "TREC RAG 2024")
+IDS = _form("ids", "RAGTIME, DRAGUN and BioGen 2025 (B)")
 
 Length: TypeAlias = Literal["words", "characters"]
 # The kinds of findings: what a rule is about.
@@ -658,10 +634,8 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class TrackRules(BaseModel):
+class TrackRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The rules of one track and form; the head of `track_rules.toml` says what each field means."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     source: tuple[str, ...]
@@ -680,7 +654,7 @@ class TrackRules(BaseModel):
     cited_as: tuple[Literal["position", "id", "score"], ...] = ("id",)
     depth: int | None = None
     given: str | None = None
-    ids: re.Pattern[str]
+    ids: str
     references: Literal["required", "none"] = "none"
     texts: bool = False
     references_most: int | None = None
@@ -713,7 +687,7 @@ def track_rules(track: str) -> tuple[TrackRules, ...]:
     if track not in _tables():
         raise UnknownNameError("track", track, tracks())
     table = _tables()[track]
-    return tuple(TrackRules.model_validate(_tables()[name]) for name in table.get("one_of", [track]))
+    return tuple(msgspec.convert(_tables()[name], TrackRules) for name in table.get("one_of", [track]))
 
 
 Role = Literal["query", "answer", "reference", "contexts", "id", "run"]

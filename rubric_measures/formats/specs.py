@@ -654,6 +654,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         choices: the values of the fields that allow but a few texts, for errors.
         by_hand: whether people write such files: then no object may name a field twice.
         is_lenient: whether real files have NaN in the place of a text; it is none.
+        texts: the JSON texts of a file with their lines, where they are others than those that stand there.
     """
 
     kind: Kind
@@ -667,6 +668,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
     choices: Sequence[str] = ()
     by_hand: bool = False
     is_lenient: bool = False
+    texts: Callable[[str], Iterable[tuple[int, bytes]]] = json_texts
 
     @property
     def format(self) -> Format:
@@ -682,24 +684,33 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         """
         name, decoder = path_name(path), Decoder(self.type)
         line = 0
-        for line, data in json_texts(name):
-            try:
-                found = decoder.decode(data)
-            except (ValueError, RecursionError):
-                if self.is_lenient and b"NaN" in data:
-                    data = _without_nan(data, name, line)
-                found = decoded(decoder, data, path=name, line=line, choices=self.choices)
-            if self.by_hand:
-                check_keys(data, path=name, line=line)
-            force_setattr(found, "_source", data)
-            if self.named is not None:
-                try:
-                    found = self.named(found, name)
-                except ValueError as error:
-                    raise FormatError(str(error), path=name, line=line) from None
-            yield line, found
+        for line, data in self.texts(name):
+            yield line, self.one(data, name, line, decoder)
         if not line:
             raise FormatError(f"is empty; expected {self.what}, one JSON object a line", path=name)
+
+    def one(self, data: bytes, name: str, line: int, decoder: Decoder[R] | None = None) -> R:
+        """The object that a text of a file says.
+
+        Raises:
+            FormatError: naming file, line and field.
+        """
+        decoder = decoder or Decoder(self.type)
+        try:
+            found = decoder.decode(data)
+        except (ValueError, RecursionError):
+            if self.is_lenient and b"NaN" in data:
+                data = _without_nan(data, name, line)
+            found = decoded(decoder, data, path=name, line=line, choices=self.choices)
+        if self.by_hand:
+            check_keys(data, path=name, line=line)
+        force_setattr(found, "_source", data)
+        if self.named is not None:
+            try:
+                found = self.named(found, name)
+            except ValueError as error:
+                raise FormatError(str(error), path=name, line=line) from None
+        return found
 
     def read(self, path: PathName) -> list[R]:
         """All objects of a file.

@@ -150,7 +150,7 @@ def answers_of(reports: Iterable[Any], topics: Iterable[str]) -> list[Answer]:
     strangers = 0
     for report in reports:
         said = report.model_dump(mode="json", exclude_none=True, exclude={"evaldata"})
-        answer = answer_of_report(CitedReport.model_validate(said), keep_lost=True)
+        answer = answer_of_report(CitedReport(**said), keep_lost=True)
         if answer.query_id not in wanted:
             strangers += 1
             continue
