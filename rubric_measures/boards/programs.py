@@ -507,13 +507,14 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
         FormatError: naming file, line and field.
     """
     _RAGDOLL.check(measures)
-    answers = GRADED.read(path)
     lines: dict[str, dict[str, list[list[tuple[float, str]]]]] = {}
-    for answer in answers:
-        lines.setdefault(str(answer.run_id), {})[str(answer.qid)] = [[(one.weight, one.label) for one in answer.judged]]
-    _say_types([(one.facet, one.label) for answer in answers for one in answer.judged])
-    known = {*RAGDOLL.grades, FAILED}
-    unknown = sum(one.label not in known for answer in answers for one in answer.judged)
+    kinds: list[tuple[str, str]] = []
+    for answer in GRADED.read(path):
+        criteria = answer.marks if answer.is_judged else ()
+        lines.setdefault(str(answer.run_id), {})[str(answer.qid)] = [[(one.weight, one.label) for one in criteria]]
+        kinds += [(one.facet, one.label) for one in criteria]
+    _say_types(kinds)
+    unknown = sum(label not in RAGDOLL.grades and label != FAILED for _, label in kinds)
     _warn(unknown, "%d verdicts are none of RAGDoll's; they count as not satisfied, as there")
     return _RAGDOLL.board(measures, lines)
 

@@ -87,7 +87,7 @@ class _Codes:
         try:
             return bytes(map(self.of.__getitem__, labels))
         except KeyError:
-            return bytes(self.of[self.notes.code(label)] for label in labels)
+            return bytes(self.of[self.notes.known(label)] for label in labels)
 
     def matrix(self, query_id: str, query: _OpenQuery) -> QueryGrades:
         """The grades of all answers of a query."""

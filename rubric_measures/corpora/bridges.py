@@ -29,11 +29,11 @@ from rubric_measures.formats.banks import (
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import GradeRow, chosen_grades, grades_of_rows, judgments_of_rows
 from rubric_measures.formats.judged import (
-    AssignmentLine,
-    GradedAnswer,
-    assignments_of_grades,
+    NUGGETIZER,
+    RAGDOLL,
+    Toolkit,
     bank_of_judged,
-    graded_of_grades,
+    lines_of_grades,
     records_of_judged,
 )
 from rubric_measures.formats.queries import QueryFile
@@ -474,10 +474,10 @@ def _bank_to_queries(entries: Sequence[Any], _: Options) -> QueryFile:
     )
 
 
-def _records_to_judged(made: Callable[..., list[Any]]) -> Bridge:
+def _records_to_judged(toolkit: Toolkit) -> Bridge:
     """Records as judged answers of a toolkit, which lists the items of each query."""
 
-    def bridge(groups: Sequence[QueryPassages], options: Options) -> list[AssignmentLine] | list[GradedAnswer]:
+    def bridge(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
         if options.bank is None:
             problem = "judged answers list the items of each query; name the test bank"
             raise InputError(problem, settings=("bank",))
@@ -487,7 +487,7 @@ def _records_to_judged(made: Callable[..., list[Any]]) -> Bridge:
         for query in grades.queries.values():
             for row in all_rows(query):
                 found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
-        return made(options.bank, found, *_answers_of_runs(groups))
+        return lines_of_grades(toolkit, options.bank, found, *_answers_of_runs(groups))
 
     return bridge
 
@@ -610,7 +610,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "item qrels"): lambda groups, options: list(qrels_of(_grades(groups, options), "item")),
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
-    ("records", "assignments"): _records_to_judged(assignments_of_grades),
+    ("records", "assignments"): _records_to_judged(NUGGETIZER),
     ("records", "evaluations"): _records_to_evaluations,
     ("item qrels", "qrels"): lambda rows, options: list(
         qrels_of(build_grades(rows, options.bank), "passage", options.label, options.rel)
@@ -625,7 +625,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("requests", "runs"): _requests_to_runs,
     ("requests", "queries"): lambda lines, _: QueryFile(_queries_of_requests(lines)),
     ("requests", "records"): _requests_to_records,
-    ("records", "graded answers"): _records_to_judged(graded_of_grades),
+    ("records", "graded answers"): _records_to_judged(RAGDOLL),
     ("bank", "queries"): _bank_to_queries,
     ("evaluations", "qrels"): _evaluations_to_qrels,
     ("qrels", "evaluations"): lambda rows, _: list(rows),

@@ -227,16 +227,14 @@ def _merged(kind: str, contents: Sequence[Any]) -> Any:
 # What there may be only one of, in kinds of which files are joined end to end.
 _KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
     "runs": lambda run: (run.run_id,),
-    "assignments": lambda line: line.key,
-    "graded answers": lambda answer: answer.key,
-    "assessments": lambda report: (report.qid, report.run_id),
-    "argue judgments": lambda report: report.key,
+    **dict.fromkeys(
+        ("assignments", "graded answers", "assessments", "argue judgments", "support labels", "support judgments"),
+        attrgetter("key"),
+    ),
     "bank": lambda entry: (entry.query_id,) if entry.form in ONE_A_QUERY else (id(entry),),
     "requests": lambda line: (line.query_id or line.query,),
     "reports": lambda report: (report.query_id, report.run_name),
     "answers": lambda answer: (answer.query_id, answer.run_id),
-    "support labels": lambda answer: (answer.query_id, answer.run_id),
-    "support judgments": lambda task: task.key,
     "evaluations": lambda grade: (grade.query_id, grade.doc_id),
     "games": lambda game: (game.query_id, game.agent_a, game.agent_b, game.grader),
 }

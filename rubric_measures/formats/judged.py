@@ -1,9 +1,8 @@
 """Judged answers as toolkits leave them: nuggetizer's assignments, RAGDoll's graded answers, DRAGUN's assessments.
 
-Graded records stand here as one format among the others.
-
-A line is an answer of a run with the items of its query (nuggets, criteria, short answers), each with a label. Models
-write labels and importances that nobody defined, and items twice; what a toolkit's own metrics read is read here.
+A line is an answer of a run with the items of its query (nuggets, criteria, short answers), each with a label. Without
+the labels its items are those of an entry of a bank. Models write labels and importances that nobody defined, and items
+twice; what a toolkit's own metrics read is read here. Graded records stand here as one format among the others.
 
 Sources: Pradeep et al., AutoNuggetizer (TREC 2024 RAG track), nuggetizer 0.0.5; RAGDoll, the toolkit of TREC RAG 2026;
 Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track.
@@ -12,7 +11,7 @@ Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -26,10 +25,11 @@ from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import run_of_file
 from rubric_measures.formats.banks import (
     BankEntry,
-    bank_entries,
-    facet_ids,
+    BankItem,
+    bank_of_entries,
+    known_importance,
     known_label,
-    refuse_penalties,
+    read_rows,
     shown_counts,
     written_rows,
 )
@@ -44,55 +44,33 @@ from rubric_measures.records.models import (
     load_graded,
     write_graded,
 )
-from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ASSIGNED, CONTRADICTED, Scale
 
 FAILED = "failed"
 _LABEL = attrgetter("label")
-_NAME = Annotated[str, Meta(min_length=1)] | int
+_Name = Annotated[str, Meta(min_length=1)] | int
 
 
 class AssignedNugget(Struct, gc=False, kw_only=True):
     """A nugget, and how well an answer supports it, as nuggetizer writes them; its metrics need no text."""
 
     text: str = ""
-    label: str = msgspec.field(name="assignment")
     importance: str | None = None
     facet: str | None = msgspec.field(name="mapped_sub_narrative", default=None)
     source: str | None = None
-
-    @property
-    def odd(self) -> str | None:
-        """An importance that is neither vital nor okay."""
-        is_known = self.importance is None or known_label(self.importance) in ("vital", "okay")
-        return None if is_known else self.importance
-
-    def item(self, query_id: str, facet_id: str | None) -> RubricItem:
-        """The item that it is; an importance that nobody defined is none, and kept in `info`."""
-        importance: Any = known_label(self.importance) if self.importance is not None and self.odd is None else None
-        return RubricItem(
-            make_item_id(query_id, self.text, facet_id), query_id, self.text.strip(), "nugget", facet_id,
-            importance=importance, info=given({"source": self.source, "importance": self.odd}) or None,
-        )  # fmt: skip
+    label: str = msgspec.field(name="assignment")
 
 
-class GradedCriterion(Struct, gc=False):
+class GradedCriterion(Struct, gc=False, kw_only=True):
     """A criterion, and how well an answer meets it, as RAGDoll writes them."""
 
     text: str
     facet: str = msgspec.field(name="type")
     tier: str
     weight: float
-    label: str = msgspec.field(name="verdict")
     source_nugget: str | None = None
-    odd = None
-
-    def item(self, query_id: str, facet_id: str | None) -> RubricItem:
-        """The item that it is."""
-        return RubricItem(
-            make_item_id(query_id, self.text, facet_id), query_id, self.text.strip(), "nugget", facet_id,
-            weight=self.weight, info=given({"tier": self.tier, "source_nugget": self.source_nugget}),
-        )  # fmt: skip
+    label: str = msgspec.field(name="verdict")
 
 
 class AssessedAnswer(Struct):
@@ -100,15 +78,6 @@ class AssessedAnswer(Struct):
 
     text: str
     label: str
-    facet: str | None
-    odd = None
-
-    def item(self, query_id: str, facet_id: str | None) -> RubricItem:
-        """The item that it is; only a bank knows its text."""
-        return RubricItem(f"{query_id}/{self.text}", query_id, self.text, "nugget", facet_id)
-
-
-Mark: TypeAlias = AssignedNugget | GradedCriterion | AssessedAnswer
 
 
 class JudgedAnswer(JsonRecord, frozen=True, kw_only=True):
@@ -122,11 +91,16 @@ class JudgedAnswer(JsonRecord, frozen=True, kw_only=True):
         response_length: its length in whitespace words.
     """
 
-    qid: _NAME
+    qid: _Name
     query: str | None = None
     run_id: str | int | None = None
     answer_text: str | None = None
     response_length: float | None = None
+
+    @property
+    def marks(self) -> Sequence[Any]:
+        """The items of the query with their labels."""
+        return ()
 
     @property
     def is_judged(self) -> bool:
@@ -145,7 +119,7 @@ class AssignmentLine(JudgedAnswer, frozen=True, kw_only=True):
     nuggets: list[AssignedNugget]
 
     @property
-    def marks(self) -> Sequence[Mark]:
+    def marks(self) -> Sequence[AssignedNugget]:
         """The nuggets with their labels."""
         return self.nuggets
 
@@ -154,11 +128,11 @@ class GradedAnswer(JudgedAnswer, frozen=True, kw_only=True):
     """The criteria of a query, graded for an answer; of a task that failed (`status`) no verdict counts."""
 
     status: str
-    run_id: _NAME
+    run_id: _Name
     criteria: list[GradedCriterion] | None = None
 
     @property
-    def marks(self) -> Sequence[Mark]:
+    def marks(self) -> Sequence[GradedCriterion]:
         """The criteria with their verdicts."""
         return self.criteria or []
 
@@ -166,11 +140,6 @@ class GradedAnswer(JudgedAnswer, frozen=True, kw_only=True):
     def is_judged(self) -> bool:
         """Whether the task was completed."""
         return self.status == "completed"
-
-    @property
-    def judged(self) -> Sequence[GradedCriterion]:
-        """The criteria of a task that was completed; none of another one."""
-        return self.criteria or () if self.is_judged else ()
 
 
 class AssessedReport(NamedTuple):
@@ -184,8 +153,13 @@ class AssessedReport(NamedTuple):
     response_length: None = None
     is_judged: bool = True
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Run and topic."""
+        return self.run_id, self.qid
 
-AnyJudged: TypeAlias = AssignmentLine | GradedAnswer | AssessedReport
+
+AnyJudged: TypeAlias = JudgedAnswer | AssessedReport
 
 
 def _named_run(line: AssignmentLine, name: str) -> AssignmentLine:
@@ -228,28 +202,22 @@ GRADED = RecordLines(
 
 def _reports(rows: Iterable[Row]) -> list[AssessedReport]:
     found: dict[tuple[str, str], AssessedReport] = {}
-    for row in rows:
-        query_id, run_id, answer_id, label, facet = (row.said[name] for name in _OF_ASSESSMENT)
-        report = found.setdefault((query_id, run_id), AssessedReport(query_id, run_id, []))
-        report.marks.append(AssessedAnswer(answer_id, label, facet))
+    for _, said, _ in rows:
+        key = said["query_id"], said["run_id"]
+        found.setdefault(key, AssessedReport(*key, [])).marks.append(AssessedAnswer(said["text"], said["label"]))
     return list(found.values())
 
 
-_OF_ASSESSMENT = ("query_id", "run_id", "answer_id", "label", "question_id")
 ASSESSMENTS = Spec(
     kind="assessments", description="assessments of DRAGUN's reports: a short answer a row", what="assessments",
     fields=(
-        Field("query_id", ("topic_id", *QUERY_IDS), ident), Field("run_id", ("run_tag", "run_id"), ident),
-        Field("answer_id", ("answer_id",), ident),
+        Field("query_id", ("topic_id", *QUERY_IDS[:-1]), ident), Field("run_id", ("run_tag",), ident),
+        Field("text", ("answer_id",), ident),
         Field("label", ("auto_assessment", "assessment", "annotation"), text),
-        Field("question_id", ("question_id",), ident, None),
-        Field("", ("team", "auto_rationale", "reasoning"), default=None),
+        Field("", ("question_id", "team", "auto_rationale", "reasoning"), default=None),
     ),
-    key=("query_id", "run_id", "answer_id"), into=_reports, outof=lambda reports: (),
-    told=("run_tag", "answer_id"),
+    key=("query_id", "run_id", "text"), into=_reports, outof=lambda reports: (), told=("run_tag", "answer_id"),
 )  # fmt: skip
-
-
 # Only read: nobody else writes them, and rationales are left behind.
 ASSESSED_REPORTS = ASSESSMENTS.format._replace(write=None)
 
@@ -293,19 +261,18 @@ def read_assessed_rubrics(path: PathName) -> list[BankEntry]:
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a topic comes twice.
     """
-    items: dict[str, tuple[RubricItem, ...]] = {}
-    facets: dict[tuple[str, str], str] = {}
+    entries = []
     for topic in _RUBRICS.read(path):
-        members: list[RubricItem] = []
-        for asked in topic.rubrics:
-            facets[topic.topic_id, asked.question_id] = asked.question_text
-            for one in asked.short_answers:
-                said = one.answer_text or one.text or one.answer_id
-                share = _WORTH[asked.importance] / len(asked.short_answers)
-                item_id = f"{topic.topic_id}/{one.answer_id}"
-                members.append(RubricItem(item_id, topic.topic_id, said, "nugget", asked.question_id, weight=share))
-        items[topic.topic_id] = tuple(members)
-    return bank_entries(TestBank(items, {}, {key: said for key, said in facets.items() if said}))
+        items = [
+            BankItem(
+                text=one.answer_text or one.text or one.answer_id, kind="nugget",
+                item_id=f"{topic.topic_id}/{one.answer_id}", facet_text=asked.question_text or asked.question_id,
+                weight=_WORTH[asked.importance] / len(asked.short_answers),
+            )
+            for asked in topic.rubrics for one in asked.short_answers
+        ]  # fmt: skip
+        entries.append(BankEntry(query_id=topic.topic_id, items=items))
+    return entries
 
 
 ASSESSED_RUBRICS = _RUBRICS.format._replace(read=read_assessed_rubrics, write=None)
@@ -319,38 +286,41 @@ class Toolkit(NamedTuple):
         prompt_class: how grade sets say that they are of it.
         grades: label -> grade; every other label is a grade that failed.
         scale: of the grades.
-        items: what it calls its items, for notes.
+        type: its lines.
+        items: what it calls its items; where its lines list them.
+        label: where an item has its label.
+        form: the format of banks that has such items; empty where they are ids alone.
         is_whole: whether an answer is asked about all items of its query: then what it says nothing of failed.
-        alike: what tells two items apart.
     """
 
     name: str
     prompt_class: str
     grades: Mapping[str, int]
     scale: Scale
+    type: Any
     items: str
-    is_whole: bool
-    alike: Callable[[Any], tuple[Any, ...]]
+    label: str = ""
+    form: str = ""
+    is_whole: bool = False
 
 
 NUGGETIZER = Toolkit(
-    "nuggetizer", "nuggets.assign", {"not_support": 0, "partial_support": 1, "support": 2}, ASSIGNED, "nuggets", False,
-    attrgetter("text", "importance", "facet"),
+    "nuggetizer", "nuggets.assign", {"not_support": 0, "partial_support": 1, "support": 2}, ASSIGNED,
+    AssignmentLine, "nuggets", "assignment", "nuggets",
 )  # fmt: skip
 RAGDOLL = Toolkit(
     "ragdoll", "criteria.verdicts", {"not_satisfied": 0, "partially_satisfied": 1, "satisfied": 2}, ASSIGNED,
-    "criteria", True, attrgetter("text", "facet", "weight", "tier", "source_nugget"),
+    GradedAnswer, "criteria", "verdict", "ragdoll:rubric", True,
 )  # fmt: skip
 DRAGUN = Toolkit(
     "dragun", "dragun.assess", {"none": 0, "partial": 1, "supports": 2, "contradicts": CONTRADICTED},
-    Scale(CONTRADICTED, 2, 2, 1), "short answers", False, attrgetter("text", "facet"),
+    Scale(CONTRADICTED, 2, 2, 1), AssessedReport, "short answers",
 )  # fmt: skip
-_KINDS: Mapping[type, Toolkit] = {AssignmentLine: NUGGETIZER, GradedAnswer: RAGDOLL, AssessedReport: DRAGUN}
 
 
 def toolkit_of(lines: Sequence[AnyJudged]) -> Toolkit:
     """The toolkit that lines are of."""
-    return _KINDS[type(lines[0])]
+    return next(one for one in (NUGGETIZER, RAGDOLL, DRAGUN) if isinstance(lines[0], one.type))
 
 
 class ItemSet(Struct, frozen=True, eq=False):
@@ -360,13 +330,13 @@ class ItemSet(Struct, frozen=True, eq=False):
         items: the items, each once.
         places: their places among the labels; None where no item comes twice.
         odd: the importances that are none, with their counts.
-        facet_texts: (query, facet) -> text.
+        entries: the items as a bank.
     """
 
     items: tuple[RubricItem, ...]
     places: tuple[int, ...] | None
     odd: Mapping[str, int]
-    facet_texts: Mapping[tuple[str, str], str]
+    entries: Sequence[BankEntry]
 
 
 class Judged(NamedTuple):
@@ -398,13 +368,13 @@ class Oddities:
     importances: Counter[str] = field(default_factory=Counter)
     doubles: int = 0
 
-    def code(self, label: str) -> str:
-        """A label that is known: as it is written today, or `failed`, which is counted where nobody defined it."""
+    def known(self, label: str) -> str:
+        """A label as it is written today, or `failed`, which is counted where nobody defined it."""
         known: str = known_label(label)
-        if known not in self.toolkit.grades and known != FAILED:
-            self.labels[label] += 1
-            return FAILED
-        return known
+        if known in self.toolkit.grades or known == FAILED:
+            return known
+        self.labels[label] += 1
+        return FAILED
 
     def say(self, name: PathName = "") -> None:
         """The one note.
@@ -412,16 +382,13 @@ class Oddities:
         Args:
             name: the file.
         """
-        items, said = self.toolkit.items, []
-        if self.labels:
-            said.append(
-                f"{self.labels.total()} labels that nobody defined ({shown_counts(self.labels)}) are failed grades"
-            )
-        if self.importances:
-            count = self.importances.total()
-            said.append(f"{count} importances other than vital and okay ({shown_counts(self.importances)}) are none")
+        counts = (
+            (self.labels, "labels that nobody defined (%s) are failed grades"),
+            (self.importances, "importances other than vital and okay (%s) are none"),
+        )
+        said = [f"{counted.total()} {what}" % shown_counts(counted) for counted, what in counts if counted]
         if self.doubles:
-            said.append(f"{self.doubles} {items} come twice for one answer, of which the first counts")
+            said.append(f"{self.doubles} {self.toolkit.items} come twice for one answer, of which the first counts")
         if said:
             warn(f"{name}: %s" if name else "%s", "; ".join(said))
 
@@ -435,7 +402,7 @@ def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = 
         name: the file, for errors.
 
     Raises:
-        FormatError: an item has no text.
+        FormatError: an item has no text, or what no bank of the toolkit has.
     """
     # Of each query the items of its last line; most lines have those of the one before, but for the labels.
     last: dict[str, tuple[list[Any], ItemSet]] = {}
@@ -447,8 +414,9 @@ def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = 
         # The fastest way to set many.
         any(map(setattr, before, repeat("label"), labels))
         if found is None or before != marks:
-            key = (query_id, *map(notes.toolkit.alike, marks))
-            found = sets.get(key) or sets.setdefault(key, _item_set(query_id, marks, notes.toolkit, name, number))
+            said = [_unlabelled(one) for one in marks]
+            key = (query_id, line.query, *(tuple(one.values()) for one in said))
+            found = sets.get(key) or sets.setdefault(key, _item_set(query_id, line.query, said, notes, name, number))
             last[query_id] = [copy(one) for one in marks], found
         if found.odd:
             notes.importances.update(found.odd)
@@ -461,20 +429,36 @@ def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = 
         yield Judged(query_id, str(line.run_id), found, labels, shown, number)
 
 
-def _item_set(query_id: str, marks: Sequence[Mark], toolkit: Toolkit, name: str, line: int) -> ItemSet:
-    facets = facet_ids(one.facet for one in marks)
-    unique: dict[str, tuple[int, RubricItem]] = {}
-    for place, one in enumerate(marks):
-        if not one.text.strip():
-            raise FormatError("has no text", path=name, line=line, field=f"{toolkit.items}[{place}].text")
-        item = one.item(query_id, facets.get((one.facet or "").strip()))
-        unique.setdefault(item.item_id, (place, item))
-    places = tuple(place for place, _ in unique.values())
+def _unlabelled(mark: Struct) -> dict[str, Any]:
+    """What a mark says of its item, by the names of files."""
+    pairs = zip(mark.__struct_fields__, mark.__struct_encode_fields__, strict=True)
+    return {name: getattr(mark, to) for to, name in pairs if to != "label"}
+
+
+def _item_set(
+    query_id: str, query: str | None, said: Sequence[Mapping[str, Any]], notes: Oddities, name: str, line: int
+) -> ItemSet:
+    form, what = notes.toolkit.form, notes.toolkit.items
+    if not form:
+        ids = [(one["text"], f"{query_id}/{one['text']}") for one in said]
+        items = [BankItem(text=words, kind="nugget", item_id=item_id) for words, item_id in ids]
+        entries = [BankEntry(query_id=query_id, items=items)]
+    else:
+        row = given({"task_id": query_id, "status": "completed", "qid": query_id, "query": query})
+        try:
+            entries = read_rows([{**row, what: list(map(given, said))}], form) if said else []
+        except FormatError as error:
+            raise FormatError(error.problem, path=name, line=line, field=error.field) from None
+    bank = bank_of_entries(entries, name, says=False)
+    first: dict[tuple[str, str], int] = {}
+    for place, item in enumerate(entries[0].items if entries else ()):
+        first.setdefault((item.text.strip(), (item.facet_text or "").strip()), place)
+    odd = [one["importance"] for one in said if one.get("importance") is not None]
     return ItemSet(
-        tuple(item for _, item in unique.values()),
-        None if len(places) == len(marks) else places,
-        Counter(one.odd for one in marks if one.odd is not None),
-        {(query_id, facet_id): said for said, facet_id in facets.items()},
+        bank.items.get(query_id, ()),
+        None if len(first) == len(said) else tuple(first.values()),
+        Counter(one for one in odd if known_importance(one) is None),
+        entries or [BankEntry(query_id=query_id, items=[], query_text=query)],
     )
 
 
@@ -485,19 +469,13 @@ def bank_of_judged(lines: Sequence[AnyJudged]) -> TestBank:
         InputError: an item has two importances or weights.
     """
     notes = Oddities(toolkit_of(lines))
-    items: dict[str, dict[str, RubricItem]] = {}
-    facets: dict[tuple[str, str], str] = {}
-    seen = set[ItemSet]()
-    for one in judged(enumerate(lines), notes):
-        known = items.setdefault(one.query_id, {})
-        if one.items not in seen:
-            seen.add(one.items)
-            facets |= one.items.facet_texts
-            for item in one.items.items:
-                same_item(known.setdefault(item.item_id, item), item)
+    sets = list(dict.fromkeys(one.items for one in judged(enumerate(lines), notes)))
+    bank = bank_of_entries([entry for one in sets for entry in one.entries], says=False)
+    items = {(item.query_id, item.item_id): item for item in bank}
+    for item in (item for one in sets for item in one.items):
+        same_item(items[item.query_id, item.item_id], item)
     notes.say()
-    texts = {str(line.qid): line.query for line in reversed(lines) if line.query is not None}
-    return TestBank({query_id: tuple(known.values()) for query_id, known in items.items()}, texts, facets)
+    return bank
 
 
 def same_item(earlier: RubricItem, item: RubricItem) -> None:
@@ -533,7 +511,7 @@ def records_of_judged(lines: Sequence[AnyJudged]) -> list[QueryPassages]:
     for row in rows:
         ids = (one.item_id for one in row.items.items)
         said = {**asked.get(row.query_id, {}), **dict(zip(ids, row.labels, strict=False))}
-        known = {item_id: notes.code(label) for item_id, label in said.items()}
+        known = {item_id: notes.known(label) for item_id, label in said.items()}
         entry = ItemGradeSet.build(
             {item_id: toolkit.grades[label] for item_id, label in known.items() if label != FAILED},
             answers=list(said.items()), llm=toolkit.name, kind="nugget", prompt_info=info,
@@ -546,94 +524,49 @@ def records_of_judged(lines: Sequence[AnyJudged]) -> list[QueryPassages]:
     return list(groups.values())
 
 
-Grades: TypeAlias = Mapping[tuple[str, str], Mapping[str, float | None]]
-"""(query_id, doc_id) -> item id -> grade; None where it failed."""
-
-
-def _labelled(
-    toolkit: Toolkit, bank: TestBank, grades: Grades, answers: Mapping[tuple[str, str], str],
+def lines_of_grades(
+    toolkit: Toolkit,
+    bank: TestBank,
+    grades: Mapping[tuple[str, str], Mapping[str, float | None]],
+    answers: Mapping[tuple[str, str], str],
     runs: Mapping[tuple[str, str], str],
-) -> Iterator[tuple[dict[str, Any], list[tuple[RubricItem, str]]]]:  # fmt: skip
-    """What lines say of each answer, and its items in the order of the bank with their labels.
+) -> list[Any]:
+    """The lines that write grades of answers as the labels of a toolkit, with all that its metrics read.
 
     An answer without any grade has no items, as long as other answers have those of its query: so it scores the same.
     Where a toolkit asks about all items, they failed.
-    """
-    label_of: dict[float, str] = {grade: label for label, grade in toolkit.grades.items()}
-    asked = {query_id for query_id, _ in grades}
-    failed = 0
-    for (query_id, run_id), doc_id in runs.items():
-        given = grades.get((query_id, doc_id), {})
-        items = bank.for_query(query_id) if given or toolkit.is_whole or query_id not in asked else ()
-        said = []
-        for item in items:
-            grade = given.get(item.item_id)
-            if grade is not None and grade not in label_of:
-                where = f"query {query_id!r}, document {doc_id!r}, item {item.item_id!r}"
-                raise InputError(f"{where}: grade {grade:g} has no label; expected 0, 1 or 2")
-            said.append((item, FAILED if grade is None else label_of[grade]))
-        failed += sum(label == FAILED for _, label in said)
-        shown = answers.get((query_id, doc_id), "")
-        yield {"qid": query_id, "run_id": run_id, "answer_text": shown, "response_length": len(shown.split())}, said
-    warn("%d %s have no grade and were written as failed", failed, toolkit.items)
-
-
-def _info(item: RubricItem, name: str) -> Any:
-    """A text that the info of an item holds."""
-    found = item.info.get(name) if isinstance(item.info, dict) else None
-    return found if isinstance(found, str) else None
-
-
-def _facet_text(bank: TestBank, item: RubricItem) -> str | None:
-    """The text of an item's facet, or else its id."""
-    return None if item.facet_id is None else bank.facet_texts.get((item.query_id, item.facet_id), item.facet_id)
-
-
-def assignments_of_grades(
-    bank: TestBank, grades: Grades, answers: Mapping[tuple[str, str], str], runs: Mapping[tuple[str, str], str]
-) -> list[AssignmentLine]:
-    """The lines that write grades of answers as assignments, with all that nuggetizer's metrics read.
-
-    An importance that nobody defined is written as it was, and `failed` where the bank has none.
 
     Args:
-        bank: the nuggets.
-        grades: grades 0 to 2; what has none is written as `failed` (counted).
+        toolkit: NUGGETIZER or RAGDOLL.
+        bank: the items.
+        grades: (query_id, doc_id) -> item id -> grade 0 to 2; what has none is written as `failed` (counted).
         answers: (query_id, doc_id) -> text of the answer.
         runs: (query_id, run_id) -> doc_id of the run's answer.
 
     Raises:
-        InputError: a grade is not 0, 1 or 2; an item is a penalty: as a nugget it would count for an answer.
+        InputError: a grade is not 0, 1 or 2, or the toolkit cannot hold the bank.
     """
-    refuse_penalties(bank)
-    lines = []
-    for fields, labels in _labelled(NUGGETIZER, bank, grades, answers, runs):
-        nuggets: Any = [
-            given({
-                "text": item.text, "importance": item.importance or _info(item, "importance") or FAILED,
-                "mapped_sub_narrative": _facet_text(bank, item), "source": _info(item, "source"), "assignment": label,
-            }) for item, label in labels
-        ]  # fmt: skip
-        query = given({"query": bank.query_texts.get(fields["qid"])})
-        lines.append(AssignmentLine(**query, **fields, nuggets=nuggets))
-    return lines
-
-
-def graded_of_grades(
-    bank: TestBank, grades: Grades, answers: Mapping[tuple[str, str], str], runs: Mapping[tuple[str, str], str]
-) -> list[GradedAnswer]:
-    """The lines that write grades as RAGDoll's graded answers; arguments as those of `assignments_of_grades`.
-
-    Raises:
-        InputError: a grade is not 0, 1 or 2, or RAGDoll's rubrics cannot hold the bank.
-    """
-    rows = {row["qid"]: row["criteria"] for row in written_rows(bank, "ragdoll:rubric")}
-    pairs = [pair for query_id in rows for pair in zip(bank.items[query_id], rows[query_id], strict=True)]
-    criteria = {(item.query_id, item.item_id): one for item, one in pairs}
-    lines = []
-    for fields, labels in _labelled(RAGDOLL, bank, grades, answers, runs):
-        query_id = fields["qid"]
-        task: dict[str, Any] = {"task_id": f"{fields['run_id']}:{query_id}", "status": "completed"}
-        task["criteria"] = [{**criteria[item.query_id, item.item_id], "verdict": label} for item, label in labels]
-        lines.append(GradedAnswer(query=bank.query_texts.get(query_id, ""), **fields, **task))
-    return lines
+    label_of: dict[float, str] = {grade: label for label, grade in toolkit.grades.items()}
+    rows = {row["qid"]: row for row in written_rows(bank, toolkit.form)}
+    asked = {query_id for query_id, _ in grades}
+    made, failed = [], 0
+    for (query_id, run_id), doc_id in runs.items():
+        of_answer = grades.get((query_id, doc_id), {})
+        is_empty = not of_answer and not toolkit.is_whole and query_id in asked
+        row, marks = rows[query_id], []
+        for item, mark in zip(bank.for_query(query_id), row[toolkit.items], strict=True):
+            grade = of_answer.get(item.item_id)
+            if grade is not None and grade not in label_of:
+                where = f"query {query_id!r}, document {doc_id!r}, item {item.item_id!r}"
+                raise InputError(f"{where}: grade {grade:g} has no label; expected 0, 1 or 2")
+            # nuggetizer asks each nugget for an importance, and writes `failed` where there is none.
+            usual = {"importance": FAILED} if toolkit is NUGGETIZER else {}
+            marks.append({**usual, **mark, toolkit.label: FAILED if grade is None else label_of[grade]})
+        marks = [] if is_empty else marks
+        failed += sum(mark[toolkit.label] == FAILED for mark in marks)
+        shown = answers.get((query_id, doc_id), "")
+        said = {"run_id": run_id, "answer_text": shown, "response_length": len(shown.split()), toolkit.items: marks}
+        task = {"task_id": f"{run_id}:{query_id}"} if "task_id" in row else {}
+        made.append(toolkit.type(**{**row, **task, **said}))
+    warn("%d %s have no grade and were written as failed", failed, toolkit.items)
+    return made

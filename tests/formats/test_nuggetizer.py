@@ -17,7 +17,7 @@ from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import NUGGETS, REQUESTS, bank_entries, bank_of_entries, read_rows, written_rows
 from rubric_measures.formats.judged import ASSIGNMENTS as LINES
-from rubric_measures.formats.judged import assignments_of_grades, bank_of_judged, records_of_judged
+from rubric_measures.formats.judged import NUGGETIZER, bank_of_judged, lines_of_grades, records_of_judged
 from rubric_measures.records.models import grade_of_items, load_graded
 from rubric_measures.types.entities import make_item_id
 
@@ -116,11 +116,11 @@ def test_grades_are_written_back_as_the_same_assignments(tmp_path: Path, caplog:
     bank = bank_of_judged(lines)
     grades = {("1", "a"): dict(zip((item.item_id for item in bank), (2, 1, None), strict=True))}
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
-        again = assignments_of_grades(bank, grades, {("1", "a"): "Ada did."}, {("1", "a"): "a"})
+        again = lines_of_grades(NUGGETIZER, bank, grades, {("1", "a"): "Ada did."}, {("1", "a"): "a"})
     assert again == lines
     assert "1 nuggets have no grade and were written as failed" in caplog.text
     with pytest.raises(InputError, match="grade 5 has no label"):
-        assignments_of_grades(bank, {("1", "a"): {bank.for_query("1")[0].item_id: 5}}, {}, {("1", "a"): "a"})
+        lines_of_grades(NUGGETIZER, bank, {("1", "a"): {bank.for_query("1")[0].item_id: 5}}, {}, {("1", "a"): "a"})
 
 
 def test_every_answer_stays_through_conversions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
