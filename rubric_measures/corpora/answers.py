@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -17,10 +19,7 @@ from rubric_measures.formats.reports import Answer
 _HAN = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uffee\U00020000-\U0003ffff"
 _THAI = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
 _MARKS = "".join(
-    char
-    for low, high in ((0xE00, 0x10A0), (0x1780, 0x1800))
-    for char in map(chr, range(low, high))
-    if category(char)[0] == "M"
+    char for char in map(chr, range(0xE00, 0x1800)) if re.match(f"[{_THAI}]", char) and category(char)[0] == "M"
 )
 _LONGEST_WORD = 50
 _WORD = re.compile(rf"[{_HAN}]{{1,2}}|[{_THAI}]{{1,5}}[{_MARKS}]*|[^\s{_HAN}{_THAI}]{{1,{_LONGEST_WORD}}}")
@@ -70,23 +69,8 @@ def split_answer(text: str, max_words: int = 400) -> list[str]:
     """
     if max_words < 1:
         raise InputError(f"an answer cannot be cut into passages of {max_words} words; ask for 1 or more")
-    passages: list[str] = []
-    start = end = words = 0
-    for stop in sentence_ends(text):
-        more = _words(text[end:stop])
-        if words and words + more > max_words:
-            passages.append(text[start:end].strip())
-            start, words = end, 0
-        if more > max_words:
-            # `start` is `end` here: whatever came before has just been closed.
-            *full, rest = _cut_words(text[start:stop].strip(), max_words)
-            passages += full
-            start = stop - len(rest) - (len(text[start:stop]) - len(text[start:stop].rstrip()))
-            more = _words(rest)
-        words += more
-        end = stop
-    last = text[start:].strip()
-    return [*passages, last] if last else passages
+    ends = itertools.pairwise([*_cuts(_pieces(text, max_words), max_words), len(text)])
+    return [passage for start, end in ends if (passage := text[start:end].strip())]
 
 
 def _words(text: str) -> int:
@@ -97,20 +81,29 @@ def _words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
-def _cut_words(text: str, max_words: int) -> list[str]:
-    """Pieces of at most `max_words` words, cut at white space; inside a word only where that alone is longer."""
+def _pieces(text: str, max_words: int) -> Iterator[tuple[int, int]]:
+    """Where each sentence begins, and how many words it has; after one that is too long the same of its parts."""
+    start = 0
+    for end in sentence_ends(text):
+        sentence = text[start:end]
+        words = _words(sentence)
+        yield start, words
+        for token in re.finditer(r"\S+", sentence) if words > max_words else ():
+            places = [word.start() for word in _WORD.finditer(token[0])]
+            for number in range(0, len(places), max_words):
+                yield start + token.start() + places[number], min(max_words, len(places) - number)
+        start = end
+
+
+def _cuts(pieces: Iterable[tuple[int, int]], max_words: float) -> list[int]:
+    """Where passages begin of pieces (where it begins, how many words); a piece that is too long is one alone."""
     cuts, words = [0], 0
-    for token in re.finditer(r"\S+", text):
-        more = _words(token[0])
-        if words and words + more > max_words:
-            cuts.append(token.start())
+    for start, more in pieces:
+        if words + more > max_words:
+            cuts.append(start)
             words = 0
-        if more > max_words:
-            inside = [match.start() for match in _WORD.finditer(token[0])][max_words::max_words]
-            cuts += [token.start() + place for place in inside]
-            more -= max_words * len(inside)
         words += more
-    return [text[start:stop].strip() for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True)]
+    return cuts
 
 
 def answer_segments(answers: Iterable[Answer], max_words: int | None = 400) -> Iterator[AnswerSegment]:
@@ -145,31 +138,17 @@ def _texts(text: str, max_words: int | None) -> list[_Piece]:
 
 
 def _sentence_groups(answer: Answer, max_words: int | None) -> list[_Piece]:
-    if max_words is not None and max_words < 1:
+    most = math.inf if max_words is None else max_words
+    if most < 1:
         raise InputError(f"an answer cannot be cut into passages of {max_words} words; ask for 1 or more")
+    sizes = list(map(_words, answer.sentences))
     pieces: list[_Piece] = []
-    places: list[int] = []
-    words = 0
-
-    def close() -> None:
-        text = " ".join(answer.sentences[place] for place in places).strip()
-        if text:
-            sentences = tuple(answer.sentences[place] for place in places)
-            citations = tuple(answer.citations[place] for place in places) if answer.citations else ()
-            pieces.append((text, sentences, citations))
-        places.clear()
-
-    for place, sentence in enumerate(answer.sentences):
-        more = _words(sentence)
-        if max_words is not None and words + more > max_words:
-            close()
-            words = 0
-        if max_words is not None and more > max_words:
-            pieces += _texts(sentence, max_words)
-            continue
-        places.append(place)
-        words += more
-    close()
+    for start, end in itertools.pairwise([*_cuts(enumerate(sizes), most), len(sizes)]):
+        sentences = answer.sentences[start:end]
+        if sum(sizes[start:end]) > most:
+            pieces += _texts(sentences[0], max_words)
+        elif text := " ".join(sentences).strip():
+            pieces.append((text, sentences, answer.citations[start:end]))
     return pieces
 
 
@@ -195,28 +174,25 @@ def check_answers(
     limit_for(track)
     asked = list(dict.fromkeys(queries if queries is not None else (answer.query_id for answer in answers)))
     answered: dict[str, set[str]] = {}
-    too_long: list[tuple[float, str]] = []
-    long_runs: set[str] = set()
+    too_long: list[tuple[float, str, str]] = []
     for answer in answers:
         answered.setdefault(answer.run_id, set()).add(answer.query_id)
         limit = limit_for(track, (limits or {}).get(answer.query_id))
         if limit is not None and not answer.questions and (length := length_of(answer.text, limit.unit)) > limit.most:
-            where = f"run {answer.run_id} has {length} of {limit.most} {limit.unit} for query {answer.query_id}"
-            too_long.append((length / limit.most, where))
-            long_runs.add(answer.run_id)
-    speaking = {answer.run_id for answer in answers if answer.words}
-    silent = [run_id for run_id in answered if run_id not in speaking]
+            said = f"has {length} of {limit.most} {limit.unit} for query {answer.query_id}"
+            too_long.append((length / limit.most, answer.run_id, said))
     empty = [(answer.run_id, answer.query_id) for answer in answers if not answer.words]
     missing = [(run_id, query_id) for run_id, found in answered.items() for query_id in asked if query_id not in found]
-    for pairs, what in ((empty, "empty"), (missing, "missing")):
-        if pairs:
-            run_id, query_id = pairs[0]
-            count = counted(len(pairs), f"{what} answer")
-            warn(f"{count}, scored 0 (such as that of run {run_id} to query {query_id})")
-    if silent:
+    for pairs, what in ((empty, "empty answer"), (missing, "missing answer")):
+        for run_id, query_id in pairs[:1]:
+            warn(f"{counted(len(pairs), what)}, scored 0 (such as that of run {run_id} to query {query_id})")
+    speaking = {answer.run_id for answer in answers if answer.words}
+    if silent := [run_id for run_id in answered if run_id not in speaking]:
         warn(f"{counted(len(silent), 'run')} without a word in any answer, scored 0: {', '.join(silent)}")
     if too_long:
-        warn(
-            f"{len(too_long)} answers of {len(long_runs)} runs are longer than allowed "
-            f"({max(too_long, key=lambda one: one[0])[1]}); they are kept whole"
+        _, run_id, said = max(too_long, key=lambda one: one[0])
+        runs = len({run_id for _, run_id, _ in too_long})
+        text = (
+            f"{len(too_long)} answers of {runs} runs are longer than allowed (run {run_id} {said}); they are kept whole"
         )
+        warn(text)
