@@ -506,7 +506,7 @@ def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, promp
     texts = _texts_of_queries(query_texts)
     made = bank_of(bank)
     if made is not None:
-        return TestBank(made.items, {**texts, **made.query_texts}, made.facet_texts)
+        return replace(made, query_texts={**texts, **made.query_texts}, edited={})
     if not texts or not prompts:
         raise InputError(
             "name the test bank, or, for labels and aspects, the texts of the queries and a prompt",
@@ -559,7 +559,7 @@ def _note_missing(bank: TestBank, prompts: Sequence[str]) -> None:
 
 def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_changed: bool) -> BankChange | None:
     """What edits did to the bank, where only those are followed."""
-    from rubric_measures.formats.banks import is_bank, read_bank
+    from rubric_measures.formats.banks import is_bank
     from rubric_measures.grading import BankChange
 
     if not only_changed:
@@ -577,14 +577,13 @@ def _change(bank: Bank | None, made: TestBank, old_bank: Bank | None, only_chang
             raise InputError(
                 "edits are noted in the bank's file; name it, or the bank before the edits", settings=settings
             )
-        return BankChange.of((), made, bank_of(old_bank))
+        return BankChange.of(made, bank_of(old_bank))
     if os.fspath(bank) == "-":
         raise InputError("grading only what changed reads the bank twice; name a file", settings=settings)
     # Only this format has a place for what the review page notes of edits.
-    is_noted = is_bank(bank)
-    if not is_noted and old_bank is None:
+    if old_bank is None and not is_bank(bank):
         raise InputError(f"{os.fspath(bank)}: notes no edits; name the bank before them", settings=("old_bank",))
-    return BankChange.of(read_bank(bank) if is_noted else (), made, bank_of(old_bank))
+    return BankChange.of(made, bank_of(old_bank))
 
 
 def _documents(source: _File | None, level: int, prompt: str | None, label_set: str | None) -> dict[str, str]:

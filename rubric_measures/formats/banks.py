@@ -143,10 +143,7 @@ class BankEntry(Struct, frozen=True, kw_only=True):
         facet_id: the facet, in banks that have some.
         facet_text: its heading.
         query_text: the query's text.
-        test_collection: the collection that the query belongs to; the workbench wants one.
-        hash: the workbench's time stamp of the generation.
-        info: anything, usually how the items were generated.
-        further: what else the file says of it.
+        further: what else the file says of it: `test_collection`, `info` (usually how the items were generated), …
         form: the format that it was read from; empty where it was made.
         line: its line in the file.
     """
@@ -156,9 +153,6 @@ class BankEntry(Struct, frozen=True, kw_only=True):
     facet_id: str | None = None
     facet_text: str | None = None
     query_text: str | None = None
-    test_collection: str | None = None
-    hash: Any = None
-    info: Any = None
     further: Mapping[str, Any] = {}
     form: str = ""
     line: int = 0
@@ -192,8 +186,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
             _same(known, entry.facet_text, f"facet {entry.facet_id!r}", name, entry.line)
         facets = facet_ids(item.facet_text for item in entry.items if item.facet_id is None)
         facet_texts |= {(entry.query_id, facet_id): said for said, facet_id in facets.items()}
-        said = {"test_collection": entry.test_collection, "hash": entry.hash, "info": entry.info, **entry.further}
-        kept = {to: value for to, value in said.items() if value not in (None, "") and to not in _OF_FORM}
+        kept = {to: value for to, value in entry.further.items() if value not in (None, "") and to not in _OF_FORM}
         further[entry.query_id] = kept | further.get(entry.query_id, {})
         for index, item in enumerate(entry.items):
             if item.query_id not in (None, entry.query_id):
@@ -215,7 +208,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
         if found:
             warn(f"{name or 'test bank'}: %s", "; ".join(found))
     edited: dict[str, dict[str, frozenset[str]]] = {}
-    for (query_id, item_id), mark in regrade_marks(entries).items():
+    for (query_id, item_id), mark in regrade_marks(one for found in items.values() for one in found.values()).items():
         if mark.needed:
             contents = mark.same_as | {item_content(items[query_id][item_id])}
             edited.setdefault(query_id, {})[item_id] = contents
@@ -320,10 +313,11 @@ def bank_entries(
     """
     entries = []
     for query_id, items in bank.items.items():
-        further = {"test_collection": "", **bank.further.get(query_id, {})}
-        further |= given({"test_collection": test_collection or None, "info": info and dict(info)})
-        shared: dict[str, Any] = {to: further.pop(to, None) for to in ("test_collection", "hash", "info")}
-        shared |= {"query_text": bank.query_texts.get(query_id), "further": further, "form": "bank"}
+        further = {**bank.further.get(query_id, {}), **given({"info": info and dict(info)})}
+        if not by_query:
+            # The workbench wants one.
+            further["test_collection"] = test_collection or further.get("test_collection", "")
+        shared: dict[str, Any] = {"query_text": bank.query_texts.get(query_id), "further": further, "form": "bank"}
         groups = [(None, list(items))]
         if items and not by_query:
             groups = [(facet_id, list(found)) for facet_id, found in groupby(items, lambda item: item.facet_id)]
@@ -363,22 +357,20 @@ class RegradeMark(NamedTuple):
     same_as: frozenset[str]
 
 
-def former_items(entry: BankEntry) -> list[str]:
-    """The ids of items of the query that left the bank, as a review wrote them."""
-    listed = entry.further.get("former_items")
+def former_items(further: Mapping[str, Any]) -> list[str]:
+    """The ids of items that left the bank, as a review wrote them beside a query."""
+    listed = further.get("former_items")
     return [str(item_id) for item_id in listed] if isinstance(listed, list) else []
 
 
-def regrade_marks(entries: Iterable[BankEntry]) -> dict[tuple[str, str], RegradeMark]:
-    """(query_id, item_id) -> what the bank's file says about its grades, of the items that have such a mark."""
+def regrade_marks(items: Iterable[RubricItem]) -> dict[tuple[str, str], RegradeMark]:
+    """(query_id, item_id) -> what a bank says about the grades of the items that have such a mark."""
     found: dict[tuple[str, str], RegradeMark] = {}
-    for entry in entries:
-        for item in entry.items:
-            if isinstance(item.info, dict) and isinstance(item.info.get("regrade"), bool):
-                item_id = item_id_of(entry, item)
-                same: Any = item.info.get("same_as")
-                contents = frozenset(one for one in same if isinstance(one, str)) if isinstance(same, list) else ()
-                found.setdefault((entry.query_id, item_id), RegradeMark(item.info["regrade"], frozenset(contents)))
+    for item in items:
+        if isinstance(item.info, dict) and isinstance(item.info.get("regrade"), bool):
+            same: Any = item.info.get("same_as")
+            contents = frozenset(one for one in same if isinstance(one, str)) if isinstance(same, list) else frozenset()
+            found[item.query_id, item.item_id] = RegradeMark(item.info["regrade"], contents)
     return found
 
 
@@ -460,11 +452,7 @@ def _spread(entry: BankEntry) -> BankEntry:
         info = item.info if isinstance(item.info, dict) else given({"info": item.info})
         return replace(item, info=None, further={to: value for to, value in info.items() if to not in MARKS})
 
-    own = {"test_collection": entry.test_collection or None, "hash": entry.hash, "info": entry.info}
-    return replace(
-        entry, items=list(map(spread, entry.items)), further={**entry.further, **given(own)},
-        test_collection=None, hash=None, info=None,
-    )  # fmt: skip
+    return replace(entry, items=list(map(spread, entry.items)))
 
 
 def _bank(
@@ -643,6 +631,12 @@ def _stripped(value: Any) -> str:
     return text(value).strip()
 
 
+def _words(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected a text")
+    return value.strip()
+
+
 def _parted(value: Any) -> list[str]:
     """Answers as a list, as JSON, or parted by `|`."""
     if isinstance(value, list):
@@ -693,7 +687,7 @@ BANK_CSV = _bank(
     "bank:csv", "test bank as a table, an item a row (.csv, .tsv)", forms=("csv", "tsv"), by_query=False,
     fields=(
         Field("query_id", QUERY_IDS, ident), Field("item_id", ("item_id",), _stripped, None),
-        Field("text", ("text",), _stripped, PRESENT),
+        Field("text", ("text",), _words, PRESENT),
         Field("kind", ("kind",), one_of({kind: kind for kind in _KINDS}), None), _IMPORTANCE, _WEIGHT,
         Field("facet_id", ("facet",), _stripped, None),
         Field("gold_answers", ("gold_answers",), _parted, None, _joined),
@@ -962,7 +956,7 @@ def _lessons(entries: list[BankEntry]) -> list[BankEntry]:
             answer = choices.get(key) if choices else key
             keyless += answer is None
             items.append(replace(item, gold_answers=None if answer is None else [answer], further={}))
-        collected = replace(entry, query_id=f"tqa2:{entry.query_id}", items=items, test_collection="tqa2", further={})
+        collected = replace(entry, query_id=f"tqa2:{entry.query_id}", items=items, further={"test_collection": "tqa2"})
         made.append(collected)
     warn("%d questions have a correct answer that is none of their choices; no gold answer", keyless)
     return made
@@ -972,13 +966,6 @@ def _choices(value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
         raise ValueError("expected an object of choices")
     return {key: text(one.get("processedText")) for key, one in value.items()}
-
-
-def _is_tqa(head: Head) -> bool:
-    if head.goes_on:
-        return '"globalID"' in head.line + head.rest
-    lessons = head.value if isinstance(head.value, list) else []
-    return bool(lessons) and isinstance(lessons[0], dict) and "globalID" in lessons[0]
 
 
 _ASKED = Inside(
@@ -996,7 +983,8 @@ TQA = _bank(
         Field("query_id", ("globalID",), ident), Field("query_text", ("lessonName",)),
         Field("items", ("questions.nonDiagramQuestions",), _ASKED),
     ),
-    accept=_lessons, recognise=_is_tqa,
+    accept=_lessons,
+    recognise=lambda head: head.line.lstrip()[:1] == "[" and '"globalID"' in head.line + head.rest,
 )._replace(write=None)  # fmt: skip
 
 

@@ -344,8 +344,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if not self.keyed or (rows != [(line, value)] and not is_plain):
             return rows
         names, inner = self._names_of(self.keyed[0]), self._named(self.keyed[1])
-        is_said = all(isinstance(one, str | dict) for said in lists.values() for one in said)
-        if not is_said or any(value.get(name) is not None for name in names):
+        if any(value.get(name) is not None for name in names):
             return rows
         pairs = ((key, one if isinstance(one, dict) else {inner: one}) for key, said in lists.items() for one in said)
         return [(line, {**said, names[0]: key}) for key, said in pairs]
@@ -456,7 +455,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             write_parquet(path, list(_chained(first, rows)), kinds)
         else:
             with atomic_writer(path) as stream:
-                if form == "tsv" and self.bare:
+                if form == "tsv" and self.bare and "csv" not in self.forms:
                     self._write_bare(stream, _chained(first, rows), name, lost)
                 elif form == "json" and self.keyed:
                     key, inner = map(self._named, self.keyed)

@@ -501,17 +501,13 @@ def made_entries(
         test_collection: the collection's name.
         sources: item id -> ids of the segments where the item comes from; becomes `info.segments` of the item.
     """
-    kept = replace(bank, items={key: items for key, items in bank.items.items() if items}, edited={})
-    entries = bank_entries(kept, test_collection=test_collection, info=info)
-    if sources is None:
-        return entries
-    return [
-        replace(
-            entry,
-            items=[replace(item, info={"segments": list(sources.get(item.item_id or "", ()))}) for item in entry.items],
-        )
-        for entry in entries
-    ]
+    items = {query_id: found for query_id, found in bank.items.items() if found}
+    if sources is not None:
+        items = {
+            query_id: tuple(replace(one, info={"segments": list(sources.get(one.item_id, ()))}) for one in found)
+            for query_id, found in items.items()
+        }
+    return bank_entries(replace(bank, items=items, edited={}), test_collection=test_collection, info=info)
 
 
 def write_synthetic(name: str, queries: Iterable[SyntheticQuery]) -> None:

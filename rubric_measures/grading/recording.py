@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.banks import BankEntry, RegradeMark, former_items, regrade_marks
+from rubric_measures.formats.banks import RegradeMark, former_items, regrade_marks
 from rubric_measures.grading.asking import Outcome
 from rubric_measures.grading.styles import Style
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
@@ -301,21 +301,19 @@ class BankChange:
     former: frozenset[_KnownPlace] = frozenset()
 
     @classmethod
-    def of(cls, entries: Iterable[BankEntry], bank: TestBank, before: TestBank | None = None) -> BankChange:
-        """Reads what a bank file says about its edits, and compares it with an older bank where there is one.
+    def of(cls, bank: TestBank, before: TestBank | None = None) -> BankChange:
+        """Reads what a bank says about its edits, and compares it with an older bank where there is one.
 
         A review marks the items that it edited: `info.regrade` says whether they need new grades, and `former_items` of
-        the entry lists ids that left. Items without such a mark need new grades where their text, kind or gold answers
+        the query lists ids that left. Items without such a mark need new grades where their text, kind or gold answers
         differ from the older bank's.
 
         Args:
-            entries: the entries of the bank's file.
-            bank: the bank that they make.
+            bank: the bank.
             before: the bank that the records were graded with.
         """
-        entries = list(entries)
-        marks = regrade_marks(entries)
-        left = {(entry.query_id, item_id) for entry in entries for item_id in former_items(entry)}
+        marks = regrade_marks(bank)
+        left = {(query_id, item_id) for query_id, said in bank.further.items() for item_id in former_items(said)}
         old = {(item.query_id, item.item_id): item_content(item) for item in before or ()}
         now = {(item.query_id, item.item_id): item_content(item) for item in bank}
         edited: dict[str, dict[str, frozenset[str]]] = {}

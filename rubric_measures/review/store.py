@@ -37,7 +37,6 @@ from rubric_measures.formats.banks import (
     former_items,
     item_id_of,
 )
-from rubric_measures.formats.base import given
 from rubric_measures.measures.grade_sets import grade_of_assessors
 from rubric_measures.types.entities import RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.types.scales import SELF_RATING, Scale
@@ -450,8 +449,8 @@ def edited_entries(
         query_id = entry.query_id
         head = heads.get((query_id, entry.facet_id)) or by_query.get(query_id)
         if head is not None:
-            said = given({name: getattr(head, name) for name in _OF_HEADS})
-            entry = structs.replace(entry, further=dict(head.further), **said)
+            asked = head.query_text if head.query_text is not None else entry.query_text
+            entry = structs.replace(entry, query_text=asked, further={**entry.further, **head.further})
         members = [(item, states[query_id, str(item.item_id)]) for item in entry.items]
         listed = [_written(item, items.get((query_id, state.first_id)), state, stale) for item, state in members]
         left = _left(query_id, bank, now, by_query.get(query_id))
@@ -460,10 +459,6 @@ def edited_entries(
             entry = structs.replace(entry, further={**entry.further, "former_items": left})
         made.append(structs.replace(entry, items=listed, form="bank"))
     return made
-
-
-# What the entry of a file says beside the items and the facet.
-_OF_HEADS = ("query_text", "test_collection", "hash", "info")
 
 
 def _written(item: BankItem, old: BankItem | None, state: ItemState, stale: Collection[tuple[str, str]]) -> BankItem:
@@ -508,7 +503,7 @@ def _regrade_mark(state: ItemState, earlier: Mapping[str, Any], stale: Collectio
 def _left(query_id: str, before: TestBank, now: TestBank, head: BankEntry | None) -> list[str]:
     """The ids of a query's items that are no longer in the bank, those of earlier reviews first."""
     there = {item.item_id for item in now.items[query_id]}
-    ids = [*(former_items(head) if head else ()), *(item.item_id for item in before.items.get(query_id, ()))]
+    ids = [*(former_items(head.further) if head else ()), *(item.item_id for item in before.items.get(query_id, ()))]
     return [item_id for item_id in dict.fromkeys(ids) if item_id not in there]
 
 

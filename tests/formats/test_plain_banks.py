@@ -101,7 +101,7 @@ def test_further_columns_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("query,text\nq1,Why?\n", ":1: is no test bank (the header lacks query_id or qid"),
         ("query_id,question\nq1,Why?\n", ":1: is no test bank (the header lacks text; it has query_id, question)"),
         ('{"query_id": "q1", "texts": "Why?"}\n', ":1: text: is no test bank (expected text; found 'query_id'"),
-        ('{"a": 1}\n', ": query_id: is no test bank"),
+        ('{"a": 1}\n', ": text: is no test bank (expected a text; found '1')"),
     ],
 )  # fmt: skip
 def test_what_lacks_a_column_is_told_which(tmp_path: Path, text: str, said: str) -> None:

@@ -74,7 +74,7 @@ def test_a_made_bank_is_read_back_with_its_sources(tmp_path: Path) -> None:
     path = tmp_path / "bank.jsonl.gz"
     write_bank(path, made_entries(bank, info={"model": "m"}, sources={item.item_id: ("d1", "d2")}))
     (entry,) = read_bank(path)
-    assert entry.info == {"model": "m"}
+    assert entry.further["info"] == {"model": "m"}
     assert entry.items[0].info == {"segments": ["d1", "d2"]}
     assert load_bank(path) == TestBank({"q1": (item,)}, {"q1": "tea"})
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.cli import main
-from rubric_measures.formats.banks import load_bank, read_bank
+from rubric_measures.formats.banks import load_bank
 from rubric_measures.grading import BankChange
 from rubric_measures.records.models import GradedPassage, ItemGradeSet, grade_of_items, load_graded
 from rubric_measures.review.queues import load_material
@@ -317,7 +317,7 @@ def test_a_bank_says_what_its_edits_touched(graded: Path) -> None:
         ("item_edit", {"key": "q1/alpha", "weight": 2.0}),
         ("item_retire", {"key": "q2/delta"}),
     )
-    change = BankChange.of(read_bank(folder / "bank.jsonl"), load_bank(folder / "bank.jsonl"))
+    change = BankChange.of(load_bank(folder / "bank.jsonl"))
     assert {query_id: set(items) for query_id, items in change.edited.items()} == {"q1": {"q1/beta"}}
     assert change.former == {("q2", "q2/delta")}
     # A query without items: its grades are taken out, and the passage has none any more.

@@ -588,7 +588,7 @@ def test_an_edited_bank_keeps_what_else_its_file_said(tmp_path: Path) -> None:
     store = open_store(tmp_path / "s.sqlite", bank)
     store.edit_all("ada", [("item_edit", {"key": "n1", "text": "New."}, {"n1": 0})])
     (made,) = edited_entries(read_bank(tmp_path / "bank.jsonl"), bank, store.snapshot())
-    assert (made.test_collection, made.info) == ("c", {"model": "m"})
+    assert made.further == {"test_collection": "c", "info": {"model": "m"}, "former_items": ["n1"]}
     edited, kept = made.items
     assert kept.further == {"colour": "blue"} and kept.info is None
     assert (edited.kind, edited.text, edited.item_id) == ("nugget", "New.", make_item_id("q", "New."))
