@@ -31,14 +31,8 @@ from rubric_measures.base.errors import FormatError, InputError, MeasureError, U
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.pooling import pool
-from rubric_measures.formats.reports import (
-    Answer,
-    AnswerRow,
-    AnswerTable,
-    answer_doc_id,
-    answer_rows,
-    read_answer_table,
-)
+from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
+from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.grading import default_prompts
 from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
@@ -63,31 +57,26 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("rubric_measures")
 
 
-def answer_tables_of(answers: Any, columns: Mapping[str, str]) -> list[tuple[str, AnswerTable]]:
+def answer_tables_of(
+    answers: Any, columns: Mapping[str, str] | None = None, systems: Sequence[str] = ()
+) -> list[tuple[str, AnswerTable]]:
     """(name of the run where the rows say none, table)."""
     if isinstance(answers, Mapping):
-        return [(str(name), _table(source, columns)) for name, source in answers.items()]
+        return [(str(name), _table(source, columns, systems)) for name, source in answers.items()]
     several = isinstance(answers, list | tuple) and answers and all(_is_source(one) for one in answers)
-    return _named_by_file([_table(one, columns) for one in (answers if several else [answers])])
+    return _named_by_file([_table(one, columns, systems) for one in (answers if several else [answers])])
 
 
 def _is_source(one: object) -> bool:
     return is_file(one) or hasattr(one, "columns") or hasattr(one, "to_pandas")
 
 
-def _table(source: Any, columns: Mapping[str, str]) -> AnswerTable:
+def _table(source: Any, columns: Mapping[str, str] | None, systems: Sequence[str]) -> AnswerTable:
     if is_file(source):
         with file_path(source) as path:
-            return read_answer_table(path, columns)
-    if hasattr(source, "to_pandas"):
-        source = source.to_pandas()
-    rows = source.to_dict("records") if hasattr(source, "columns") else source
-    try:
-        listed = [(number, dict(row)) for number, row in enumerate(rows, 1)]
-    except (TypeError, ValueError):
-        text = f"{source!r:.60} holds no answers; give a file, a frame, or rows with names"
-        raise InputError(text, settings=("answers",)) from None
-    return answer_rows(listed, columns)
+            return read_answer_table(path, columns, systems)
+    # Data sets of Hugging Face, tables of pyarrow.
+    return read_answer_table(source.to_pandas() if hasattr(source, "to_pandas") else source, columns, systems)
 
 
 def _named_by_file(tables: Sequence[AnswerTable]) -> list[tuple[str, AnswerTable]]:
@@ -501,6 +490,7 @@ def evaluate_answers(
     bank_from: BankSource | None = None,
     output: str | os.PathLike[str] | None = None,
     columns: Mapping[str, str] | None = None,
+    systems: Sequence[str] = (),
     measures: Measures | None = None,
     contexts: bool = False,
     prompt: str | Sequence[str] = (),
@@ -537,6 +527,7 @@ def evaluate_answers(
             used again.
         columns: role (`query`, `answer`, `reference`, `contexts`, `id`, `run`) -> column, for names that are not
             known; an empty name says that there is no such column.
+        systems: the columns that are the answers of a system each, where a row is a question; the runs are called so.
         measures: see `score`; None takes nugget scores where items have importance, weighted coverage where they have
             weights, else NuggetA. With measures of citations (`SupportPrecision`, …) the sentences of the answers are
             judged by the contexts that they cite, `[1]` being the first of the row; there is no bank then, and the
@@ -573,7 +564,7 @@ def evaluate_answers(
         named = tuple(name for name, is_given in others.items() if is_given)
         raise InputError("citations are judged by the contexts that they name; leave the setting out", settings=named)
     folder = None if output is None else _folder(output)
-    tables = answer_tables_of(answers, columns or {})
+    tables = answer_tables_of(answers, columns, systems)
     known = given_bank(bank, bank_from, folder)
     asked = asked_in(tables, known)
     if baseline is not None and baseline not in asked.runs:

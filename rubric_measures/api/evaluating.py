@@ -426,7 +426,7 @@ def convert(
     from rubric_measures.corpora.bridges import Options
     from rubric_measures.corpora.conversion import convert_files
     from rubric_measures.corpora.overwriting import keep_inputs
-    from rubric_measures.formats.reports import read_answers
+    from rubric_measures.formats.answers import read_answers
 
     with contextlib.ExitStack() as stack:
         several = [inputs] if isinstance(inputs, PassageRecords) else listed(inputs)

@@ -43,9 +43,10 @@ from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import opened_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats import head_of
+from rubric_measures.formats.answers import is_answer_header, read_answers
 from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import read_queries, read_query_file
-from rubric_measures.formats.reports import Answer, answer_doc_id, read_answers
+from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.measures.qrels import read_judgments
 from rubric_measures.types.entities import Run, TestBank
@@ -173,7 +174,7 @@ def _holds_answers(path: str) -> bool:
     first = peek_head(path).lstrip().partition(b"\n")[0]
     # JSON, or a table with the three columns query_id, run_id and text; a run has five or six, and so has a table of
     # ranked questions.
-    if first.startswith((b"{", b"[")) or first.count(b"\t") == 2:
+    if first.startswith((b"{", b"[")) or first.count(b"\t") == 2 or is_answer_header(first.decode("utf-8", "replace")):
         return True
     return path != "-" and first.count(b"\t") == 4 and QUESTION_RUNS.recognise(head_of(path))
 

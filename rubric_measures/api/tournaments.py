@@ -287,13 +287,9 @@ def _read(path: str, assessors: bool = False) -> list[Preference]:
     return [_by_assessor(game, "anonymous" if is_ours else path) for game in games] if assessors else games
 
 
-def _is_csv(path: str) -> bool:
-    return path.removesuffix(".gz").endswith(".csv")
-
-
 def _answers(answers: Sequence[Any]) -> list[Answer]:
-    from rubric_measures.formats.plain import RAGELO_ANSWERS
-    from rubric_measures.formats.reports import Answer, read_answers
+    from rubric_measures.formats.answers import read_answers
+    from rubric_measures.formats.reports import Answer
 
     found: list[Answer] = []
     for one in answers:
@@ -301,7 +297,7 @@ def _answers(answers: Sequence[Any]) -> list[Answer]:
             found.append(one)
         else:
             with file_path(one) as path:
-                found += RAGELO_ANSWERS.read(path) if _is_csv(path) else read_answers(path)
+                found += read_answers(path)
     return found
 
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 _EXAMPLE = """examples:
   rubric_measures answers results.csv --model openai:gpt-4o -o report
   rubric_measures answers v1.csv v2.csv --bank report/bank.csv --model openai:gpt-4o -o report
+  rubric_measures answers both.csv --systems prod candidate --baseline prod --model openai:gpt-4o -o report
   rubric_measures answers results.jsonl --columns query=ask,answer=said --model lexical -o report
 
 A row is an answer. The column names of ragas, deepeval, promptfoo and Hugging Face datasets are known. Several files
@@ -68,6 +69,7 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", metavar="MODEL", required=True, help="who grades: lexical, hf:NAME, openai:NAME, …")
     add("-o", "--output", metavar="FOLDER", required=True, help="where grades, scores, bank and report go")
     add("--columns", metavar="ROLE=COLUMN,…", help="query, answer, reference, contexts, id, run, for other names")
+    add("--systems", metavar="COLUMN", nargs="+", default=[], help="columns that are the answers of a system each")
     add("-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="default: what fits the bank")
     add("--title", default="Answers", help="the heading of the report")
     add_review_option(parser)
@@ -94,7 +96,7 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
 def run_answers(options: argparse.Namespace) -> int:
     """Runs the command; 1 when some grades are missing."""
     from rubric_measures.api import evaluate_answers
-    from rubric_measures.formats.reports import parsed_columns
+    from rubric_measures.formats.answers import parsed_columns
     from rubric_measures.measures.measure import parse_measures
     from rubric_measures.measures.support import SupportMeasure
 

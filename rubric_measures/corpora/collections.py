@@ -43,10 +43,11 @@ from ir_datasets.indices import Docstore
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
+from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.documents import begins_records, is_documents, read_documents
 from rubric_measures.formats.queries import read_queries
-from rubric_measures.formats.reports import Answer, read_answers
+from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import distinct_run_names, read_run, runs_of_records
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades

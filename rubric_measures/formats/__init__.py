@@ -58,7 +58,7 @@ FORMATS: Registry[Format] = Registry(
         "ragdoll:support": "rubric_measures.formats.support:JUDGMENTS",
         "support-labels": "rubric_measures.formats.support:SUPPORT_LABELS",
         "argue": "rubric_measures.formats.support:ARGUE",
-        "answers": "rubric_measures.formats.reports:ANSWERS",
+        "answers": "rubric_measures.formats.answers:ANSWERS",
         "bank": "rubric_measures.formats.banks:BANK",
         "bank:csv": "rubric_measures.formats.banks:BANK_CSV",
         "nugget-bank": "rubric_measures.formats.banks:NUGGET_BANK",

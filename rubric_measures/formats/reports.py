@@ -2,49 +2,38 @@
 
 Runs of TREC BioGen 2024: one object a run, each answer a text with the ids that it cites in brackets.
 
-Reports of generating systems (TREC RAG 2024–2026, RAGTIME, DRAGUN, BioGen, Auto-Judge) and plain files of answers.
-
-A report is what one run answered to one topic: sentences with citations. Plain files say (query_id, run_id, text).
+Reports of generating systems (TREC RAG 2024–2026, RAGTIME, DRAGUN, BioGen, Auto-Judge): what one run answered to one
+topic, as sentences with citations.
 
 The forms in which tracks take reports: any report written in the one of another track, what is lost said.
 
 What tracks take as runs: `track_rules.toml`, read.
-
-Tables of answers, a row an answer: CSV, TSV, JSON, JSON lines, parquet, or rows in memory. The column names of ragas,
-deepeval, promptfoo and Hugging Face datasets are known; other names are said by the user.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import logging
-import math
 import os
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib import resources
-from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import Struct
-from pydantic import AliasChoices, Field, TypeAdapter
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
-from rubric_measures.base.files import note_unfinished, open_binary, path_name
-from rubric_measures.base.json_files import Record, TextId, validate_line
+from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
-from rubric_measures.formats.base import Format, Head, PathName, head_of, write_objects
+from rubric_measures.formats.base import Format, Head, PathName, write_objects
 from rubric_measures.formats.specs import RecordLines
-from rubric_measures.formats.tables import plain_name, rows_of
 from rubric_measures.records.models import JsonRecord
-from rubric_measures.types.entities import Grade, canonical_json
+from rubric_measures.types.entities import Grade
 
 _LOG = logging.getLogger("rubric_measures")
 # The field of a report that keeps the answer as it was written.
@@ -125,8 +114,6 @@ def _as_text(said: Any) -> Any:
     return str(said) if isinstance(said, int) and not isinstance(said, bool) else said
 
 
-_QUERY_FIELDS = ("query_id", "qid", "topic_id", "request_id", "narrative_id")
-_RUN_FIELDS = ("run_id", "run", "agent", "system")
 _HEADS = ("results", "run_name", "metadata", "answer", "responses")
 
 
@@ -172,15 +159,6 @@ class Answer(NamedTuple):
     def words(self) -> int:
         """L, the length in whitespace words."""
         return len(self.text.split())
-
-
-class _PlainAnswer(Record):
-    query_id: Annotated[TextId, Field(min_length=1, validation_alias=AliasChoices(*_QUERY_FIELDS))]
-    run_id: Annotated[TextId, Field(min_length=1, validation_alias=AliasChoices(*_RUN_FIELDS))]
-    text: Annotated[str, Field(validation_alias=AliasChoices("text", "answer", "response"))]
-
-
-_PLAIN = TypeAdapter(_PlainAnswer)
 
 
 _Id: TypeAlias = str | int
@@ -354,7 +332,7 @@ def _with_text_ids(report: CitedReport, _: str = "") -> CitedReport:
     return report if said == report.as_json() else CitedReport.read(msgspec.json.encode(said))
 
 
-def _report_texts(name: str) -> Iterator[tuple[int, bytes]]:
+def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
     """The reports of a file, one by one, unread where nothing but a look at them is needed."""
     for line, data in json_texts(name):
         content = parse_json(data, path=name, line=line) if b'"results"' in data else None
@@ -364,11 +342,11 @@ def _report_texts(name: str) -> Iterator[tuple[int, bytes]]:
             yield line, data
 
 
-_REPORTS = RecordLines(
+REPORT_LINES = RecordLines(
     kind="reports", description="generated answers with citations", what="reports", type=CitedReport,
-    key=lambda report: (report.run_name, report.query_id), named=_with_text_ids, texts=_report_texts,
+    key=lambda report: (report.run_name, report.query_id), named=_with_text_ids, texts=report_texts,
 )  # fmt: skip
-write_reports = _REPORTS.write
+write_reports = REPORT_LINES.write
 
 
 def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:
@@ -378,12 +356,13 @@ def read_reports(path: str | os.PathLike[str]) -> list[CitedReport]:
         InputError: the file cannot be opened.
         FormatError: naming file, line and field; also when a run answers a topic twice.
     """
-    reports = _REPORTS.read(path)
-    _say_lost(reports, path_name(path))
+    reports = REPORT_LINES.read(path)
+    say_lost_positions(reports, path_name(path))
     return reports
 
 
-def _say_lost(reports: Iterable[CitedReport], name: str) -> None:
+def say_lost_positions(reports: Iterable[CitedReport], name: str) -> None:
+    """Says how many citations lead nowhere."""
     count = sum(report.lost_citations for report in reports)
     warn("%s: %d citations point to positions that references does not have", name, count)
 
@@ -418,99 +397,6 @@ def report_of_answer(answer: Answer) -> CitedReport:
     return CitedReport(metadata=metadata, responses=responses)
 
 
-def read_answers(path: str | os.PathLike[str], keep_lost: bool = False) -> list[Answer]:
-    """The answers of a file: reports, plain JSON lines, or TSV, told apart by content.
-
-    Plain JSON lines have `query_id` (or `qid`, `topic_id`), `run_id` (or `agent`, `system`) and `text` (or `answer`);
-    TSV has the columns query_id, run_id, text, with or without that header.
-
-    Args:
-        path: the file.
-        keep_lost: see `CitedReport.cited`.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file, line and field; also when a run answers a query twice, or there are no answers.
-    """
-    name = path_name(path)
-    from rubric_measures.formats.plain import QUESTION_RUNS
-
-    if name != "-" and QUESTION_RUNS.recognise(head_of(path)):
-        return QUESTION_RUNS.read(path)
-    answers: list[Answer] = []
-    reports: list[CitedReport] = []
-    seen: dict[tuple[str, str], int] = {}
-    of_columns = False
-    for line, data in _report_texts(name):
-        if not data.lstrip().startswith(b"{"):
-            answer = _answer_of_columns(data, name, line)
-            of_columns = True
-            if answer is None:
-                continue
-        else:
-            content = parse_json(data, path=name, line=line)
-            if isinstance(content.get("nugget_bank"), list):
-                answer = _questions_of_bank(content, name, line)
-            elif any(isinstance(content.get(key), list) for key in ("answer", "responses")) or "metadata" in content:
-                report = _REPORTS.one(data, name, line)
-                reports.append(report)
-                answer = answer_of_report(report, keep_lost)
-            else:
-                plain = validate_line(_PLAIN, data, path=name, line=line)
-                answer = Answer(plain.query_id, plain.run_id, plain.text)
-        if answer[:2] in seen:
-            problem = f"run {answer.run_id!r} has answered query {answer.query_id!r} in line {seen[answer[:2]]}"
-            raise FormatError(problem, path=name, line=line)
-        seen[answer[:2]] = line
-        answers.append(answer)
-    if not answers:
-        raise FormatError("is empty; expected reports, or lines (query_id, run_id, text)", path=name)
-    _say_lost(reports, name)
-    say_contradictions(reports)
-    if of_columns and Path(name).is_file():
-        with open_binary(name) as stream:
-            note_unfinished(stream.read(), name)
-    return answers
-
-
-def _questions_of_bank(content: Mapping[str, Any], name: str, line: int) -> Answer:
-    """The questions of a bank that is handed in as a run (RAGTIME, task 3), in their order."""
-    metadata = content.get("metadata")
-    said = metadata if isinstance(metadata, Mapping) else {}
-    questions = [one.get("question") if isinstance(one, Mapping) else None for one in content["nugget_bank"]]
-    if not said.get("run_id") or not said.get("topic_id") or not all(isinstance(one, str) for one in questions):
-        problem = "expected metadata with run_id and topic_id, and a nugget_bank of {question, …}"
-        raise FormatError(problem, path=name, line=line)
-    asked = tuple(map(str, questions))
-    return Answer(str(said["topic_id"]), str(said["run_id"]), " ".join(asked), questions=asked)
-
-
-def _answer_of_columns(data: bytes, name: str, line: int) -> Answer | None:
-    try:
-        columns = data.decode("utf-8").split("\t")
-    except UnicodeDecodeError:
-        raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
-    if len(columns) != 3:
-        problem = f"has {len(columns)} columns; expected query_id, run_id and text, cut at tabs, or a JSON object"
-        raise FormatError(problem, path=name, line=line)
-    query_id, run_id, text = columns
-    if line == 1 and query_id.strip() in _QUERY_FIELDS and run_id.strip() in _RUN_FIELDS:
-        return None
-    if not query_id.strip() or not run_id.strip():
-        raise FormatError("the query or run id is empty", path=name, line=line)
-    return Answer(query_id.strip(), run_id.strip(), text)
-
-
-def write_answers(path: str | os.PathLike[str], answers: Iterable[Answer]) -> None:
-    """Writes answers as plain JSON lines {query_id, run_id, text}; sentences and citations need `write_reports`.
-
-    Raises:
-        InputError: the file cannot be written, or there is nothing to write.
-    """
-    rows = ({"query_id": answer.query_id, "run_id": answer.run_id, "text": answer.text} for answer in answers)
-    write_objects(path, rows, "answers")
-
-
 def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:
     """The grades of `evaldata.nugget_grades`: one row a (topic, run, item); the document is called after the run.
 
@@ -531,29 +417,6 @@ def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:
                 entry.reasoning or "",
                 note="no grade in evaldata.nugget_grades" if failed else "",
             )
-
-
-def _write_without_citations(path: PathName, answers: Sequence[Answer]) -> None:
-    write_answers(path, answers)
-    say_lost_citations(answers)
-
-
-def say_lost_citations(answers: Iterable[Answer]) -> None:
-    """Says how many answers were written to a file that has no place for what they cite."""
-    warn(
-        "citations of %d answers left out: only reports have a place for them",
-        sum(any(answer.citations) for answer in answers),
-    )
-
-
-def _is_answers(head: Head) -> bool:
-    found = head.object
-    return isinstance(found.get("answer"), str) or ("run_id" in found and isinstance(found.get("text"), str))
-
-
-ANSWERS = Format(
-    "answers", "generated answers as {query_id, run_id, text}", read_answers, _write_without_citations, _is_answers
-)
 
 
 def _is_reports(head: Head) -> bool:
@@ -688,299 +551,3 @@ def track_rules(track: str) -> tuple[TrackRules, ...]:
         raise UnknownNameError("track", track, tracks())
     table = _tables()[track]
     return tuple(msgspec.convert(_tables()[name], TrackRules) for name in table.get("one_of", [track]))
-
-
-Role = Literal["query", "answer", "reference", "contexts", "id", "run"]
-ROLES: tuple[Role, ...] = get_args(Role)
-
-# What each role is called, in small letters with underscores. Of these the first that a table has counts; of questions,
-# answers and references there may be only one.
-_NAMES: Mapping[Role, tuple[str, ...]] = {
-    "query": ("user_input", "question", "query", "query_text", "input", "prompt", "instruction"),
-    "answer": (
-        "response", "actual_output", "response_output", "generated_answer", "model_answer", "prediction", "output",
-        "completion",
-    ),
-    "reference": (
-        "reference", "reference_answer", "expected_output", "expected_answer", "expected", "ground_truth",
-        "ground_truths", "gold_answer", "golden_answer", "ideal",
-    ),
-    "contexts": (
-        "retrieved_contexts", "retrieval_context", "retrieved_documents", "contexts", "context", "documents",
-        "passages",
-    ),
-    "id": ("query_id", "question_id", "qid", "topic_id", "request_id", "narrative_id", "id"),
-    "run": (
-        "system", "run_id", "run", "version", "variant", "experiment", "model", "model_name", "generation_model_name",
-    ),
-}  # fmt: skip
-_ALONE: tuple[Role, ...] = ("query", "answer", "reference")
-# In tables without another answer it is what the system said; beside one it is the reference.
-_EITHER = "answer"
-_COULD_BE_EITHER: tuple[Role, ...] = ("answer", "reference")
-# promptfoo's CSV: a column a provider and prompt, `[openai:gpt-4o] Answer in one sentence`.
-_WIDE = re.compile(r"^\[(?P<provider>[^\]]+)\] ?(?P<prompt>.*)$", re.DOTALL)
-_LONGEST_NAME = 60
-
-
-class AnswerRow(NamedTuple):
-    """One answer of one run.
-
-    Attributes:
-        line: where it stands: the line of a table or of JSON lines, else the number of the row, from 1.
-        query: the question.
-        answer: what the system said; may be empty.
-        query_id: the id of the question, where the table gives one.
-        run_id: the system or version that answered, where the table says it.
-        contexts: the texts that were retrieved for the answer.
-        reference: what a good answer says, in one text or several; empty where nobody wrote one.
-    """
-
-    line: int
-    query: str
-    answer: str
-    query_id: str = ""
-    run_id: str = ""
-    contexts: tuple[str, ...] = ()
-    reference: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class AnswerTable:
-    """The rows of a table, and which of its columns they are.
-
-    Attributes:
-        name: the file, or what stands for it.
-        rows: the answers.
-        columns: role -> column.
-        unused: the columns that nothing was read from.
-    """
-
-    name: str
-    rows: tuple[AnswerRow, ...]
-    columns: Mapping[str, str] = field(default_factory=dict)
-    unused: tuple[str, ...] = ()
-
-    @property
-    def stem(self) -> str:
-        """The file's name without folder and endings."""
-        name = PurePath(self.name).name.removeprefix("the ")
-        for ending in (".gz", ".csv", ".tsv", ".jsonl", ".json", ".parquet"):
-            name = name.removesuffix(ending)
-        return name or "answers"
-
-
-def parsed_columns(text: str) -> dict[str, str]:
-    """The columns of `query=question,answer=response,id=`; nothing behind a role says that the table has none.
-
-    Raises:
-        InputError: it is of another form, or names no role.
-    """
-    found: dict[str, str] = {}
-    for part in text.split(","):
-        role, equals, column = (one.strip() for one in part.partition("="))
-        if not equals or role not in ROLES or role in found:
-            said = f"expected {'=COLUMN, '.join(ROLES)}=COLUMN, with commas between them"
-            raise InputError(f"columns {text!r:.80}: {said}", settings=("columns",))
-        found[role] = column
-    return found
-
-
-def read_answer_table(path: PathName, columns: Mapping[str, str] | None = None) -> AnswerTable:
-    """Reads a file with a row an answer; what it is is told by its content.
-
-    Args:
-        path: CSV, TSV, JSON (a list of objects, columns as pandas and datasets write them, test runs of deepeval,
-            results of promptfoo), JSON lines, or parquet; gzipped or not.
-        columns: role (`ROLES`) -> column, where the names are others than those that are known; an empty name says that
-            the table has none.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: it is empty or damaged, or has no column of questions or answers; names file, line and columns.
-        MissingExtraError: it is parquet, and pyarrow is not installed.
-    """
-    name = path_name(path)
-    found = rows_of(path, "a table with a row an answer")
-    if found.is_text:
-        header = found.columns or ()
-        wide = [column for column in header if _WIDE.match(column)]
-        if wide and "answer" not in (columns or {}):
-            made = _unpivoted(header, found.rows, wide)
-            return answer_rows(made, {"run": "system", **(columns or {}), "answer": "response"}, name)
-        return answer_rows(found.rows, columns, name)
-    rows = [(line, _flat(row["row"] if row.keys() >= {"row", "row_idx"} else row)) for line, row in found.rows]
-    _name_providers([row for _, row in rows])
-    return answer_rows(rows, columns, name)
-
-
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without objects inside: `response.output`; variables of promptfoo's tests stand by themselves."""
-    flat: dict[str, Any] = {}
-    for name, value in row.items():
-        if name == "vars" and isinstance(value, dict):
-            flat |= {inner: found for inner, found in value.items() if inner not in row}
-        elif isinstance(value, dict):
-            flat |= {f"{name}.{inner}": found for inner, found in value.items()}
-        else:
-            flat[name] = value
-    return flat
-
-
-def _name_providers(rows: Sequence[dict[str, Any]]) -> None:
-    """Gives promptfoo's results the name of their provider, and of their prompt where there are several."""
-    if not any("provider.id" in row for row in rows):
-        return
-    prompts = {str(row.get("prompt.label", "")) for row in rows}
-    for row in rows:
-        provider = str(row.get("provider.label") or row.get("provider.id") or "")
-        row["system"] = _run_name(provider, str(row.get("prompt.label", "")), len(prompts) > 1)
-        # That of the result, not of the question; the prompt is the question with words around it.
-        for name in ("id", "prompt.raw", "prompt.label"):
-            row.pop(name, None)
-
-
-def _run_name(provider: str, prompt: str, is_told: bool) -> str:
-    name = f"{provider} {' '.join(prompt.split())}" if is_told else provider
-    return name.strip()[:_LONGEST_NAME].rstrip()
-
-
-def _unpivoted(
-    header: Sequence[str], rows: Iterable[tuple[int, Mapping[str, Any]]], wide: Sequence[str]
-) -> list[tuple[int, dict[str, Any]]]:
-    """A row an answer, from a table with a column a system."""
-    matches = {column: _WIDE.match(column) for column in wide}
-    told = {column: (match["provider"], match["prompt"]) for column, match in matches.items() if match}
-    several = len({prompt for _, prompt in told.values()}) > 1
-    names = {column: _run_name(provider, prompt, several) for column, (provider, prompt) in told.items()}
-    if len(set(names.values())) < len(names):
-        names = {column: f"{name} {number}" for number, (column, name) in enumerate(names.items(), 1)}
-    # Behind the first system stand its grades and notes, and those of the others.
-    shared = header[: header.index(wide[0])]
-    return [
-        (line, {**{column: cells[column] for column in shared}, "system": name, "response": cells[place]})
-        for line, cells in rows
-        for place, name in names.items()
-    ]
-
-
-def answer_rows(
-    rows: Iterable[tuple[int, Mapping[str, Any]]], columns: Mapping[str, str] | None = None, name: str = "the answers"
-) -> AnswerTable:
-    """The answers in rows of any source.
-
-    Args:
-        rows: (line, column -> value).
-        columns: as for `read_answer_table`.
-        name: what they are of, for errors.
-
-    Raises:
-        FormatError: there are none, columns are missing or not clear, or a question is empty.
-    """
-    listed = list(rows)
-    if not listed:
-        raise FormatError("holds no rows; expected a row an answer", path=name)
-    present = list(dict.fromkeys(column for _, row in listed for column in row))
-    chosen = _chosen(present, columns or {}, name)
-    made: list[AnswerRow] = []
-    for line, row in listed:
-        cells = {role: row.get(column) for role, column in chosen.items()}
-
-        def text(role: Role, cells: Mapping[Role, Any] = cells, line: int = line) -> str:
-            value = cells.get(role)
-            if isinstance(value, list | tuple):
-                raise FormatError("is a list; expected a text", path=name, line=line, field=chosen[role])
-            return _cell_text(value)
-
-        query = text("query").strip()
-        if not query:
-            raise FormatError("is empty; every row needs its question", path=name, line=line, field=chosen["query"])
-        texts = (_cell_texts(cells.get("contexts")), _cell_texts(cells.get("reference")))
-        made.append(AnswerRow(line, query, text("answer"), text("id").strip(), text("run").strip(), *texts))
-    used = set(chosen.values())
-    named = {str(role): column for role, column in chosen.items()}
-    return AnswerTable(name, tuple(made), named, tuple(column for column in present if column not in used))
-
-
-def _chosen(present: Sequence[str], said: Mapping[str, str], name: str) -> dict[Role, str]:
-    """Role -> column, for the roles that the table has."""
-    listed = ", ".join(present[:40]) + (f" and {len(present) - 40} more" if len(present) > 40 else "")
-    for role, column in said.items():
-        if role not in ROLES:
-            raise InputError(f"columns: {role!r} is none of {', '.join(ROLES)}", settings=("columns",))
-        if column and column not in present:
-            problem = f"has no column {column!r}; it has {listed}"
-            raise FormatError(problem, path=name, settings=("columns",))
-    known: dict[str, str] = {}
-    for column in present:
-        known.setdefault(plain_name(column), column)
-    taken = set(said.values())
-    chosen: dict[Role, str] = {}
-    for role, names in _NAMES.items():
-        if role in said:
-            if said[role]:
-                chosen[role] = said[role]
-            continue
-        found = [known[one] for one in names if one in known and known[one] not in taken]
-        if role in _ALONE and len(found) > 1:
-            both = " and ".join(found[:3])
-            problem = f"columns {both} could each be the {role}; say which ({role}={found[0]})"
-            raise FormatError(problem, path=name, settings=("columns",))
-        if found:
-            chosen[role] = found[0]
-    either = known.get(_EITHER)
-    if either is not None and either not in taken | set(chosen.values()):
-        free: list[Role] = [role for role in _COULD_BE_EITHER if role not in chosen and role not in said]
-        if free:
-            chosen[free[0]] = either
-    lacking = [role for role in ("query", "answer") if role not in chosen]
-    if lacking:
-        needed = "; ".join(f"{role}: one of {', '.join(_usual(role))}" for role in lacking)  # type: ignore[arg-type]
-        problem = f"has no column of the {' and the '.join(lacking)}; it has {listed}; expected {needed}, or say which"
-        raise FormatError(problem, path=name, settings=("columns",))
-    return chosen
-
-
-def _usual(role: Role) -> list[str]:
-    return [*(["answer"] if role == "answer" else []), *_NAMES[role]]
-
-
-def _cell_text(value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return canonical_json(value) if isinstance(value, dict) else str(value)
-
-
-def _cell_texts(value: Any) -> tuple[str, ...]:
-    """The texts of a list, or of a cell that holds one as JSON or as Python writes it; else the one text."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        value = _listed(value)
-    if hasattr(value, "tolist"):
-        # An array of a data frame.
-        value = value.tolist()
-    if not isinstance(value, list | tuple):
-        value = [value]
-    texts = [_cell_text(_of_document(one)).strip() for one in value]
-    return tuple(text for text in texts if text)
-
-
-def _of_document(value: Any) -> Any:
-    """The text of a document that stands as an object; anything else as it is."""
-    if isinstance(value, dict):
-        return next((value[name] for name in ("text", "page_content", "content") if name in value), value)
-    return value
-
-
-def _listed(cell: str) -> Any:
-    for read in (partial(parse_json, lenient=True), ast.literal_eval):
-        try:
-            value = read(cell)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if isinstance(value, list):
-            return value
-    return cell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 import subprocess
@@ -52,6 +53,30 @@ def test_gates(capsys: pytest.CaptureFixture[str]) -> None:
     bank.write_text("\n".join(bank.read_text(encoding="utf-8").split("\n")[:-2]) + "\n", encoding="utf-8")
     assert run("--fail-if-worse-than", "main.json", "--by", "1") == 0
     assert "main.json was scored with another bank" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_table_with_a_column_a_system(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    long = Path("report/board.json").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(Path("results.csv").read_text(encoding="utf-8").splitlines()))
+    systems = sorted({row["system"] for row in rows})
+    questions: dict[str, dict[str, str]] = {}
+    for row in rows:
+        shared = {name: cell for name, cell in row.items() if name not in ("system", "answer")}
+        questions.setdefault(row["question"], shared)[row["system"]] = row["answer"]
+    with Path("results.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, dict.fromkeys(name for one in questions.values() for name in one))
+        writer.writeheader()
+        writer.writerows(questions.values())
+    shutil.rmtree("report")
+    assert run("--systems", *systems) == 0
+    cells = [json.loads(one)["runs"] for one in (long, Path("report/board.json").read_text(encoding="utf-8"))]
+    assert cells[0] == cells[1]
+    capsys.readouterr()
+    assert run("--systems", "throrough") == 2
+    assert "has no column 'throrough' with the answers of a system; it has " in (said := capsys.readouterr().err)
+    assert said.rstrip().endswith("(--systems)")
 
 
 @pytest.mark.usefixtures("folder")

@@ -11,7 +11,7 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.reports import read_answers
+from rubric_measures.formats.answers import read_answers
 
 # As a run of the track: no header, tabs, a text in quotes where it holds a comma.
 RUN = (

@@ -14,7 +14,7 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
-from rubric_measures.formats.reports import _COULD_BE_EITHER, _NAMES, ROLES
+from rubric_measures.formats.answers import _COULD_BE_EITHER, _NAMES, ROLES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "answer-tables.md").read_text(encoding="utf-8")
 

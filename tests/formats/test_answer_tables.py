@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import FormatError, InputError
-from rubric_measures.formats.reports import AnswerRow, answer_rows, parsed_columns, read_answer_table
+from rubric_measures.formats.answers import AnswerRow, parsed_columns, read_answer_table
 
 # As `EvaluationDataset.to_csv` of ragas writes it: lists are Python's.
 RAGAS = """user_input,retrieved_contexts,response,reference
@@ -91,6 +91,31 @@ def test_promptfoo(tmp_path: Path) -> None:
     assert wide == tuple(row._replace(line=2) for row in rows)
 
 
+SYSTEMS = """question,expected,prod,candidate
+Why is the sky blue?,Air scatters blue light.,Because of the air.,It is paint.
+Why is grass green?,Chlorophyll.,,"Leaves, and chlorophyll."
+"""
+
+
+def test_a_column_a_system(tmp_path: Path) -> None:
+    path = write(tmp_path, "both.csv", SYSTEMS)
+    table = read_answer_table(path, systems=["prod", "candidate"])
+    assert [(row.line, row.query, row.run_id, row.answer) for row in table.rows] == [
+        (2, "Why is the sky blue?", "prod", "Because of the air."),
+        (2, "Why is the sky blue?", "candidate", "It is paint."),
+        (3, "Why is grass green?", "prod", ""),
+        (3, "Why is grass green?", "candidate", "Leaves, and chlorophyll."),
+    ]
+    assert {row.reference for row in table.rows} == {("Air scatters blue light.",), ("Chlorophyll.",)}
+    rows = [dict(zip(("ask", "prod", "answer"), ("Why?", "a", "b"), strict=True))]
+    assert read_answer_table(rows, {"query": "ask"}, ["prod", "answer"]).rows == (
+        AnswerRow(1, "Why?", "a", run_id="prod"),
+        AnswerRow(1, "Why?", "b", run_id="answer"),
+    )
+    with pytest.raises(FormatError, match="has no column 'canditate' with the answers of a system; it has"):
+        read_answer_table(path, systems=["prod", "canditate"])
+
+
 def test_hugging_face_datasets(tmp_path: Path) -> None:
     # Newer versions of pyarrow refuse the oldest numpy that we take.
     pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)
@@ -148,5 +173,5 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, name: str, text: str, said: s
 
 
 def test_cells_that_are_no_texts() -> None:
-    table = answer_rows([(1, {"question": 5.0, "answer": None, "contexts": [{"page_content": "a"}, " ", "b"]})])
+    table = read_answer_table([{"question": 5.0, "answer": None, "contexts": [{"page_content": "a"}, " ", "b"]}])
     assert table.rows == (AnswerRow(1, "5", "", contexts=("a", "b")),)

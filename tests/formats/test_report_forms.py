@@ -12,7 +12,8 @@ import pytest
 from rubric_measures.base.errors import FormatError
 from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.reports import read_answers, read_reports
+from rubric_measures.formats.answers import read_answers
+from rubric_measures.formats.reports import read_reports
 
 SUBMISSION = {
     "run_name": "nlm-1",

@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.formats.answers import ANSWERS, read_answers
 from rubric_measures.formats.reports import (
     Answer,
     answer_doc_id,
     answer_of_report,
     grades_of_reports,
-    read_answers,
     read_reports,
     report_of_answer,
-    write_answers,
     write_reports,
 )
 from rubric_measures.types.entities import Grade
@@ -79,10 +78,15 @@ def test_plain_lines_and_tables_are_answers_too(tmp_path: Path) -> None:
     for head in ("", "query_id\trun_id\ttext\n"):
         (tmp_path / "answers.tsv").write_text(head + "q1\tr\tSome text.\n2\tr\t\n")
         assert read_answers(tmp_path / "answers.tsv") == expected
-    write_answers(tmp_path / "again.jsonl", expected)
-    assert read_answers(tmp_path / "again.jsonl") == expected
+    # As spreadsheets and RAGElo write them.
+    (tmp_path / "answers.csv").write_text('qid,agent,answer\nq1,r,"Some text."\n2,r,\n')
+    assert read_answers(tmp_path / "answers.csv") == expected
+    for name in ("again.jsonl", "again.tsv"):
+        assert ANSWERS.write is not None
+        ANSWERS.write(tmp_path / name, expected)
+        assert read_answers(tmp_path / name) == expected
     with pytest.raises(InputError, match="no answers to write"):
-        write_answers(tmp_path / "none.jsonl", [])
+        ANSWERS.write(tmp_path / "none.jsonl", [])
 
 
 def test_a_cut_table_is_asked_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -129,9 +133,9 @@ def test_item_grades_are_grades_of_the_run(tmp_path: Path) -> None:
         ([{**DRAGUN, "answer": [{"text": "Two."}]}], ":1: answer and responses differ"),
         ([DRAGUN, DRAGUN], ":2: run 'dr' has answered query 'm#1' in line 1"),
         ([{**DRAGUN, "responses": [{"text": 1}]}], ":1: responses[0].text: "),
-        ([{"query_id": "1", "text": "x"}], ":1: run_id: required field is missing"),
-        ([{"query_id": "1", "run_id": "r", "text": None}], ":1: text: Input should be a valid string; found None"),
-        ([7], ":1: has 1 columns"),
+        ([{"query_id": "1", "text": "x"}], ":1: run_id: expected run_id or run"),
+        ([{"query_id": "1", "run_id": "r", "text": {}}], ":1: text: expected a text; found '{}'"),
+        ([7], ":1: the header lacks query_id or qid"),
     ],
 )
 def test_bad_files_are_refused_with_file_and_line(tmp_path: Path, rows: list[object], message: str) -> None:

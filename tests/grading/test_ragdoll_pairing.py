@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from rubric_measures.formats.reports import read_answers
+from rubric_measures.formats.answers import read_answers
 from rubric_measures.grading.pairwise import answers_by_query, ragdoll_games
 from tests.shared_data import shared_data
 

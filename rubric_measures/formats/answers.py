@@ -1,0 +1,433 @@
+"""Generated answers: of reports, of plain files with a query, a run and a text, and of tables that say the question.
+
+Tables of answers, a row an answer: CSV, TSV, JSON, JSON lines, parquet, or rows in memory. The column names of ragas,
+deepeval, promptfoo and Hugging Face datasets are known; other names are said by the user.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import PurePath
+from typing import Any, Literal, NamedTuple, get_args
+
+from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.base.files import path_name, peek_head
+from rubric_measures.base.json_text import parse_json
+from rubric_measures.formats.base import Format, Head, PathName, head_of
+from rubric_measures.formats.plain import QUESTION_RUNS
+from rubric_measures.formats.reports import (
+    REPORT_LINES,
+    Answer,
+    answer_of_report,
+    report_texts,
+    say_contradictions,
+    say_lost_positions,
+)
+from rubric_measures.formats.specs import PRESENT, QUERY_IDS, RUN_IDS, Field, Spec, ident, text
+from rubric_measures.formats.tables import Rows, cells_of, plain_name, rows_of
+from rubric_measures.types.entities import canonical_json
+
+_PLAIN = Spec(
+    kind="answers", description="generated answers as {query_id, run_id, text}", what="answers", forms=("jsonl", "tsv"),
+    fields=(
+        Field("query_id", QUERY_IDS, ident), Field("run_id", RUN_IDS, ident),
+        Field("text", ("text", "answer", "response"), text, PRESENT),
+    ),
+    key=("run_id", "query_id"), bare=(("query_id", "run_id", "text"),), is_quoted=False,
+    into=lambda rows: [Answer(**row.said) for row in rows],
+    outof=lambda answers: (
+        {"query_id": one.query_id, "run_id": one.run_id, "text": one.text, "citations": any(one.citations)}
+        for one in answers
+    ),
+)  # fmt: skip
+
+
+def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
+    """The answers of a file, told apart by content: reports, or rows that say the query, the run and the text.
+
+    Such rows stand in JSON lines, a JSON list, CSV, or TSV with or without a header; their fields are `query_id` (or
+    `qid`, `topic_id`, …), `run_id` (or `agent`, `system`, …) and `text` (or `answer`, `response`).
+
+    Args:
+        path: the file.
+        keep_lost: see `CitedReport.cited`.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: naming file, line and field; also when a run answers a query twice, or there are no answers.
+    """
+    name = path_name(path)
+    if peek_head(path).lstrip()[:1] not in (b"{", b"["):
+        is_questions = name != "-" and QUESTION_RUNS.recognise(head_of(path))
+        return QUESTION_RUNS.read(path) if is_questions else _PLAIN.read(path)
+    rows: Iterator[tuple[int, bytes]] = report_texts(name)
+    first = next(rows, None)
+    if first is None:
+        raise FormatError("is empty; expected reports, or lines (query_id, run_id, text)", path=name)
+    rows = chain([first], rows)
+    if not _is_report(_object(*first, name)):
+        return _PLAIN.read(Rows(name, None, ((line, _object(line, data, name)) for line, data in rows)))
+    return _of_reports(rows, name, keep_lost)
+
+
+def _object(line: int, data: bytes, name: str) -> dict[str, Any]:
+    content = parse_json(data, path=name, line=line)
+    if not isinstance(content, dict):
+        raise FormatError(f"expected an object, found {content!r:.40}", path=name, line=line)
+    return content
+
+
+def _is_report(content: Mapping[str, Any]) -> bool:
+    return "metadata" in content or any(
+        isinstance(content.get(name), list) for name in ("answer", "responses", "nugget_bank")
+    )
+
+
+def _of_reports(rows: Iterable[tuple[int, bytes]], name: str, keep_lost: bool) -> list[Answer]:
+    answers: list[Answer] = []
+    reports = []
+    seen: dict[tuple[str, str], int] = {}
+    for line, data in rows:
+        content = _object(line, data, name)
+        if isinstance(content.get("nugget_bank"), list):
+            answer = _questions_of_bank(content, name, line)
+        else:
+            reports.append(REPORT_LINES.one(data, name, line))
+            answer = answer_of_report(reports[-1], keep_lost)
+        if answer[:2] in seen:
+            problem = f"run {answer.run_id!r} has answered query {answer.query_id!r} in line {seen[answer[:2]]}"
+            raise FormatError(problem, path=name, line=line)
+        seen[answer[:2]] = line
+        answers.append(answer)
+    say_lost_positions(reports, name)
+    say_contradictions(reports)
+    return answers
+
+
+def _questions_of_bank(content: Mapping[str, Any], name: str, line: int) -> Answer:
+    """The questions of a bank that is handed in as a run (RAGTIME, task 3), in their order."""
+    metadata = content.get("metadata")
+    said = metadata if isinstance(metadata, Mapping) else {}
+    questions = [one.get("question") if isinstance(one, Mapping) else None for one in content["nugget_bank"]]
+    if not said.get("run_id") or not said.get("topic_id") or not all(isinstance(one, str) for one in questions):
+        problem = "expected metadata with run_id and topic_id, and a nugget_bank of {question, …}"
+        raise FormatError(problem, path=name, line=line)
+    asked = tuple(map(str, questions))
+    return Answer(str(said["topic_id"]), str(said["run_id"]), " ".join(asked), questions=asked)
+
+
+def is_answer_header(line: str) -> bool:
+    """Whether a line names the columns of plain answers."""
+    cells = cells_of(line)
+    return len(cells) > 2 and _PLAIN.is_header(cells)
+
+
+def _is_answers(head: Head) -> bool:
+    if not head.is_json:
+        return {"query_id", "run_id", "text"} <= set(cells_of(head.line))
+    found = head.object
+    return isinstance(found.get("answer"), str) or ("run_id" in found and isinstance(found.get("text"), str))
+
+
+ANSWERS = Format("answers", _PLAIN.description, read_answers, _PLAIN.write, _is_answers)
+
+Role = Literal["query", "answer", "reference", "contexts", "id", "run"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+# What each role is called, in small letters with underscores. Of these the first that a table has counts; of questions,
+# answers and references there may be only one.
+_NAMES: Mapping[Role, tuple[str, ...]] = {
+    "query": ("user_input", "question", "query", "query_text", "input", "prompt", "instruction"),
+    "answer": (
+        "response", "actual_output", "response_output", "generated_answer", "model_answer", "prediction", "output",
+        "completion",
+    ),
+    "reference": (
+        "reference", "reference_answer", "expected_output", "expected_answer", "expected", "ground_truth",
+        "ground_truths", "gold_answer", "golden_answer", "ideal",
+    ),
+    "contexts": (
+        "retrieved_contexts", "retrieval_context", "retrieved_documents", "contexts", "context", "documents",
+        "passages",
+    ),
+    "id": (*dict.fromkeys(map(plain_name, QUERY_IDS)), "id"),
+    "run": (
+        "system", "run_id", "run", "version", "variant", "experiment", "model", "model_name", "generation_model_name",
+    ),
+}  # fmt: skip
+_ALONE: tuple[Role, ...] = ("query", "answer", "reference")
+# In tables without another answer it is what the system said; beside one it is the reference.
+_EITHER = "answer"
+_COULD_BE_EITHER: tuple[Role, ...] = ("answer", "reference")
+# promptfoo's CSV: a column a provider and prompt, `[openai:gpt-4o] Answer in one sentence`.
+_WIDE = re.compile(r"^\[(?P<provider>[^\]]+)\] ?(?P<prompt>.*)$", re.DOTALL)
+_LONGEST_NAME = 60
+
+
+class AnswerRow(NamedTuple):
+    """One answer of one run.
+
+    Attributes:
+        line: where it stands: the line of a table or of JSON lines, else the number of the row, from 1.
+        query: the question.
+        answer: what the system said; may be empty.
+        query_id: the id of the question, where the table gives one.
+        run_id: the system or version that answered, where the table says it.
+        contexts: the texts that were retrieved for the answer.
+        reference: what a good answer says, in one text or several; empty where nobody wrote one.
+    """
+
+    line: int
+    query: str
+    answer: str
+    query_id: str = ""
+    run_id: str = ""
+    contexts: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """The rows of a table, and which of its columns they are.
+
+    Attributes:
+        name: the file, or what stands for it.
+        rows: the answers.
+        columns: role -> column.
+        unused: the columns that nothing was read from.
+    """
+
+    name: str
+    rows: tuple[AnswerRow, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folder and endings."""
+        name = PurePath(self.name).name.removeprefix("the ")
+        for ending in (".gz", ".csv", ".tsv", ".jsonl", ".json", ".parquet"):
+            name = name.removesuffix(ending)
+        return name or "answers"
+
+
+def parsed_columns(text: str) -> dict[str, str]:
+    """The columns of `query=question,answer=response,id=`; nothing behind a role says that the table has none.
+
+    Raises:
+        InputError: it is of another form, or names no role.
+    """
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        role, equals, column = (one.strip() for one in part.partition("="))
+        if not equals or role not in ROLES or role in found:
+            said = f"expected {'=COLUMN, '.join(ROLES)}=COLUMN, with commas between them"
+            raise InputError(f"columns {text!r:.80}: {said}", settings=("columns",))
+        found[role] = column
+    return found
+
+
+def read_answer_table(
+    source: Any, columns: Mapping[str, str] | None = None, systems: Sequence[str] = ()
+) -> AnswerTable:
+    """Reads a table with a row an answer, or with a column a system; what a file is is told by its content.
+
+    Args:
+        source: a file: CSV, TSV, JSON (a list of objects, columns as pandas and datasets write them, test runs of
+            deepeval, results of promptfoo), JSON lines, or parquet; gzipped or not. Or a data frame, or rows in memory.
+        columns: role (`ROLES`) -> column, where the names are others than those that are known; an empty name says that
+            the table has none.
+        systems: the columns that are the answers of a system each, which is called as its column.
+
+    Raises:
+        InputError: the file cannot be opened, or what is given is no table.
+        FormatError: it is empty or damaged, has no column of questions or answers or lacks that of a system, columns
+            are not clear, or a question is empty; names file, line and columns.
+        MissingExtraError: it is parquet, and pyarrow is not installed.
+    """
+    name, header, found, _ = rows_of(source, "answers")
+    said = dict(columns or {})
+    rows = [(line, _flat(row["row"] if row.keys() >= {"row", "row_idx"} else row)) for line, row in found]
+    _name_providers([row for _, row in rows])
+    present = list(dict.fromkeys(column for _, row in rows for column in row))
+    if lacking := [one for one in systems if one not in present]:
+        problem = f"has no column {lacking[0]!r} with the answers of a system; it has {', '.join(present[:40])}"
+        raise FormatError(problem, path=name, settings=("systems",))
+    wide = [column for column in header or () if _WIDE.match(column)] if "answer" not in said else []
+    if systems:
+        shared = [column for column in present if column not in systems]
+        rows = _unpivoted(rows, {one: one for one in systems}, shared)
+    elif wide:
+        # Behind the first system stand its grades and notes, and those of the others.
+        rows = _unpivoted(rows, _names_of(wide), present[: present.index(wide[0])])
+    if systems or wide:
+        said = {"run": "system", **said, "answer": "response"}
+    return _answer_rows(rows, said, name)
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row without objects inside: `response.output`; variables of promptfoo's tests stand by themselves."""
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if name == "vars" and isinstance(value, dict):
+            flat |= {inner: found for inner, found in value.items() if inner not in row}
+        elif isinstance(value, dict):
+            flat |= {f"{name}.{inner}": found for inner, found in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _name_providers(rows: Sequence[dict[str, Any]]) -> None:
+    """Gives promptfoo's results the name of their provider, and of their prompt where there are several."""
+    if not any("provider.id" in row for row in rows):
+        return
+    prompts = {str(row.get("prompt.label", "")) for row in rows}
+    for row in rows:
+        provider = str(row.get("provider.label") or row.get("provider.id") or "")
+        row["system"] = _run_name(provider, str(row.get("prompt.label", "")), len(prompts) > 1)
+        # That of the result, not of the question; the prompt is the question with words around it.
+        for name in ("id", "prompt.raw", "prompt.label"):
+            row.pop(name, None)
+
+
+def _run_name(provider: str, prompt: str, is_told: bool) -> str:
+    name = f"{provider} {' '.join(prompt.split())}" if is_told else provider
+    return name.strip()[:_LONGEST_NAME].rstrip()
+
+
+def _names_of(wide: Sequence[str]) -> dict[str, str]:
+    """Column -> name of the system of promptfoo that it is of."""
+    matches = {column: _WIDE.match(column) for column in wide}
+    told = {column: (match["provider"], match["prompt"]) for column, match in matches.items() if match}
+    several = len({prompt for _, prompt in told.values()}) > 1
+    names = {column: _run_name(provider, prompt, several) for column, (provider, prompt) in told.items()}
+    if len(set(names.values())) < len(names):
+        names = {column: f"{name} {number}" for number, (column, name) in enumerate(names.items(), 1)}
+    return names
+
+
+def _unpivoted(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], names: Mapping[str, str], shared: Sequence[str]
+) -> list[tuple[int, dict[str, Any]]]:
+    """A row an answer, from a table with a column a system (column -> name) beside those that all share."""
+    return [
+        (line, {**{one: cells.get(one) for one in shared}, "system": name, "response": cells.get(column)})
+        for line, cells in rows
+        for column, name in names.items()
+    ]
+
+
+def _answer_rows(listed: Sequence[tuple[int, Mapping[str, Any]]], columns: Mapping[str, str], name: str) -> AnswerTable:
+    if not listed:
+        raise FormatError("holds no rows; expected a row an answer", path=name)
+    present = list(dict.fromkeys(column for _, row in listed for column in row))
+    chosen = _chosen(present, columns, name)
+    made: list[AnswerRow] = []
+    for line, row in listed:
+        cells = {role: row.get(column) for role, column in chosen.items()}
+
+        def text(role: Role, cells: Mapping[Role, Any] = cells, line: int = line) -> str:
+            value = cells.get(role)
+            if isinstance(value, list | tuple):
+                raise FormatError("is a list; expected a text", path=name, line=line, field=chosen[role])
+            return _cell_text(value)
+
+        query = text("query").strip()
+        if not query:
+            raise FormatError("is empty; every row needs its question", path=name, line=line, field=chosen["query"])
+        texts = (_cell_texts(cells.get("contexts")), _cell_texts(cells.get("reference")))
+        made.append(AnswerRow(line, query, text("answer"), text("id").strip(), text("run").strip(), *texts))
+    used = set(chosen.values())
+    named = {str(role): column for role, column in chosen.items()}
+    return AnswerTable(name, tuple(made), named, tuple(column for column in present if column not in used))
+
+
+def _chosen(present: Sequence[str], said: Mapping[str, str], name: str) -> dict[Role, str]:
+    """Role -> column, for the roles that the table has."""
+    listed = ", ".join(present[:40]) + (f" and {len(present) - 40} more" if len(present) > 40 else "")
+    for role, column in said.items():
+        if role not in ROLES:
+            raise InputError(f"columns: {role!r} is none of {', '.join(ROLES)}", settings=("columns",))
+        if column and column not in present:
+            problem = f"has no column {column!r}; it has {listed}"
+            raise FormatError(problem, path=name, settings=("columns",))
+    known: dict[str, str] = {}
+    for column in present:
+        known.setdefault(plain_name(column), column)
+    taken = set(said.values())
+    chosen: dict[Role, str] = {}
+    for role, names in _NAMES.items():
+        if role in said:
+            if said[role]:
+                chosen[role] = said[role]
+            continue
+        found = [known[one] for one in names if one in known and known[one] not in taken]
+        if role in _ALONE and len(found) > 1:
+            both = " and ".join(found[:3])
+            problem = f"columns {both} could each be the {role}; say which ({role}={found[0]})"
+            raise FormatError(problem, path=name, settings=("columns",))
+        if found:
+            chosen[role] = found[0]
+    either = known.get(_EITHER)
+    if either is not None and either not in taken | set(chosen.values()):
+        free: list[Role] = [role for role in _COULD_BE_EITHER if role not in chosen and role not in said]
+        if free:
+            chosen[free[0]] = either
+    lacking = [role for role in ("query", "answer") if role not in chosen]
+    if lacking:
+        needed = "; ".join(f"{role}: one of {', '.join(_usual(role))}" for role in lacking)  # type: ignore[arg-type]
+        problem = f"has no column of the {' and the '.join(lacking)}; it has {listed}; expected {needed}, or say which"
+        raise FormatError(problem, path=name, settings=("columns",))
+    return chosen
+
+
+def _usual(role: Role) -> list[str]:
+    return [*(["answer"] if role == "answer" else []), *_NAMES[role]]
+
+
+def _cell_text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return canonical_json(value) if isinstance(value, dict) else str(value)
+
+
+def _cell_texts(value: Any) -> tuple[str, ...]:
+    """The texts of a list, or of a cell that holds one as JSON or as Python writes it; else the one text."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = _listed(value)
+    if hasattr(value, "tolist"):
+        # An array of a data frame.
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        value = [value]
+    texts = [_cell_text(_of_document(one)).strip() for one in value]
+    return tuple(text for text in texts if text)
+
+
+def _of_document(value: Any) -> Any:
+    """The text of a document that stands as an object; anything else as it is."""
+    if isinstance(value, dict):
+        return next((value[name] for name in ("text", "page_content", "content") if name in value), value)
+    return value
+
+
+def _listed(cell: str) -> Any:
+    for read in (partial(parse_json, lenient=True), ast.literal_eval):
+        try:
+            value = read(cell)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(value, list):
+            return value
+    return cell
