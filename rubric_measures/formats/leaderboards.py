@@ -18,7 +18,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
-from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, peek_head, read_text
+from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, paused_collector, peek_head, read_text
 from rubric_measures.base.tables import active, inert
 from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head
 from rubric_measures.formats.specs import QUERY_IDS
@@ -64,6 +64,8 @@ _BESIDE = (
 _EMPTY = {"", "-", "nan", "none", "n/a"}
 Known: TypeAlias = Mapping[str, Collection[str]]
 """Column (`topic`, `run`, `measure`) -> names known from elsewhere, to tell the columns of a long form by."""
+_Raw: TypeAlias = "tuple[int, str, Score]"
+"""One number as a file has it: its line (0 where that says nothing), what messages call it, and what is not checked."""
 
 
 def _id_columns(header: Iterable[str]) -> tuple[str | None, str | None]:
@@ -217,19 +219,6 @@ class LeaderboardTable:
         return rows
 
 
-class _Number(NamedTuple):
-    """One number as a file has it: the line (0 where that says nothing), whose it is, and what messages call it."""
-
-    line: int
-    run: Any
-    measure: Any
-    topic: Any
-    value: Any
-    field: str = "value"
-    error: Any = None
-    coverage: Any = None
-
-
 def read_leaderboard(
     path: str | os.PathLike[str],
     *,
@@ -272,50 +261,52 @@ def read_leaderboard(
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     first = start.partition(b"\n")[0].decode("utf-8", "replace")
     if form not in COLUMNS and (is_json or form in ("wide", "workbench") or _is_table(first)):
-        numbers = list(_from_rows(path, name, is_json))
+        numbers = _from_rows(path, name, is_json)
     else:
         known = {"topic": queries, "run": runs, "measure": measures}
-        numbers = list(_from_lines(read_text(path), name, form if form in COLUMNS else None, known))
-    # Texts are no numbers: a measure of nothing else is none.
-    texts = {one.measure for one in numbers} - {one.measure for one in numbers if not _is_text(one.value)}
-    scores = ((one.line, _score(one, name)) for one in numbers if one.measure not in texts)
-    left_out = sum(one.measure in texts for one in numbers)
-    warn("%s: %d values of %d measures were left out: they are texts", name, left_out, len(texts))
-    unique = _unique(scores, name)
-    of_runs = tuple(row for row in unique if row.run_id != OVERALL)
+        numbers = _from_lines(read_text(path), name, form if form in COLUMNS else None, known)
+    with paused_collector():
+        rows = _checked(list(numbers), name)
+    of_runs = tuple(row for row in rows if row.run_id != OVERALL)
     if not of_runs:
-        raise FormatError(f"holds no number{' of a run' * bool(unique)}; expected a leaderboard", path=name)
-    return LeaderboardTable(of_runs, tuple(row for row in unique if row.run_id == OVERALL))
+        raise FormatError(f"holds no number{' of a run' * bool(rows)}; expected a leaderboard", path=name)
+    return LeaderboardTable(of_runs, tuple(row for row in rows if row.run_id == OVERALL))
 
 
-def _unique(rows: Iterable[tuple[int, Score]], name: str) -> tuple[Score, ...]:
-    """The rows without repetitions (counted); two values for one number are an error."""
+def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
+    """The numbers without repetitions and without texts (counted); two values for one number are an error."""
+    # Texts are no numbers: a measure of nothing else is none.
+    are = {one.measure for _, _, one in numbers if not isinstance(one.value, str) or is_number(one.value)}
+    texts = {one.measure for _, _, one in numbers} - are
+    left_out = sum(one.measure in texts for _, _, one in numbers)
+    warn("%s: %d values of %d measures were left out: they are texts", name, left_out, len(texts))
     unique: dict[tuple[str, str, str], Score] = {}
     repeated = 0
-    for line, row in rows:
+    for line, field, raw in numbers:
+        if raw.measure in texts:
+            continue
+        row = _score(raw, name, line, field)
         earlier = unique.setdefault(row[:3], row)
-        if earlier is not row:
-            if earlier != row:
-                problem = f"{' '.join(row[:3])} was {earlier.value!r} before, now {row.value!r}"
-                raise FormatError(problem, path=name, line=line)
-            repeated += 1
+        repeated += earlier is not row
+        if earlier != row:
+            problem = f"{' '.join(row[:3])} was {earlier.value!r} before, now {row.value!r}"
+            raise FormatError(problem, path=name, line=line)
     warn("%s: %d lines repeat an earlier one and were left out", name, repeated)
-    return tuple(unique.values())
+    return unique.values()
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not is_number(value)
-
-
-def _score(one: _Number, name: str) -> Score:
-    for field, said in (("run_id", one.run), ("measure", one.measure), ("topic_id", one.topic)):
+def _score(raw: Score, name: str, line: int, field: str) -> Score:
+    """The number, of which names are texts and all else is finite."""
+    ids = raw[:3]
+    for title, said in zip(("run_id", "measure", "topic_id"), ids, strict=True):
         if not isinstance(said, str | int) or isinstance(said, bool) or said == "":
-            raise FormatError("is missing or no text", path=name, line=one.line, field=field)
-    value = _value(one.value, name, one.line, one.field)
-    beside = []
-    for said, key, highest in ((one.error, "standard_error", sys.float_info.max), (one.coverage, "coverage", 1.0)):
-        beside.append(None if said is None else _value(said, name, one.line, f"{one.field}.{key}", highest))
-    return Score(str(one.run), str(one.measure), str(one.topic), value, *beside)
+            raise FormatError("is missing or no text", path=name, line=line, field=title)
+    error, coverage = raw[4:]
+    if error is not None:
+        error = _value(error, name, line, f"{field}.standard_error", sys.float_info.max)
+    if coverage is not None:
+        coverage = _value(coverage, name, line, f"{field}.coverage", 1.0)
+    return Score(str(ids[0]), str(ids[1]), str(ids[2]), _value(raw.value, name, line, field), error, coverage)
 
 
 def _value(token: object, name: str, line: int, where: str, highest: float | None = None) -> float:
@@ -337,7 +328,7 @@ def _value(token: object, name: str, line: int, where: str, highest: float | Non
     return value
 
 
-def _from_lines(text: str, name: str, form: Form | None, known: Known) -> Iterator[_Number]:
+def _from_lines(text: str, name: str, form: Form | None, known: Known) -> Iterator[_Raw]:
     """A long form: lines without a header, or with one, cut at blanks and tabs."""
     note_unfinished(text, name)
     numbered = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
@@ -368,8 +359,8 @@ def _from_lines(text: str, name: str, form: Form | None, known: Known) -> Iterat
     if "measure" not in columns:
         alone["measure"] = _of_pairs([row[1] for _, row in rows])
     for number, row in rows:
-        cells = {**alone, **dict(zip(columns, row, strict=True))}
-        yield _Number(number, cells["run"], cells["measure"], cells["topic"], cells["value"])
+        cells: dict[str, Any] = {**alone, **dict(zip(columns, row, strict=True))}
+        yield number, "value", Score(cells["run"], cells["measure"], cells["topic"], cells["value"])
 
 
 def _names_run(row: Sequence[str]) -> bool:
@@ -384,7 +375,7 @@ def _of_pairs(values: Collection[Any]) -> str:
     return "rank" if all(are) else "score"
 
 
-def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterator[_Number]:
+def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterator[_Raw]:
     """Rows with names: a table with a header, or JSON. `stderr:` and `coverage:`, or `+/-`, stand beside a measure."""
     found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
     columns = found.columns or ()
@@ -407,10 +398,10 @@ def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterat
             yield from _from_own_json(cells, name)
         elif {"measure", "value"} <= kinds.keys():
             said = {"run": run_name_of(name), "topic": ALL, **kinds}
-            yield _Number(line, said["run"], said["measure"], said["topic"], said["value"])
+            yield line, "value", Score(said["run"], said["measure"], said["topic"], said["value"])
         elif is_json and len(rows) == 1 and not isinstance(row.get(run or ""), str):
             measure = _of_pairs(row.values())
-            yield from (_Number(0, one, measure, ALL, value, one) for one, value in row.items())
+            yield from ((0, one, Score(one, measure, ALL, value)) for one, value in row.items())
         else:
             run = run or next(iter(row))
             kept = {title: cell for title, cell in row.items() if str(cell).lower() not in _EMPTY}
@@ -421,11 +412,11 @@ def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterat
                 if title in kept:
                     beside = kept.get(f"stderr:{title}"), kept.get(f"coverage:{title}")
                     query_id = ALL if topic is None else row[topic]
-                    yield _Number(line, row[run], title, query_id, kept[title], title, *beside)
+                    yield line, title, Score(row[run], title, query_id, kept[title], *beside)
     warn("%s: %d empty cells were left out", name, empty)
 
 
-def _from_own_json(content: Mapping[str, Any], name: str) -> Iterator[_Number]:
+def _from_own_json(content: Mapping[str, Any], name: str) -> Iterator[_Raw]:
     """The JSON that this package's leaderboards are printed as."""
     try:
         best = {"run_id": OVERALL, "measures": content.get("best", {})}
@@ -433,10 +424,10 @@ def _from_own_json(content: Mapping[str, Any], name: str) -> Iterator[_Number]:
             for measure, cell in run["measures"].items():
                 for query_id, value in cell.get("per_query", {}).items():
                     if value is not None:
-                        yield _Number(0, run["run_id"], measure, query_id, value, measure)
+                        yield 0, measure, Score(run["run_id"], measure, query_id, value)
                 if cell["mean"] is not None:
                     beside = cell.get("standard_error"), cell.get("coverage")
-                    yield _Number(0, run["run_id"], measure, ALL, cell["mean"], measure, *beside)
+                    yield 0, measure, Score(run["run_id"], measure, ALL, cell["mean"], *beside)
     except (KeyError, TypeError, AttributeError) as error:
         problem = f"is not a {OWN_FORMAT!r} file as this package writes it ({type(error).__name__}: {error})"
         raise FormatError(problem, path=name) from None

@@ -303,7 +303,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             InputError: the file cannot be opened.
             FormatError: naming file, line and field; also when there are no rows, or two have one key.
         """
-        return self.into(list(self.rows(source)))
+        with paused_collector():
+            return self.into(list(self.rows(source)))
 
     def rows(self, source: Any, only: Container[str] | None = None) -> Iterator[Row]:
         """The rows of a file, one after the other where none can be replaced by a later one.
@@ -563,6 +564,9 @@ def _parsed(
     said: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for field, names in places.fields:
+        if not names and not isinstance(field.default, Needed):
+            said[field.to] = field.default
+            continue
         column, value = _value(cells, names)
         if len(names) > 1:
             others.update((name, cells[name]) for name in names if name != column and cells.get(name))
@@ -623,7 +627,7 @@ def _found(cells: Cells, name: str) -> Any:
 def _value(cells: Cells, names: Sequence[str]) -> tuple[str, Any]:
     """The first column that has a value, and it; a column without one, and None."""
     for name in names:
-        value = _found(cells, name)
+        value = cells[name] if name in cells else _found(cells, name)
         # Frames have NaN where nothing stands.
         if value not in (None, "") and not (isinstance(value, float) and math.isnan(value)):
             return name, value
