@@ -7,6 +7,7 @@ Bridges: what one kind of file holds, made into what another holds.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -104,9 +105,8 @@ def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | 
     for run in runs:
         found: dict[tuple[str, str], RankingEntry] = {}
         for query_id, ranking in run.rankings.items():
-            for rank, (doc_id, score) in enumerate(
-                zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True), 1
-            ):
+            ranked = zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True)
+            for rank, (doc_id, score) in enumerate(ranked, 1):
                 key = spaced.get((query_id, doc_id), (query_id, doc_id))
                 found[key] = RankingEntry(method=run.run_id, doc_id=key[1], query_id=key[0], rank=rank, score=score)
         for group in groups:
@@ -121,9 +121,7 @@ def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | 
         for key, place in found.items():
             additions.setdefault(key, []).append(place)
     # Merged once, whatever the number of runs.
-    return merge_records(
-        [groups, _extended(groups, {key: PassageData(rankings=places) for key, places in additions.items()})]
-    )
+    return _extended(groups, {key: PassageData(rankings=places) for key, places in additions.items()})
 
 
 def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list[QueryPassages]:
@@ -146,12 +144,12 @@ def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list
                 f"{row.relevance}; judgments of items are no judgments of passages"
             )
     _say_lost(set(found) - known, "judged documents")
-    return merge_records([groups, _extended(groups, found)])
+    return _extended(groups, found)
 
 
-def _extended(groups: Iterable[QueryPassages], data: Mapping[tuple[str, str], PassageData]) -> list[QueryPassages]:
-    """The passages that `data` speaks of, with nothing but their text and the data."""
-    extended = []
+def _extended(groups: list[QueryPassages], data: Mapping[tuple[str, str], PassageData]) -> list[QueryPassages]:
+    """The records, the passages that `data` speaks of with that, too."""
+    further = []
     for group in groups:
         said = ((passage, data.get((group.query_id, passage.doc_id))) for passage in group.passages)
         passages = [
@@ -159,8 +157,8 @@ def _extended(groups: Iterable[QueryPassages], data: Mapping[tuple[str, str], Pa
             for passage, found in said
             if found is not None
         ]
-        extended.append(QueryPassages(group.query_id, passages))
-    return extended
+        further.append(QueryPassages(group.query_id, passages))
+    return merge_records([groups, further])
 
 
 def _say_lost(lost: set[tuple[str, str]], what: str) -> None:
@@ -190,19 +188,18 @@ def records_of_item_grades(
     for row in rows:
         if row.doc_id == "*":
             continue
-        if row.relevance not in scale or not HELD[0] <= row.relevance <= HELD[1]:
+        where = f"query {row.query_id!r}, document {row.doc_id!r}"
+        lowest, highest = max(scale.lowest, HELD[0]), min(scale.highest, HELD[1])
+        if row.relevance not in scale or not lowest <= row.relevance <= highest:
             raise InputError(
-                f"query {row.query_id!r}, document {row.doc_id!r}, item {row.iteration!r}: grade {row.relevance} "
-                f"is outside of {max(scale.lowest, HELD[0])} to {min(scale.highest, HELD[1])}"
+                f"{where}, item {row.iteration!r}: grade {row.relevance} is outside of {lowest} to {highest}"
             )
         if row.doc_id not in texts:
             raise InputError(f"query {row.query_id!r}: document {row.doc_id!r} is not in the collection")
         grades = found.setdefault(row.query_id, {}).setdefault(row.doc_id, {})
         if grades.setdefault(row.iteration, row.relevance) != row.relevance:
-            raise InputError(
-                f"query {row.query_id!r}, document {row.doc_id!r}: item {row.iteration!r} is graded "
-                f"{grades[row.iteration]} and {row.relevance}; keep one"
-            )
+            both = f"{grades[row.iteration]} and {row.relevance}"
+            raise InputError(f"{where}: item {row.iteration!r} is graded {both}; keep one")
     groups = []
     info = PromptInfo(**scale.as_json())
     for query_id, documents in found.items():
@@ -285,9 +282,8 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
     rows = []
     for group in groups:
         for passage in group.passages:
-            places: list[tuple[str | None, int | None]] = [
-                (one.method, one.rank) for one in passage.rankings if one.query_id == group.query_id
-            ]
+            ranked = [(one.method, one.rank) for one in passage.rankings if one.query_id == group.query_id]
+            places: Sequence[tuple[str | None, int | None]] = ranked or [(None, None)]
             for entry in (*(passage.exam_grades or ()), *(passage.grades or ())):
                 prompt = entry.prompt_info.prompt_class if entry.prompt_info is not None else None
                 reasons = reasons_of(entry)
@@ -295,27 +291,12 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
                     found = {DIRECT_ITEM: (entry.label, entry.known_status)}
                 else:
                     grades, statuses = items_of_set(entry)
-                    found = {
-                        item_id: (grades.get(item_id), statuses.get(item_id, "graded"))
-                        for item_id in dict.fromkeys((*grades, *statuses))
-                    }
-                rows += [
-                    GradeRow(
-                        group.query_id,
-                        passage.doc_id,
-                        run,
-                        rank,
-                        item_id,
-                        texts.get((group.query_id, item_id)),
-                        grade,
-                        status,
-                        entry.llm,
-                        prompt,
-                        reasons.get(item_id),
-                    )
-                    for run, rank in places or [(None, None)]
-                    for item_id, (grade, status) in found.items()
-                ]
+                    every = dict.fromkeys((*grades, *statuses))
+                    found = {one: (grades.get(one), statuses.get(one, "graded")) for one in every}
+                for (run, rank), (item, (grade, status)) in itertools.product(places, found.items()):
+                    text, reason = texts.get((group.query_id, item)), reasons.get(item)
+                    ids = (group.query_id, passage.doc_id, run, rank, item)
+                    rows.append(GradeRow(*ids, text, grade, status, entry.llm, prompt, reason))
     if not rows:
         raise InputError("the records hold no grades")
     return rows
@@ -384,13 +365,8 @@ def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[Query
     queries = spaced_ids(options.bank.items) if options.bank is not None else {}
     items = spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
     named = [
-        Qrel(
-            queries.get(row.query_id, row.query_id),
-            names.get(row.doc_id, row.doc_id),
-            row.relevance,
-            items.get(row.iteration, row.iteration),
-        )
-        for row in rows
+        Qrel(queries.get(query_id, query_id), names.get(doc_id, doc_id), grade, items.get(item_id, item_id))
+        for query_id, doc_id, grade, item_id, *_ in rows
     ]
     return records_of_item_grades(named, texts, _scale_of(rows, options), grader=options.grader, kind=kind)
 
@@ -589,15 +565,13 @@ def _reports_to_item_qrels(reports: Sequence[CitedReport], _: Options) -> list[Q
     grades = list(grades_of_reports(reports))
     if not grades:
         raise InputError("the reports hold no evaldata.nugget_grades")
-    rows = [Qrel(row.query_id, row.doc_id, row.relevance, row.iteration) for row in grades if row.relevance is not None]
-    warn("%d entries of evaldata.nugget_grades left out: they have no grade", len(grades) - len(rows))
-    return rows
+    return _graded(grades, "entries of evaldata.nugget_grades left out: they have no grade")
 
 
-def _evaluations_to_qrels(grades: Sequence[Grade], _: Options) -> list[Qrel]:
-    """The labels without the replies; what has no label is left out and counted."""
-    rows = [Qrel(one.query_id, one.doc_id, one.relevance) for one in grades if one.relevance is not None]
-    warn("%d evaluations left out: they have no label", len(grades) - len(rows))
+def _graded(grades: Sequence[Grade], lost: str) -> list[Qrel]:
+    """Grades as judgments, without replies; those that failed are left out and counted."""
+    rows = [Qrel(one[0], one[1], one.relevance, one.iteration) for one in grades if one.relevance is not None]
+    warn(f"%d {lost}", len(grades) - len(rows))
     return rows
 
 
@@ -627,7 +601,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("requests", "records"): _requests_to_records,
     ("records", "graded answers"): _records_to_judged(RAGDOLL),
     ("bank", "queries"): _bank_to_queries,
-    ("evaluations", "qrels"): _evaluations_to_qrels,
+    ("evaluations", "qrels"): lambda grades, _: _graded(grades, "evaluations left out: they have no label"),
     ("qrels", "evaluations"): lambda rows, _: list(rows),
     ("support labels", "records"): lambda answers, _: records_of_support_labels(answers),
     ("records", "support labels"): _records_to_support_labels,

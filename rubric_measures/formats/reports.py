@@ -407,16 +407,11 @@ def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:
     """
     for report in reports:
         for item_id, entry in report.item_grades().items():
-            failed = entry.grade is None
-            yield Grade(
-                report.query_id,
-                report.run_name,
-                entry.grade,
-                item_id,
-                "failed" if failed else "graded",
-                entry.reasoning or "",
-                note="no grade in evaldata.nugget_grades" if failed else "",
-            )
+            ids, reply = (report.query_id, report.run_name, entry.grade, item_id), entry.reasoning or ""
+            if entry.grade is not None:
+                yield Grade(*ids, "graded", reply)
+            else:
+                yield Grade(*ids, "failed", reply, note="no grade in evaldata.nugget_grades")
 
 
 def _is_reports(head: Head) -> bool:
