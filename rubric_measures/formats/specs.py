@@ -283,7 +283,9 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Needed))
         if head.is_json:
             return "jsonl" in self.forms and all(_found(head.object, name) is not None for name in told)
-        return (bool({"csv", "tsv"} & set(self.forms)) and set(told) <= set(cells_of(head.line))) or self._is_bare(head)
+        cells = cells_of(head.line)
+        has_header = bool({"csv", "tsv"} & set(self.forms)) and {*told} <= {*cells, *map(plain_name, cells)}
+        return has_header or self._is_bare(head)
 
     def _is_bare(self, head: Head) -> bool:
         """Whether the first line is a row without a header: as many cells, and each of its field's type."""

@@ -17,7 +17,7 @@ from rubric_measures.base.errors import FormatError, InputError, MissingExtraErr
 from rubric_measures.base.files import note_unfinished, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import check_keys, json_texts, parse_json
 from rubric_measures.base.plugins import require
-from rubric_measures.formats.base import PathName
+from rubric_measures.formats.base import PACKED, PathName
 
 Cells: TypeAlias = Mapping[str, Any]
 # What rows an object is that stands alone in a file at this line.
@@ -82,7 +82,7 @@ def rows_of(
     head = peek_head(source)
     if not head:
         raise FormatError(f"is empty; expected {what}", path=name)
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith(PACKED):
         raise FormatError("is a spreadsheet or another packed file; save it as CSV", path=name)
     if b"\0" in head and not head.startswith(PARQUET):
         raise FormatError(f"is no text; expected {what}", path=name)
@@ -226,8 +226,6 @@ def _cells(source: PathName, name: str, is_quoted: bool) -> Iterator[tuple[int, 
                 first, blank = stream.readline(), blank + 1
         except UnicodeDecodeError:
             raise FormatError("is not UTF-8; convert the file first", path=name, line=1) from None
-        if stream.encoding == "cp1252":
-            warn("%s: is not UTF-8; read as Windows writes it (cp1252)", name)
         delimiter = delimiter_of(first)
         quoting: Any = csv.QUOTE_NONE if delimiter == "\t" and not is_quoted else csv.QUOTE_MINIMAL
         last = ""

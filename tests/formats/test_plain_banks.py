@@ -109,3 +109,19 @@ def test_what_lacks_a_column_is_told_which(tmp_path: Path, text: str, said: str)
     with pytest.raises(FormatError) as caught:
         rubric_measures.load_bank(tmp_path / "file")
     assert said in str(caught.value)
+
+
+def test_a_table_whose_queries_come_again_is_a_bank(tmp_path: Path) -> None:
+    (tmp_path / "bank.csv").write_text("query_id,text\nq1,Who?\nq1,When?\n")
+    assert main(["convert", str(tmp_path / "bank.csv"), "--to", "bank", "-o", str(tmp_path / "b.jsonl")]) == 0
+    assert len(rubric_measures.load_bank(tmp_path / "b.jsonl").items["q1"]) == 2
+
+
+def test_tables_of_windows_and_spreadsheets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "q.csv").write_bytes("Query ID;Text\r\nq1;Café?\r\n".encode("cp1252"))
+    assert main(["convert", str(tmp_path / "q.csv"), "--to", "queries", "-o", str(tmp_path / "q.json")]) == 0
+    assert json.loads((tmp_path / "q.json").read_text()) == {"q1": "Café?"}
+    assert capsys.readouterr().err.count("is not UTF-8; read as Windows writes it (cp1252)") == 1
+    (tmp_path / "q.xlsx").write_bytes(b"PK\x03\x04 and more")
+    assert main(["convert", str(tmp_path / "q.xlsx"), "--to", "queries", "-o", str(tmp_path / "x.json")]) == 2
+    assert "save it as CSV" in capsys.readouterr().err
