@@ -13,7 +13,6 @@ What tracks take as runs: `track_rules.toml`, read.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
 import tomllib
@@ -35,7 +34,6 @@ from rubric_measures.formats.specs import RecordLines
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade
 
-_LOG = logging.getLogger("rubric_measures")
 # The field of a report that keeps the answer as it was written.
 ORIGINAL = "biogen_2024"
 _BRACKET = re.compile(r"\s*\[\s*((?:PMID:?\s*)?\d+(?:\s*[,;]\s*(?:PMID:?\s*)?\d+)*)\s*\]")
@@ -271,6 +269,17 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
         texts = ((doc_id, _document_text(said)) for doc_id, said in given.items())
         return tuple((doc_id, text) for doc_id, text in texts if text)
 
+    def _found(self, sentence: Sentence) -> list[_Id]:
+        """What a sentence cites, most important first; positions that `references` does not have stay numbers."""
+        citations = sentence.citations
+        if isinstance(citations, dict):
+            return [doc_id for doc_id, _ in sorted(citations.items(), key=lambda pair: -pair[1])]
+        if citations is None or (self.answer is None and self.references is None):
+            # Without references numbers are ids, as those of PubMed are.
+            return list(map(str, citations or sentence.supported_citations or ()))
+        known = self.references or ()
+        return [known[one] if isinstance(one, int) and 0 <= one < len(known) else one for one in citations]
+
     def cited(self, sentence: Sentence, keep_lost: bool = False) -> list[str]:
         """Ids of the documents that a sentence cites, most important first, each once.
 
@@ -278,31 +287,13 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
             sentence: the sentence.
             keep_lost: positions that `references` does not have are `references[N]`, and not left out.
         """
-        citations = sentence.citations
-        if isinstance(citations, dict):
-            return sorted(citations, key=lambda doc_id: -citations[doc_id])
-        if citations is None or self._cites_numbers:
-            return list(dict.fromkeys(map(str, citations or sentence.supported_citations or ())))
-        found = (place if isinstance(place, str) else self._reference(place, keep_lost) for place in citations)
-        return list(dict.fromkeys(doc_id for doc_id in found if doc_id is not None))
-
-    def _reference(self, place: int, keep_lost: bool) -> str | None:
-        if self.references is not None and 0 <= place < len(self.references):
-            return self.references[place]
-        return f"references[{place}]" if keep_lost else None
-
-    @property
-    def _cites_numbers(self) -> bool:
-        """Whether numbers are ids of documents, as those of PubMed are."""
-        return self.answer is None and self.references is None
+        found = [one for one in self._found(sentence) if keep_lost or isinstance(one, str)]
+        return list(dict.fromkeys(one if isinstance(one, str) else f"references[{one}]" for one in found))
 
     @property
     def lost_citations(self) -> int:
         """How many citations are positions that `references` does not have."""
-        if self._cites_numbers:
-            return 0
-        places = [place for sentence in self.sentences for place in sentence.citations or () if isinstance(place, int)]
-        return sum(not 0 <= place < len(self.references or ()) for place in places)
+        return sum(isinstance(one, int) for sentence in self.sentences for one in self._found(sentence))
 
     def item_grades(self) -> dict[str, ItemGrade]:
         """Item id -> grade of `evaldata.nugget_grades`; empty where there are none.
@@ -342,9 +333,20 @@ def report_texts(name: str) -> Iterator[tuple[int, bytes]]:
             yield line, data
 
 
+def _is_reports(head: Head) -> bool:
+    if is_submission(head.object) or any(name in head.object for name in ("answer", "responses", "metadata")):
+        return True
+    if not head.goes_on and not isinstance(head.value, list):
+        return False
+    # One list, or one object over several lines, may be long: it is not read to be told.
+    named = {name for name in _HEADS if f'"{name}"' in head.line or f'"{name}"' in head.rest}
+    return {"results", "run_name"} <= named or ("metadata" in named and bool(named & {"answer", "responses"}))
+
+
 REPORT_LINES = RecordLines(
     kind="reports", description="generated answers with citations", what="reports", type=CitedReport,
     key=lambda report: (report.run_name, report.query_id), named=_with_text_ids, texts=report_texts,
+    recognise=_is_reports,
 )  # fmt: skip
 write_reports = REPORT_LINES.write
 
@@ -414,17 +416,7 @@ def grades_of_reports(reports: Iterable[CitedReport]) -> Iterator[Grade]:
                 yield Grade(*ids, "failed", reply, note="no grade in evaldata.nugget_grades")
 
 
-def _is_reports(head: Head) -> bool:
-    if is_submission(head.object) or any(name in head.object for name in ("answer", "responses", "metadata")):
-        return True
-    if not head.goes_on and not isinstance(head.value, list):
-        return False
-    # One list, or one object over several lines, may be long: it is not read to be told.
-    named = {name for name in _HEADS if f'"{name}"' in head.line or f'"{name}"' in head.rest}
-    return {"results", "run_name"} <= named or ("metadata" in named and bool(named & {"answer", "responses"}))
-
-
-REPORTS = Format("reports", "generated answers with citations", read_reports, write_reports, _is_reports)
+REPORTS = REPORT_LINES.format._replace(read=read_reports)
 # What a sentence has besides its text, and what a note calls it.
 _LOST = {"contradicted_citations": "contradicted_citations", "existing_supported_citations": "given citations"}
 
