@@ -201,9 +201,8 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
     query_texts = _query_texts(entries, facet_texts, name, says)
     if says:
         differing = f" ({notes['differ']} of them with another importance, weight or answers)" * bool(notes["differ"])
-        found = [f"{notes['twice']} items come twice in their query; the first is kept{differing}"] * bool(
-            notes["twice"]
-        )
+        twice = f"{notes['twice']} items come twice in their query; the first is kept{differing}"
+        found = [twice] * bool(notes["twice"])
         found += [f"{odd.total()} importances other than vital and okay ({shown_counts(odd)}) are none"] * bool(odd)
         if found:
             warn(f"{name or 'test bank'}: %s", "; ".join(found))
@@ -619,12 +618,7 @@ def load_bank(path: PathName) -> TestBank:
 
 def is_bank(path: PathName) -> bool:
     """Whether the first line of a file is an entry of the workbench: then no other format need be tried."""
-    if path_name(path) == "-":
-        return False
-    try:
-        return {"query_id", "items"} <= head_of(path).object.keys()
-    except FormatError:
-        return False
+    return path_name(path) != "-" and {"query_id", "items"} <= head_of(path).object.keys()
 
 
 def _stripped(value: Any) -> str:

@@ -38,6 +38,8 @@ Twice = Literal["refuse", "first wins", "last wins", "allow"]
 Form = Literal["csv", "tsv", "jsonl", "json", "parquet"]
 _DELIMITERS: Mapping[str, str] = {"csv": ",", "tsv": "\t"}
 _SHOWN = 12
+# The sets of columns that are known at once.
+_MOST = 1000
 
 # The names that programs have for one thing; the first is ours.
 QUERY_IDS = ("query_id", "qid", "question_id", "topic_id", "request_id", "narrative_id", "query-id")
@@ -166,6 +168,8 @@ class Inside(Struct, frozen=True):
     to: str = ""
     key: str = ""
     is_sparse: bool = True
+    # The columns of a row -> what it is, and which of them are which fields.
+    _known: dict[tuple[str, ...], tuple[str, _Places]] = {}
 
     def __call__(self, value: Any) -> list[Row]:
         """The rows.
@@ -173,7 +177,6 @@ class Inside(Struct, frozen=True):
         Raises:
             ValueError: it is neither a list nor an object that has keys; a `FormatError` with the field inside it.
         """
-        places: dict[tuple[str, ...], _Places] = {}
         listed = list(value.items()) if self.key and isinstance(value, dict) else None
         if listed is None:
             if not isinstance(value, list):
@@ -184,12 +187,15 @@ class Inside(Struct, frozen=True):
             where = f"[{key}]" if isinstance(key, int) else str(key)
             if not isinstance(cells, dict):
                 raise FormatError(f"expected an object; found {cells!r:.40}", field=where)
-            variant = self._variant(cells, where)
-            known = places.get((variant, *cells))
-            if known is None:
-                known = places[variant, *cells] = _places(self.variants[variant], cells)
+            columns = tuple(cells)
+            if columns not in self._known:
+                variant = self._variant(cells, where)
+                if len(self._known) == _MOST:
+                    self._known.clear()
+                self._known[columns] = variant, _places(self.variants[variant], cells)
+            variant, places = self._known[columns]
             try:
-                said, further = _parsed(known, cells, self.is_sparse)
+                said, further = _parsed(places, cells, self.is_sparse)
             except FormatError as error:
                 raise FormatError(error.problem, field=f"{where}.{error.field}") from None
             if isinstance(value, dict):
