@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import atomic_writer, path_name
 from rubric_measures.formats.base import PathName, given
-from rubric_measures.formats.reports import Answer
+from rubric_measures.formats.reports import Answer, CitedReport
 from rubric_measures.formats.specs import RecordLines
 from rubric_measures.records.models import (
     GradedPassage,
@@ -526,47 +526,21 @@ class ArgueSentence(Struct):
         return any(needs) and all(first) if needs else None
 
 
-class _Segment(Struct):
-    text: str = ""
-
-
-class _ArgueMetadata(Struct):
-    run_id: _Name | None = None
-    topic_id: _Name | int | None = None
-    narrative_id: _Name | int | None = None
-
-
-class _ArgueReport(_ArgueMetadata):
-    metadata: _ArgueMetadata = msgspec.field(default_factory=_ArgueMetadata)
-    responses: list[_Segment] | None = None
-    answer: list[_Segment] | None = None
-
-    def __post_init__(self) -> None:
-        for what, found in (("run_id", self.names("run_id")), ("topic_id", self.names("topic_id", "narrative_id"))):
-            if len(found) != 1:
-                raise ValueError(f"names {'two' if found else 'no'} {what}")
-
-    def names(self, *fields: str) -> set[str]:
-        """What the report and its metadata are called by."""
-        said = [getattr(one, name) for one in (self, self.metadata) for name in fields]
-        return {str(one) for one in said if one is not None}
-
-
 class ArgueReport(JsonRecord, frozen=True, kw_only=True):
     """A report and the judgments of its sentences."""
 
-    report: _ArgueReport
+    report: CitedReport
     judgments: list[ArgueSentence]
 
     @property
     def run_id(self) -> str:
         """The run."""
-        return next(iter(self.report.names("run_id")))
+        return self.report.run_name
 
     @property
     def query_id(self) -> str:
         """The topic."""
-        return next(iter(self.report.names("topic_id", "narrative_id")))
+        return self.report.query_id
 
     @property
     def key(self) -> tuple[str, str]:
@@ -576,7 +550,7 @@ class ArgueReport(JsonRecord, frozen=True, kw_only=True):
     @property
     def is_empty(self) -> bool:
         """Whether the report has no text."""
-        return not any(one.text.strip() for one in self.report.responses or self.report.answer or ())
+        return not self.report.text.strip()
 
     @property
     def sentences(self) -> list[ArgueSentence]:

@@ -71,6 +71,16 @@ def test_reports_are_the_same_after_writing_unknown_fields_included(tmp_path: Pa
     assert read_reports(tmp_path / "again.jsonl") == reports
 
 
+def test_reports_are_written_byte_for_byte(tmp_path: Path) -> None:
+    # RAGTIME's schema lets a request_id stand for the topic_id; the order of fields and the blanks are the file's.
+    line = '{"references":  [], "metadata": {"x": 1.50, "request_id": "300", "run_id": "rt"}, "responses": []}\n'
+    (tmp_path / "reports.jsonl").write_text(line)
+    reports = read_reports(tmp_path / "reports.jsonl")
+    assert (reports[0].query_id, reports[0].run_name) == ("300", "rt")
+    write_reports(tmp_path / "again.jsonl", reports)
+    assert (tmp_path / "again.jsonl").read_text() == line
+
+
 def test_plain_lines_and_tables_are_answers_too(tmp_path: Path) -> None:
     expected = [Answer("q1", "r", "Some text."), Answer("2", "r", "")]
     objects = [{"query_id": "q1", "run_id": "r", "text": "Some text."}, {"qid": 2, "agent": "r", "answer": ""}]
