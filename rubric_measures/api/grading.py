@@ -44,11 +44,11 @@ from rubric_measures.corpora.collections import opened_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats import head_of
 from rubric_measures.formats.answers import is_answer_header, read_answers
+from rubric_measures.formats.grade_tables import read_judgments
 from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import read_queries, read_query_file
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import distinct_run_names, read_run
-from rubric_measures.measures.qrels import read_judgments
 from rubric_measures.types.entities import Run, TestBank
 from rubric_measures.types.scales import covering_level
 

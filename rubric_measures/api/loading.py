@@ -24,10 +24,17 @@ from rubric_measures.base.errors import FormatError, InputError, counted, naming
 from rubric_measures.base.files import peek_head
 from rubric_measures.base.plugins import named_groups
 from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
-from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, chosen_grades, is_grade_table, runs_of_rows
+from rubric_measures.formats.grade_tables import (
+    GRADES,
+    OF_TABLES,
+    chosen_grades,
+    is_grade_table,
+    read_judgments,
+    runs_of_rows,
+)
 from rubric_measures.formats.trec import as_known, distinct_run_names, map_qrels, read_run, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
-from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades, read_judgments
+from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
 from rubric_measures.types.entities import Run, TestBank, describe, make_run
 from rubric_measures.types.scales import Scale, parse_scale
 

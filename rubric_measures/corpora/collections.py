@@ -46,13 +46,13 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.documents import begins_records, is_documents, read_documents
+from rubric_measures.formats.grade_tables import read_judgments
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import distinct_run_names, read_run, runs_of_records
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
-from rubric_measures.measures.qrels import read_judgments
 from rubric_measures.records.models import GradedPassage, QueryPassages, iter_graded, load_graded
 from rubric_measures.types.entities import Qrel, Run, TestBank
 

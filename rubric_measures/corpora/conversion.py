@@ -20,10 +20,9 @@ from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, br
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import ONE_A_QUERY, bank_of_entries
 from rubric_measures.formats.base import PathName
-from rubric_measures.formats.grade_tables import is_grade_table
+from rubric_measures.formats.grade_tables import is_grade_table, read_judgments
 from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.trec import distinct_run_names, read_passage_qrels, read_run, run_file
-from rubric_measures.measures.qrels import read_judgments
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import QueryPassages, iter_graded
 from rubric_measures.types.entities import Qrel, Run

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
@@ -25,6 +24,7 @@ from rubric_measures.formats.specs import (
     text,
     whole,
 )
+from rubric_measures.formats.trec import read_qrels
 from rubric_measures.types.entities import Grade, GradeStatus, Qrel, Ranking, Run, by_rank
 
 # What stands in the place of an item where a whole passage was labelled.
@@ -130,35 +130,52 @@ def chosen_grades(
     Raises:
         InputError: no grader is called so, or several are left.
     """
-    found = Counter((row.grader, row.prompt_class) for row in rows)
+    found = {(row.grader, row.prompt_class): row for row in rows}
     left = [key for key in found if llm in (None, key[0]) and prompt_class in (None, key[1])]
     if len(left) == 1:
         return [row for row in rows if (row.grader, row.prompt_class) == left[0]]
     problem = "several graders are left" if left else "no grade is by this grader"
-    listed = sorted(
-        " ".join(f"{key}={said}" for key, said in zip(OF_TABLES, made, strict=True) if said) or "nobody named"
-        for made in left or found
-    )
+    listed = sorted(grader_of(found[key]) or "nobody named" for key in left or found)
     shown = "; ".join(listed[:_SHOWN]) + ("; …" if len(listed) > _SHOWN else "")
     raise InputError(f"{name}: {problem}, choose one of: {shown}", settings=OF_TABLES)
 
 
+def grader_of(row: GradeRow) -> str:
+    """The filters that choose the grader of a grade; empty where nobody says."""
+    made = zip(OF_TABLES, (row.grader, row.prompt_class), strict=True)
+    return " ".join(f"{name}={said}" for name, said in made if said)
+
+
 def grades_of_rows(rows: Iterable[GradeRow]) -> list[Grade]:
     """Each grade once, however many runs rank its document."""
-    return list(
-        dict.fromkeys(
-            Grade(row.query_id, row.doc_id, row.grade, row.item_id, row.status, grader=row.grader) for row in rows
-        )
-    )
+    made = (Grade(*row[:2], row.grade, row.item_id, row.status, grader=row.grader) for row in rows)
+    return list(dict.fromkeys(made))
 
 
 def judgments_of_rows(rows: Iterable[GradeRow], name: str) -> list[Qrel]:
     """The grades as judgments, which have no place for those that failed: these are counted."""
     grades = grades_of_rows(rows)
-    found = ((one[:2], one.relevance, one.iteration) for one in grades)
-    judged = [Qrel(*ids, grade, item_id) for ids, grade, item_id in found if grade is not None]
+    judged = [Qrel(*one[:2], one.relevance, one.iteration) for one in grades if one.relevance is not None]
     warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
     return judged
+
+
+def read_judgments(path: str | os.PathLike[str], llm: str | None = None, prompt_class: str | None = None) -> list[Qrel]:
+    """Judgments of documents or of items: those of TREC's qrels, or the grades or labels of one grader of a table.
+
+    Args:
+        path: the file.
+        llm: the grader of a table.
+        prompt_class: its prompt.
+
+    Raises:
+        InputError: the file cannot be opened, or the table has several graders, of which none is chosen.
+        FormatError: it is neither; names file and line.
+    """
+    name = path_name(path)
+    if not is_grade_table(path):
+        return read_qrels(path)
+    return judgments_of_rows(chosen_grades(GRADES.read(path), name, llm, prompt_class), name)
 
 
 def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
@@ -167,17 +184,16 @@ def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
     Raises:
         InputError: a run has several documents for a query, and one of them no rank.
     """
-    places: dict[str, dict[str, dict[str, int | None]]] = {}
+    places: dict[tuple[str, str], dict[str, int | None]] = {}
     for row in rows:
         if row.run_id is not None:
-            places.setdefault(row.run_id, {}).setdefault(row.query_id, {})[row.doc_id] = row.rank
-    return [Run(run_id, dict(_rankings(of_run, run_id, name))) for run_id, of_run in sorted(places.items())]
-
-
-def _rankings(of_run: Mapping[str, Mapping[str, int | None]], run_id: str, name: str) -> Iterator[tuple[str, Ranking]]:
-    for query_id, of_query in of_run.items():
-        if len(of_query) > 1 and None in of_query.values():
+            places.setdefault((row.run_id, row.query_id), {})[row.doc_id] = row.rank
+    rankings: dict[str, dict[str, Ranking]] = {}
+    for (run_id, query_id), ranks in sorted(places.items()):
+        if len(ranks) > 1 and None in ranks.values():
             raise InputError(f"{name}: query {query_id!r}: run {run_id!r} has several documents, and not all a rank")
-        ranked = ((1 if rank is None else rank, 0.0, doc_id) for doc_id, rank in of_query.items())
-        placed = by_rank(ranked, (), f"query {query_id!r}", run_id)
-        yield query_id, Ranking(placed.doc_ids, [1 / rank for rank in range(1, len(placed.doc_ids) + 1)])
+        ranked = ((1 if rank is None else rank, 0.0, doc_id) for doc_id, rank in ranks.items())
+        doc_ids = by_rank(ranked, (), f"query {query_id!r}", run_id).doc_ids
+        scores = [1 / rank for rank in range(1, len(doc_ids) + 1)]
+        rankings.setdefault(run_id, {})[query_id] = Ranking(doc_ids, scores)
+    return [Run(run_id, of_run) for run_id, of_run in rankings.items()]

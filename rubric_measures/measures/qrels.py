@@ -21,16 +21,8 @@ from ir_measures.util import Qrel
 
 from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, naming
 from rubric_measures.base.files import iter_lines, path_name
-from rubric_measures.formats.grade_tables import (
-    GRADES,
-    OF_TABLES,
-    GradeRow,
-    chosen_grades,
-    grades_of_rows,
-    is_grade_table,
-    judgments_of_rows,
-)
-from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, read_qrels, spaced_ids
+from rubric_measures.formats.grade_tables import GradeRow, grader_of, grades_of_rows
+from rubric_measures.formats.trec import QueryQrels, as_known, map_qrels, spaced_ids
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import (
     BANK_DOC,
@@ -334,34 +326,12 @@ def grades_of_table(
 
     Raises: likewise.
     """
-    made = {name: said for name, said in zip(OF_TABLES, (rows[0].grader, rows[0].prompt_class), strict=True) if said}
-    if scale is None and "prompt_class" in made:
+    if scale is None and rows[0].prompt_class is not None:
         from rubric_measures.prompts.entries import scale_of_prompt
 
-        scale = scale_of_prompt(made["prompt_class"])
-    about = {**(source or {}), "grades": [" ".join(f"{name}={said}" for name, said in made.items())] if made else []}
+        scale = scale_of_prompt(rows[0].prompt_class)
+    about = {**(source or {}), "grades": list(filter(None, [grader_of(rows[0])]))}
     return build_grades(grades_of_rows(rows), bank, on_failed=on_failed, source=about, scale=scale)
-
-
-def read_judgments(
-    path: str | os.PathLike[str], llm: str | None = None, prompt_class: str | None = None
-) -> Sequence[Any]:
-    """Judgments of documents or of items: those of TREC's qrels, or the grades or labels of one grader of a table.
-
-    Grades of a table that failed are none.
-
-    Args:
-        path: the file.
-        llm: the grader of a table.
-        prompt_class: its prompt.
-
-    Raises:
-        InputError: the file cannot be opened, or the table has several graders, of which none is chosen.
-        FormatError: it is neither; names file and line.
-    """
-    if not is_grade_table(path):
-        return read_qrels(path)
-    return judgments_of_rows(chosen_grades(GRADES.read(path), path_name(path), llm, prompt_class), path_name(path))
 
 
 def _line_of(path: str | os.PathLike[str], query_id: str) -> str:
