@@ -512,7 +512,7 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
     for answer in GRADED.read(path):
         criteria = answer.marks if answer.is_judged else ()
         lines.setdefault(str(answer.run_id), {})[str(answer.qid)] = [[(one.weight, one.label) for one in criteria]]
-        kinds += [(one.facet, one.label) for one in criteria]
+        kinds += [(one.facet_text, one.label) for one in criteria]
     _say_types(kinds)
     unknown = sum(label not in RAGDOLL.grades and label != FAILED for _, label in kinds)
     _warn(unknown, "%d verdicts are none of RAGDoll's; they count as not satisfied, as there")

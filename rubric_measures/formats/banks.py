@@ -98,7 +98,8 @@ def known_label(value: Any) -> Any:
 
 def known_importance(value: Any) -> Importance | None:
     """The importance that a text says; None for what is neither vital nor okay."""
-    label = known_label(value)
+    # Most say it as it is written today.
+    label = value if value in ("vital", "okay") else known_label(value)
     return label if label in ("vital", "okay") else None
 
 

@@ -1,8 +1,8 @@
 """Judged answers as toolkits leave them: nuggetizer's assignments, RAGDoll's graded answers, DRAGUN's assessments.
 
-A line is an answer of a run with the items of its query (nuggets, criteria, short answers), each with a label. Without
-the labels its items are those of an entry of a bank. Models write labels and importances that nobody defined, and items
-twice; what a toolkit's own metrics read is read here. Graded records stand here as one format among the others.
+A line is an answer of a run with the items of its query (nuggets, criteria, short answers), each with a label. Models
+write labels and importances that nobody defined, and items twice; what a toolkit's own metrics read is read here.
+Graded records stand here as one format among the others.
 
 Sources: Pradeep et al., AutoNuggetizer (TREC 2024 RAG track), nuggetizer 0.0.5; RAGDoll, the toolkit of TREC RAG 2026;
 Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track.
@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
-from itertools import repeat
 from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -26,10 +24,9 @@ from rubric_measures.base.files import run_of_file
 from rubric_measures.formats.banks import (
     BankEntry,
     BankItem,
-    bank_of_entries,
+    facet_ids,
     known_importance,
     known_label,
-    read_rows,
     shown_counts,
     written_rows,
 )
@@ -44,11 +41,10 @@ from rubric_measures.records.models import (
     load_graded,
     write_graded,
 )
-from rubric_measures.types.entities import RubricItem, TestBank
+from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
 from rubric_measures.types.scales import ASSIGNED, CONTRADICTED, Scale
 
 FAILED = "failed"
-_LABEL = attrgetter("label")
 _Name = Annotated[str, Meta(min_length=1)] | int
 
 
@@ -57,20 +53,36 @@ class AssignedNugget(Struct, gc=False, kw_only=True):
 
     text: str = ""
     importance: str | None = None
-    facet: str | None = msgspec.field(name="mapped_sub_narrative", default=None)
+    facet_text: str | None = msgspec.field(name="mapped_sub_narrative", default=None)
     source: str | None = None
     label: str = msgspec.field(name="assignment")
+
+    def item(self, query_id: str, facet_id: str | None) -> RubricItem:
+        """The item that it is; an importance that nobody defined is none, and kept in `info`."""
+        importance = known_importance(self.importance)
+        odd = self.importance if importance is None else None
+        return RubricItem(
+            make_item_id(query_id, self.text, facet_id), query_id, self.text.strip(), "nugget", facet_id,
+            importance=importance, info=given({"source": self.source, "importance": odd}) or None,
+        )  # fmt: skip
 
 
 class GradedCriterion(Struct, gc=False, kw_only=True):
     """A criterion, and how well an answer meets it, as RAGDoll writes them."""
 
     text: str
-    facet: str = msgspec.field(name="type")
+    facet_text: str = msgspec.field(name="type")
     tier: str
     weight: float
     source_nugget: str | None = None
     label: str = msgspec.field(name="verdict")
+
+    def item(self, query_id: str, facet_id: str | None) -> RubricItem:
+        """The item that it is."""
+        return RubricItem(
+            make_item_id(query_id, self.text, facet_id), query_id, self.text.strip(), "nugget", facet_id,
+            weight=self.weight, info=given({"tier": self.tier, "source_nugget": self.source_nugget}),
+        )  # fmt: skip
 
 
 class AssessedAnswer(Struct):
@@ -78,6 +90,11 @@ class AssessedAnswer(Struct):
 
     text: str
     label: str
+    facet_text = None
+
+    def item(self, query_id: str, facet_id: str | None) -> RubricItem:
+        """The item that it is; only a bank knows its text."""
+        return RubricItem(f"{query_id}/{self.text}", query_id, self.text, "nugget")
 
 
 class JudgedAnswer(JsonRecord, frozen=True, kw_only=True):
@@ -103,6 +120,11 @@ class JudgedAnswer(JsonRecord, frozen=True, kw_only=True):
         return ()
 
     @property
+    def said(self) -> Sequence[Sequence[Any]]:
+        """What tells items apart."""
+        return ()
+
+    @property
     def is_judged(self) -> bool:
         """Whether its labels count."""
         return True
@@ -123,6 +145,12 @@ class AssignmentLine(JudgedAnswer, frozen=True, kw_only=True):
         """The nuggets with their labels."""
         return self.nuggets
 
+    @property
+    def said(self) -> Sequence[Sequence[str | None]]:
+        """Texts, importances and facets: lists of their own are compared fastest."""
+        listed = self.nuggets
+        return [one.text for one in listed], [one.importance for one in listed], [one.facet_text for one in listed]
+
 
 class GradedAnswer(JudgedAnswer, frozen=True, kw_only=True):
     """The criteria of a query, graded for an answer; of a task that failed (`status`) no verdict counts."""
@@ -135,6 +163,11 @@ class GradedAnswer(JudgedAnswer, frozen=True, kw_only=True):
     def marks(self) -> Sequence[GradedCriterion]:
         """The criteria with their verdicts."""
         return self.criteria or []
+
+    @property
+    def said(self) -> Sequence[Sequence[Any]]:
+        """All but the verdicts."""
+        return [(one.text, one.facet_text, one.tier, one.weight, one.source_nugget) for one in self.marks]
 
     @property
     def is_judged(self) -> bool:
@@ -152,6 +185,11 @@ class AssessedReport(NamedTuple):
     answer_text: None = None
     response_length: None = None
     is_judged: bool = True
+
+    @property
+    def said(self) -> Sequence[Sequence[str]]:
+        """The ids of the short answers."""
+        return [[one.text for one in self.marks]]
 
     @property
     def key(self) -> tuple[str, str]:
@@ -330,13 +368,13 @@ class ItemSet(Struct, frozen=True, eq=False):
         items: the items, each once.
         places: their places among the labels; None where no item comes twice.
         odd: the importances that are none, with their counts.
-        entries: the items as a bank.
+        facet_texts: (query, facet) -> text.
     """
 
     items: tuple[RubricItem, ...]
     places: tuple[int, ...] | None
     odd: Mapping[str, int]
-    entries: Sequence[BankEntry]
+    facet_texts: Mapping[tuple[str, str], str]
 
 
 class Judged(NamedTuple):
@@ -402,64 +440,45 @@ def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = 
         name: the file, for errors.
 
     Raises:
-        FormatError: an item has no text, or what no bank of the toolkit has.
+        FormatError: an item has no text.
     """
-    # Of each query the items of its last line; most lines have those of the one before, but for the labels.
-    last: dict[str, tuple[list[Any], ItemSet]] = {}
+    # Of each query the items of its last line; most lines have those of the one before.
+    last: dict[str, tuple[Sequence[Any], ItemSet]] = {}
     sets: dict[tuple[Any, ...], ItemSet] = {}
     for number, line in lines:
-        marks, query_id = line.marks, str(line.qid)
-        before, found = last.get(query_id, ((), None))
-        labels = list(map(_LABEL, marks))
-        # The fastest way to set many.
-        any(map(setattr, before, repeat("label"), labels))
-        if found is None or before != marks:
-            said = [_unlabelled(one) for one in marks]
-            key = (query_id, line.query, *(tuple(one.values()) for one in said))
-            found = sets.get(key) or sets.setdefault(key, _item_set(query_id, line.query, said, notes, name, number))
-            last[query_id] = [copy(one) for one in marks], found
+        query_id, said = str(line.qid), line.said
+        before, found = last.get(query_id, (None, None))
+        if found is None or before != said:
+            found = sets.get(key := (query_id, *map(tuple, said)))
+            if found is None:
+                found = sets[key] = _item_set(query_id, line.marks, notes.toolkit, name, number)
+            last[query_id] = said, found
         if found.odd:
             notes.importances.update(found.odd)
-        if not line.is_judged:
-            labels = []
-        elif found.places is not None:
-            notes.doubles += len(marks) - len(found.places)
+        labels = [one.label for one in line.marks] if line.is_judged else []
+        if found.places is not None and labels:
+            notes.doubles += len(labels) - len(found.places)
             labels = [labels[place] for place in found.places]
         shown = line.answer_text if line.answer_text is not None else int(line.response_length or 0)
         yield Judged(query_id, str(line.run_id), found, labels, shown, number)
 
 
-def _unlabelled(mark: Struct) -> dict[str, Any]:
-    """What a mark says of its item, by the names of files."""
-    pairs = zip(mark.__struct_fields__, mark.__struct_encode_fields__, strict=True)
-    return {name: getattr(mark, to) for to, name in pairs if to != "label"}
-
-
-def _item_set(
-    query_id: str, query: str | None, said: Sequence[Mapping[str, Any]], notes: Oddities, name: str, line: int
-) -> ItemSet:
-    form, what = notes.toolkit.form, notes.toolkit.items
-    if not form:
-        ids = [(one["text"], f"{query_id}/{one['text']}") for one in said]
-        items = [BankItem(text=words, kind="nugget", item_id=item_id) for words, item_id in ids]
-        entries = [BankEntry(query_id=query_id, items=items)]
-    else:
-        row = given({"task_id": query_id, "status": "completed", "qid": query_id, "query": query})
-        try:
-            entries = read_rows([{**row, what: list(map(given, said))}], form) if said else []
-        except FormatError as error:
-            raise FormatError(error.problem, path=name, line=line, field=error.field) from None
-    bank = bank_of_entries(entries, name, says=False)
-    first: dict[tuple[str, str], int] = {}
-    for place, item in enumerate(entries[0].items if entries else ()):
-        first.setdefault((item.text.strip(), (item.facet_text or "").strip()), place)
-    odd = [one["importance"] for one in said if one.get("importance") is not None]
+def _item_set(query_id: str, marks: Sequence[Any], toolkit: Toolkit, name: str, line: int) -> ItemSet:
+    facets = facet_ids(one.facet_text for one in marks)
+    unique: dict[str, tuple[int, RubricItem]] = {}
+    odd: Counter[str] = Counter()
+    for place, one in enumerate(marks):
+        if not one.text.strip():
+            raise FormatError("has no text", path=name, line=line, field=f"{toolkit.items}[{place}].text")
+        item = one.item(query_id, facets.get((one.facet_text or "").strip()))
+        unique.setdefault(item.item_id, (place, item))
+        if toolkit is NUGGETIZER and one.importance is not None and item.importance is None:
+            odd[one.importance] += 1
+    places = tuple(place for place, _ in unique.values())
     return ItemSet(
-        bank.items.get(query_id, ()),
-        None if len(first) == len(said) else tuple(first.values()),
-        Counter(one for one in odd if known_importance(one) is None),
-        entries or [BankEntry(query_id=query_id, items=[], query_text=query)],
-    )
+        tuple(item for _, item in unique.values()), None if len(places) == len(marks) else places, odd,
+        {(query_id, facet_id): said for said, facet_id in facets.items()},
+    )  # fmt: skip
 
 
 def bank_of_judged(lines: Sequence[AnyJudged]) -> TestBank:
@@ -469,13 +488,16 @@ def bank_of_judged(lines: Sequence[AnyJudged]) -> TestBank:
         InputError: an item has two importances or weights.
     """
     notes = Oddities(toolkit_of(lines))
-    sets = list(dict.fromkeys(one.items for one in judged(enumerate(lines), notes)))
-    bank = bank_of_entries([entry for one in sets for entry in one.entries], says=False)
-    items = {(item.query_id, item.item_id): item for item in bank}
-    for item in (item for one in sets for item in one.items):
-        same_item(items[item.query_id, item.item_id], item)
+    items: dict[str, dict[str, RubricItem]] = {}
+    facets: dict[tuple[str, str], str] = {}
+    for query_id, found in dict.fromkeys((one.query_id, one.items) for one in judged(enumerate(lines), notes)):
+        known = items.setdefault(query_id, {})
+        facets |= found.facet_texts
+        for item in found.items:
+            same_item(known.setdefault(item.item_id, item), item)
     notes.say()
-    return bank
+    texts = {str(line.qid): line.query for line in reversed(lines) if line.query is not None}
+    return TestBank({query_id: tuple(known.values()) for query_id, known in items.items()}, texts, facets)
 
 
 def same_item(earlier: RubricItem, item: RubricItem) -> None:
