@@ -255,8 +255,7 @@ def _answer(run: RunFile, part: Part) -> Rows:
     if not isinstance(sentences, list):
         is_bank = "nugget_bank" in content and sentences is None
         yield is_bank, "form", "is a bank of nuggets, and this looks at generated answers"
-        problem = f"has no list {rules.sentences!r} of sentences, as {rules.name} expects"
-        yield not is_bank, "form", problem
+        yield not is_bank, "form", f"has no list {rules.sentences!r} of sentences, as {rules.name} expects"
         return
     lost = lost_brackets(_as(str, _as(dict, content.get(ORIGINAL)).get("answer")))
     yield lost, "place", f"{lost} citations stand behind the end of a sentence, and count nothing", True
@@ -266,11 +265,10 @@ def _answer(run: RunFile, part: Part) -> Rows:
         text = sentence.get("text") if isinstance(sentence, dict) else None
         texts += [text] if isinstance(text, str) else []
         if not _is_text(text):
-            is_blank, is_object = isinstance(text, str), isinstance(sentence, dict)
-            lacks = (
-                "has an empty text" if is_blank else "has no text" if is_object else "is no object {text, citations}"
-            )
-            yield True, "blank" if is_blank else "form", f"{rules.sentences}[{place}] {lacks}"
+            where, is_object = f"{rules.sentences}[{place}]", isinstance(sentence, dict)
+            yield not is_object, "form", f"{where} is no object {{text, citations}}"
+            yield is_object and not isinstance(text, str), "form", f"{where} has no text"
+            yield isinstance(text, str), "blank", f"{where} has an empty text"
     yield from _length(run, part.topic, " ".join(texts))
     for place, sentence in enumerate(sentences):
         for name in rules.cited_in if isinstance(sentence, Mapping) else ():
