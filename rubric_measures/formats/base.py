@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import Struct
 
-from rubric_measures.base.errors import FormatError
+from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import check_readable_twice, open_binary, path_name
 from rubric_measures.base.json_text import json_at, parse_json
 
@@ -147,6 +147,12 @@ def write_objects(path: PathName, rows: Iterable[Mapping[str, Any]], what: str) 
     from rubric_measures.base.json_files import write_texts
 
     write_texts(path, (json.dumps(row, ensure_ascii=False) for row in rows), what)
+
+
+def say_left_out(path: PathName, lost: Iterable[str]) -> None:
+    """Says in one note what a file that was written has no place for; nothing where that is nothing."""
+    if said := ", ".join(lost):
+        warn("%s: left out, as such files have no place for it: %s", path_name(path), said)
 
 
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, paused_collector, peek_head, read_text
 from rubric_measures.base.tables import active, inert
-from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head
+from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, say_left_out
 from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.formats.tables import PARQUET, cells_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, is_number, run_name_of
@@ -461,9 +461,8 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
         0 if "topic" in COLUMNS.get(form, ()) or form == "jsonl" else sum(row.query_id != ALL for row in table.rows)
     )
     errors = 0 if form in ("wide", "workbench") else sum(row.error is not None for row in table.rows)
-    for count, what in ((queries, "values of single queries"), (errors, "standard errors")):
-        text = "%s: left out, as the form %s has no place for it: %d %s"
-        warn(text, path_name(path), form, count, what)
+    lost = {"values of single queries": queries, "standard errors": errors}
+    say_left_out(path, (f"{count} {what}" for what, count in lost.items() if count))
 
 
 def _long(table: LeaderboardTable, form: Form, clean: IdCleaner) -> Iterator[str]:

@@ -29,7 +29,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
-from rubric_measures.formats.base import Format, Head, PathName, write_objects
+from rubric_measures.formats.base import Format, Head, PathName, say_left_out, write_objects
 from rubric_measures.formats.specs import RecordLines
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade
@@ -465,8 +465,7 @@ def _form(name: str, tracks: str) -> Format:
     def write(path: PathName, reports: Sequence[CitedReport]) -> None:
         lost: Counter[str] = Counter()
         write_objects(path, (_rewritten(report, name, lost) for report in reports), "reports")
-        for what, count in lost.items():
-            warn("%s: left out, as this form has no place for them: %d %s", path_name(path), count, what)
+        say_left_out(path, (f"{count} {what}" for what, count in lost.items() if count))
 
     return Format("reports", f"reports in the form of {tracks}", None, write)
 

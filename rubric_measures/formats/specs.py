@@ -19,7 +19,7 @@ from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector
 from rubric_measures.base.json_text import check_keys, decoded, json_texts, parse_json
 from rubric_measures.base.tables import active, inert, is_formula
-from rubric_measures.formats.base import Format, Head, Kind, PathName, given
+from rubric_measures.formats.base import Format, Head, Kind, PathName, given, say_left_out
 from rubric_measures.formats.tables import (
     PARQUET,
     Cells,
@@ -476,9 +476,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
                     separators = (",", ":") if self.is_compact else None
                     for row in _chained(first, rows):
                         stream.write(json.dumps(row, ensure_ascii=False, separators=separators) + "\n")
-        if lost:
-            said = ", ".join(f"{to} of {counted(count, 'row')}" for to, count in sorted(lost.items()))
-            warn("%s: left out, as such files have no place for it: %s", name, said)
+        say_left_out(name, (f"{to} of {counted(count, 'row')}" for to, count in sorted(lost.items())))
 
     def objects(
         self, content: T, form: Form | None = None, lost: Counter[str] | None = None
