@@ -337,11 +337,11 @@ def of_asked(bank: TestBank, asked: Questions) -> TestBank:
 
 def write_kept(path: Path, bank: TestBank) -> None:
     """Writes a bank as CSV, unless the file holds the same items."""
-    from rubric_measures.formats.banks import bank_entries, write_table
+    from rubric_measures.formats.banks import BANK_CSV, bank_entries
 
     # One that is there stays as people left it where nothing is new.
     if not path.exists() or dict(bank_of(path).items) != dict(bank.items):  # type: ignore[union-attr]
-        write_table(path, bank_entries(bank))
+        BANK_CSV.write(path, bank_entries(bank))
 
 
 _SETTINGS = ("measures", "columns")

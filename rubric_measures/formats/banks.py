@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.base import Format, Head, PathName, given, head_of
+from rubric_measures.formats.base import Head, PathName, given, head_of
 from rubric_measures.formats.specs import (
     DOC_IDS,
     PRESENT,
@@ -61,6 +61,8 @@ _OF_FORM = ("format_version", "status", "task_id")
 _NUMBERS = attrgetter("importance", "weight", "gold_answers")
 # Formats whose items are called by their text without the blanks around it.
 _STRIPPED = ("nuggets", "rubrics", "ragdoll:rubric")
+# Formats that call an item without an id by the md5 of its text.
+_HASHED = ("nugget-bank", "nugget-lists")
 
 
 def facet_ids(texts: Iterable[str | None]) -> dict[str, str]:
@@ -113,7 +115,6 @@ class BankItem(Struct, frozen=True, kw_only=True):
         facet_id: the facet; that of the entry when it is left out.
         facet_text: what the facet is called, where the file says that and no id.
         item_id: the id that the file gives, if any (assessors write banks by hand).
-        made_id: the id that the program itself gives to an item without one; else it is made from the text.
         importance: `vital`, `okay`, what else a program wrote there, or a number, which is a weight.
         weight: the weight of a criterion.
         gold_answers: the answer key: texts, or objects with an `answer` and what is said of it.
@@ -127,7 +128,6 @@ class BankItem(Struct, frozen=True, kw_only=True):
     facet_id: str | None = None
     facet_text: str | None = None
     item_id: str | None = None
-    made_id: str | None = None
     importance: str | float | None = None
     weight: float | None = None
     gold_answers: Sequence[Any] | None = None
@@ -193,7 +193,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
             if item.query_id not in (None, entry.query_id):
                 problem = f"the item belongs to query {item.query_id!r}, its entry to {entry.query_id!r}"
                 raise FormatError(problem, path=name, line=entry.line, field=f"items[{index}].query_id")
-            made = _rubric_item(entry, item, facets.get((item.facet_text or "").strip()), odd)
+            made = _rubric_item(entry, item, facets.get((item.facet_text or "").strip()), notes, odd)
             first = members.setdefault(made.item_id, made)
             if first is not made:
                 _same(first.text.strip(), made.text.strip(), f"item {made.item_id!r}", name, entry.line)
@@ -207,6 +207,10 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
         found += [f"{odd.total()} importances other than vital and okay ({shown_counts(odd)}) are none"] * bool(odd)
         if found:
             warn(f"{name or 'test bank'}: %s", "; ".join(found))
+        warn(
+            "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all",
+            notes["every"],
+        )
     edited: dict[str, dict[str, frozenset[str]]] = {}
     for (query_id, item_id), mark in regrade_marks(one for found in items.values() for one in found.values()).items():
         if mark.needed:
@@ -218,7 +222,9 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
     )  # fmt: skip
 
 
-def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, odd: Counter[str]) -> RubricItem:
+def _rubric_item(
+    entry: BankEntry, item: BankItem, facet_id: str | None, notes: Counter[str], odd: Counter[str]
+) -> RubricItem:
     facet_id = next((one for one in (item.facet_id, facet_id, entry.facet_id) if one is not None), None)
     words = item.text.strip() if entry.form in _STRIPPED else item.text
     importance, weight = known_importance(item.importance), item.weight
@@ -232,11 +238,12 @@ def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, odd: Co
     answers = [one if isinstance(one, str) else one["answer"] for one in item.gold_answers or ()]
     if any(isinstance(one, dict) and len(one) > 1 for one in item.gold_answers or ()):
         further["answers"] = item.gold_answers
+    notes["every"] += further.get("aggregator_type") == "AND" and len(answers) > 1
     info = item.info
     if further:
         info = further | (info if isinstance(info, dict) else given({"info": info}))
     return RubricItem(
-        item_id=item.item_id or item.made_id or make_item_id(entry.query_id, words, facet_id),
+        item_id=item_id_of(entry, item, facet_id),
         query_id=entry.query_id, text=words, kind=item.kind, facet_id=facet_id,
         gold_answers=tuple(answers), importance=importance,
         weight=None if weight is None else float(weight), info=info,
@@ -338,10 +345,19 @@ def _bank_item(bank: TestBank, item: RubricItem, by_query: bool) -> BankItem:
     )  # fmt: skip
 
 
-def item_id_of(entry: BankEntry, item: BankItem) -> str:
-    """The id of an item of an entry: the one that it gives, else the one that its words have."""
-    facet_id = item.facet_id if item.facet_id is not None else entry.facet_id
-    return item.item_id or item.made_id or make_item_id(entry.query_id, item.text, facet_id)
+def item_id_of(entry: BankEntry, item: BankItem, facet_id: str | None = None) -> str:
+    """The id of an item of an entry: the one that it gives, else the one that its words have.
+
+    Args:
+        entry: the entry.
+        item: the item.
+        facet_id: its facet, where neither it nor the entry says the id.
+    """
+    if item.item_id or entry.form not in _HASHED:
+        facets = (item.facet_id, facet_id, entry.facet_id)
+        facet_id = next((one for one in facets if one is not None), None)
+        return item.item_id or make_item_id(entry.query_id, item.text, facet_id)
+    return hashlib.md5(item.text.encode("utf-8"), usedforsecurity=False).hexdigest()
 
 
 class RegradeMark(NamedTuple):
@@ -384,33 +400,26 @@ _SAID: Mapping[str, str] = {
 def losses(before: TestBank, after: TestBank) -> str:
     """How many items of a bank lost what in another kind of file, in words: "ids of 2 items, weights of 1 items".
 
-    Items are compared in order, query by query; a query whose number of items changed lost the difference.
+    Items are compared in order, query by query; what is said of a query as well.
 
     Args:
         before: the bank.
         after: what another file holds of it.
     """
-    counts: Counter[str] = Counter()
+    counts = Counter({"%d items": 0, **{f"{said} of %d items": 0 for said in _SAID.values()}})
     for query_id, items in before.items.items():
         found = after.items.get(query_id, ())
-        if len(found) != len(items):
-            counts["items"] += abs(len(items) - len(found))
-            continue
-        for old, new in zip(items, found, strict=True):
+        counts["%d items"] += abs(len(items) - len(found))
+        for old, new in zip(items, found, strict=False):
             pairs = {said: (_unmarked(old, to), _unmarked(new, to)) for to, said in _SAID.items()}
-            counts.update(said for said, (had, has) in pairs.items() if had and had != has)
-    named = [f"{counts['items']} items"] * bool(counts["items"])
-    named += [f"{said} of {counts[said]} items" for said in _SAID.values() if counts[said]]
-    texts = sum(after.query_texts.get(query_id) != one for query_id, one in before.query_texts.items())
-    named += [f"texts of {texts} queries"] * bool(texts)
-    headings = {(query_id, one) for (query_id, _), one in before.facet_texts.items()}
-    headings -= {(query_id, one) for (query_id, _), one in after.facet_texts.items()}
-    named += [f"texts of {len(headings)} facets"] * bool(headings)
-    lost: Counter[str] = Counter(
-        to for query_id, said in before.further.items() for to, value in said.items()
-        if after.further.get(query_id, {}).get(to) != value
-    )  # fmt: skip
-    return ", ".join(named + [f"{to} of {count} queries" for to, count in lost.items()])
+            counts.update(f"{said} of %d items" for said, (had, has) in pairs.items() if had and had != has)
+        counts["texts of %d queries"] += before.query_texts.get(query_id) != after.query_texts.get(query_id)
+        said = after.further.get(query_id, {})
+        further = before.further.get(query_id, {}).items()
+        counts.update(f"{to} of %d queries" for to, value in further if said.get(to) != value)
+    kept = {(key[0], one) for key, one in after.facet_texts.items()}
+    counts["texts of %d facets"] = len({(key[0], one) for key, one in before.facet_texts.items()} - kept)
+    return ", ".join(said % count for said, count in counts.items() if count)
 
 
 def _unmarked(item: RubricItem, to: str) -> Any:
@@ -439,7 +448,7 @@ def _said(entry: BankEntry) -> dict[str, Any]:
 
     def of(one: Struct, further: Mapping[str, Any]) -> dict[str, Any]:
         # Only one level deep: the rest is written as it is.
-        own = given({to: getattr(one, to) for to in one.__struct_fields__ if to not in ("form", "line", "made_id")})
+        own = given({to: getattr(one, to) for to in one.__struct_fields__ if to not in ("form", "line")})
         return {**{to: value for to, value in further.items() if to not in one.__struct_fields__}, **own}
 
     return of(entry, entry.further) | {"items": [of(item, item.further) for item in entry.items]}
@@ -466,10 +475,8 @@ def _bank(
     nest: Callable[[list[Row]], list[Row]] = lambda rows: rows,
     flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
     by_query: bool = True,
-    is_whole: bool = False,
-    recognise: Callable[[Head], bool],
     **spec: Any,
-) -> Format:
+) -> Spec[list[BankEntry]]:
     """A format of banks.
 
     Args:
@@ -481,8 +488,6 @@ def _bank(
         adapt: makes of an entry from elsewhere what the format wants, or refuses it.
         nest: makes of rows of items rows with `items`, and `flatten` of such a row rows of items.
         by_query: whether a query has one row.
-        is_whole: whether it holds all that a bank has.
-        recognise: whether a file that begins so has the format.
         spec: see `Spec`.
     """
 
@@ -497,6 +502,7 @@ def _bank(
         if not is_own or (by_query and len({one.query_id for one in entries}) < len(entries)):
             bank = bank_of_entries(entries, says=says)
             made = bank_entries(bank, by_query=by_query)
+            is_whole = form == "bank"
             entries = [replace(adapt(one if is_whole else _spread(one)), form=form) for one in made]
             if entries and says and not is_whole:
                 after = bank_of_entries(bank_spec.read(list(bank_spec.objects(entries))), says=False)
@@ -512,15 +518,14 @@ def _bank(
         kind="bank", description=description, fields=fields, into=into, outof=outof, keeps=True,
         **{"what": "items", "forms": ("jsonl",), "is_sparse": True, "is_compact": True, "by_hand": True, **spec},
     )  # fmt: skip
-    _SPECS[form] = bank_spec
-    _WRITTEN[form] = lambda bank: bank_spec.objects(own(bank_entries(bank), says=False))
+    _FORMS[form] = bank_spec, own
     if by_query:
         ONE_A_QUERY.add(form)
-    return Format("bank", description, bank_spec.read, bank_spec.write, recognise)
+    return bank_spec
 
 
-_SPECS: dict[str, Spec[list[BankEntry]]] = {}
-_WRITTEN: dict[str, Callable[[TestBank], Iterator[dict[str, Any]]]] = {}
+# Format -> its spec, and what makes entries from elsewhere those of the format.
+_FORMS: dict[str, tuple[Spec[list[BankEntry]], Callable[[Iterable[BankEntry], bool], list[BankEntry]]]] = {}
 # The formats in which a query has one row.
 ONE_A_QUERY: set[str] = set()
 
@@ -532,7 +537,7 @@ def read_rows(rows: Any, form: str) -> list[BankEntry]:
         InputError: they are no rows.
         FormatError: naming row and field.
     """
-    return _SPECS[form].read(rows)
+    return _FORMS[form][0].read(rows)
 
 
 def written_rows(bank: TestBank, form: str) -> list[dict[str, Any]]:
@@ -541,7 +546,8 @@ def written_rows(bank: TestBank, form: str) -> list[dict[str, Any]]:
     Raises:
         InputError: that cannot hold the bank.
     """
-    return list(_WRITTEN[form](bank))
+    spec, own = _FORMS[form]
+    return list(spec.objects(own(bank_entries(bank), False)))
 
 
 def _filled(value: Any) -> str:
@@ -577,34 +583,18 @@ def _workbench(kind: ItemKind) -> tuple[Field, ...]:
 
 _ITEMS = Inside({kind: _workbench(kind) for kind in _KINDS}, to="kind")
 BANK = _bank(
-    "bank", "test bank of the Rubric workbench (.jsonl.gz)", what="test bank entries", by_query=False, is_whole=True,
+    "bank", "test bank of the Rubric workbench (.jsonl.gz)", what="test bank entries", by_query=False,
     fields=(
         Field("query_id", ("query_id",)), Field("facet_id", ("facet_id",), text, None),
         Field("facet_text", ("facet_text",), text, None), Field("query_text", ("query_text",), text, None),
         Field("test_collection", ("test_collection",), text, None), Field("hash", ("hash",), same, None),
         Field("info", ("info",), same, None), Field("items", ("items",), _ITEMS, REQUIRED, _ITEMS.written),
     ),
-    recognise=lambda head: "items" in head.object,
+    told=("items",),
 )  # fmt: skip
 
 
-def read_bank(path: PathName) -> list[BankEntry]:
-    """The entries of a bank of the workbench, as they stand in it.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file, line and field; also when there are no entries.
-    """
-    return _SPECS["bank"].read(path)
-
-
-def write_bank(path: PathName, entries: Iterable[BankEntry]) -> None:
-    """Writes a bank of the workbench, gzipped where the name ends with .gz.
-
-    Raises:
-        InputError: the file cannot be written, or there are no entries.
-    """
-    _SPECS["bank"].write(path, list(entries))
+read_bank, write_bank = BANK.read, BANK.write
 
 
 def load_bank(path: PathName) -> TestBank:
@@ -696,19 +686,8 @@ BANK_CSV = _bank(
         "text is empty; remove the row, or give the item a text" if said["item_id"] and not said["text"] else None
     ),
     nest=_nested, flatten=_flat, is_sparse=False, is_guarded=True, bare=(("query_id", "text"),),
-    keyed=("query_id", "text"), recognise=_is_table,
+    keyed=("query_id", "text"), told=_is_table,
 )  # fmt: skip
-
-
-def write_table(path: PathName, entries: Iterable[BankEntry]) -> None:
-    """Writes a bank as a table; a name that ends in .tsv (or .tsv.gz) has tabs between its cells.
-
-    No spreadsheet takes a text for a formula: one that begins like one gets a `'`, which the reader takes off.
-
-    Raises:
-        InputError: there are no entries, or the file cannot be written.
-    """
-    _SPECS["bank:csv"].write(path, list(entries))
 
 
 def refuse_penalties(bank: TestBank | BankEntry) -> None:
@@ -739,7 +718,7 @@ _NUGGETS = Inside({
 NUGGETS = _bank(
     "nuggets", "nuggets of nuggetizer and of TREC RAG", what="nuggets", kind="nugget", key=("query_id",),
     fields=(_QID, _QUERY, Field("items", ("nuggets",), _NUGGETS, REQUIRED, _NUGGETS.written)), adapt=_as_nuggets,
-    recognise=lambda head: isinstance(head.object.get("nuggets"), list),
+    told=("nuggets",),
 )  # fmt: skip
 
 
@@ -759,7 +738,7 @@ _CRITERIA = Inside({
 RUBRICS = _bank(
     "rubrics", "weighted criteria of ResearchRubrics", what="weighted criteria", kind="nugget", key=("query_id",),
     fields=(_QID, _QUERY, Field("items", ("rubrics",), _CRITERIA, REQUIRED, _CRITERIA.written)), adapt=_as_criteria,
-    recognise=lambda head: "rubrics" in head.object,
+    told=("rubrics",),
 )  # fmt: skip
 TYPES = ("explicit", "implicit", "synthesis", "references", "communication", "instruction")
 # The weight that a criterion from a vital nugget has; a tier that nobody said follows it.
@@ -807,7 +786,7 @@ RAGDOLL = _bank(
         Field("items", ("criteria",), _TASKS, None, _TASKS.written),
     ),
     accept=_completed, adapt=_as_tasks, is_compact=False,
-    recognise=lambda head: {"qid", "status", "criteria"} <= head.object.keys() and "run_id" not in head.object,
+    told=lambda head: {"qid", "status", "criteria"} <= head.object.keys() and "run_id" not in head.object,
 )  # fmt: skip
 
 
@@ -824,21 +803,6 @@ def _stated(value: Any) -> Any:
     if isinstance(value, int | float) and abs(value) > LARGEST_SCORE:
         raise ValueError(f"is too large for a weight (at most {LARGEST_SCORE:g})")
     return value if isinstance(value, int | float) else text(value)
-
-
-def _asked(entries: list[BankEntry]) -> list[BankEntry]:
-    """Entries with the ids that Auto-Judge gives to items without one, the md5 of their texts."""
-    made = []
-    every = 0
-    for entry in entries:
-        items = []
-        for item in entry.items:
-            every += item.further.get("aggregator_type") == "AND" and len(item.gold_answers or ()) > 1
-            digest = hashlib.md5(item.text.encode("utf-8"), usedforsecurity=False).hexdigest()
-            items.append(replace(item, made_id=digest))
-        made.append(replace(entry, items=items))
-    warn("%d questions need all of their answers (AND): any is gold to a grader; judged reports need all", every)
-    return made
 
 
 def _as_asked(entry: BankEntry, **usual: str) -> BankEntry:
@@ -931,8 +895,8 @@ NUGGET_BANK = _bank(
         Field("items", ("nugget_bank",), _QUESTIONS, [], _QUESTIONS.keyed),
         Field("claims", ("claim_bank",), _CLAIMS, [], _CLAIMS.keyed),
     ),
-    accept=_asked, adapt=_as_dicts, nest=_together, flatten=_apart,
-    recognise=lambda head: bool({"nugget_bank", "claim_bank"} & head.object.keys()) and "query_id" in head.object,
+    adapt=_as_dicts, nest=_together, flatten=_apart,
+    told=lambda head: bool({"nugget_bank", "claim_bank"} & head.object.keys()) and "query_id" in head.object,
 )  # fmt: skip
 NUGGET_LISTS = _bank(
     "nugget-lists", "lists of nuggets, TREC RAGTIME 2026", what="nugget banks", key=("query_id",),
@@ -940,7 +904,7 @@ NUGGET_LISTS = _bank(
         Field("query_id", ("metadata.topic_id",)),
         Field("items", ("nugget_bank",), _LISTED, REQUIRED, _LISTED.written),
     ),
-    accept=_asked, adapt=_as_lists, recognise=lambda head: isinstance(head.object.get("nugget_bank"), list),
+    adapt=_as_lists, told=lambda head: isinstance(head.object.get("nugget_bank"), list),
 )  # fmt: skip
 
 
@@ -977,14 +941,14 @@ _ASKED = Inside(
     key="item_id",
 )  # fmt: skip
 TQA = _bank(
-    "tqa", "TQA lessons with answer keys", what="TQA lessons", kind="question", key=("query_id",),
+    "tqa", "TQA lessons with answer keys", forms=(), what="TQA lessons", kind="question", key=("query_id",),
     fields=(
         Field("query_id", ("globalID",), ident), Field("query_text", ("lessonName",)),
         Field("items", ("questions.nonDiagramQuestions",), _ASKED),
     ),
     accept=_lessons,
-    recognise=lambda head: head.line.lstrip()[:1] == "[" and '"globalID"' in head.line + head.rest,
-)._replace(write=None)  # fmt: skip
+    told=lambda head: head.line.lstrip()[:1] == "[" and '"globalID"' in head.line + head.rest,
+).format  # fmt: skip
 
 
 class RequestQuery(Struct):

@@ -239,8 +239,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         key: the fields of which no two rows may be alike.
         twice: what is done where they are. Rows that are alike in all are one, unless they are all allowed.
         check: what is wrong with a row as a whole; None for nothing.
-        told: the columns by which a file is told; None for the first names of the fields that are needed, nothing for
-            any of their names.
+        told: the columns by which a file is told, or what tells it by its beginning; None for the first names of the
+            fields that are needed, nothing for any of their names.
         bare: the fields of lines with tabs that have no header, by their number; names of no field are columns.
         keyed: of formats that may be one object, the field that its keys stand for, and that of values that are texts.
         keeps: whether `into` and `outof` hold further fields; else these are counted and said. Tables hold those that
@@ -262,7 +262,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     key: tuple[str, ...] = ()
     twice: Twice = "refuse"
     check: Callable[[Mapping[str, Any]], str | None] = lambda said: None
-    told: tuple[str, ...] | None = None
+    told: tuple[str, ...] | Callable[[Head], bool] | None = None
     bare: tuple[tuple[str, ...], ...] = ()
     keyed: tuple[str, str] | tuple[()] = ()
     keeps: bool = False
@@ -279,6 +279,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
     def recognise(self, head: Head) -> bool:
         """Whether a file that begins so has the format: its object, or its header, names the columns."""
+        if callable(self.told):
+            return self.told(head)
         if head.first.startswith(PARQUET):
             return "parquet" in self.forms and not self._lacking(parquet_columns(head.name))
         if self.told == ():

@@ -197,7 +197,7 @@ def test_a_blank_tqa_question_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / "tqa.json"
     path.write_text(json.dumps([lesson]))
     said = refused(capsys, "convert", path, "--to", "bank", "-o", tmp_path / "bank.jsonl")
-    assert said.startswith(f"{path}: ")
+    assert said.startswith(f"{path}:1: ")
     assert "NDQ_1" in said
 
 

@@ -41,9 +41,9 @@ def test_a_bank_of_questions(tmp_path: Path, queries: str, capsys: pytest.Captur
     assert "drawn again with more retries (--retries)" in errors
     assert [item.text for item in load_bank(output)] == ["Which leaf?", "How hot?"]
     (entry,) = read_bank(output)
-    assert (entry.test_collection, entry.query_text) == ("demo", "how is tea made")
-    assert entry.info["model"].startswith("scripted:")
-    assert list(entry.info["prompts"]) == ["bank.question.dl"]
+    assert (entry.further["test_collection"], entry.query_text) == ("demo", "how is tea made")
+    assert entry.further["info"]["model"].startswith("scripted:")
+    assert list(entry.further["info"]["prompts"]) == ["bank.question.dl"]
     first = Path(output).read_bytes()
     # Again, from the cache alone: the same file, byte for byte.
     assert main([*command, "--cache-only"]) == 1
@@ -56,7 +56,7 @@ def test_a_bank_in_the_words_of_the_workbench_s_program(tmp_path: Path, queries:
     output = str(tmp_path / "bank.jsonl")
     assert main(["generate", queries, "--model", model, "-o", output, "--limit", "1", "--program", "workbench"]) == 0
     (entry,) = read_bank(output)
-    assert list(entry.info["prompts"]) == ["bank.question.dl@workbench"]
+    assert list(entry.further["info"]["prompts"]) == ["bank.question.dl@workbench"]
 
 
 def test_a_dry_run_asks_nobody_and_writes_nothing(
@@ -166,7 +166,7 @@ def test_nuggets_from_documents(tmp_path: Path, queries: str, capsys: pytest.Cap
     ]
     (entry,) = read_bank(output)
     assert [item.info for item in entry.items] == [{"segments": ["d1"]}] * 2
-    assert list(entry.info["prompts"]) == ["nuggets.create", "nuggets.importance"]
+    assert list(entry.further["info"]["prompts"]) == ["nuggets.create", "nuggets.importance"]
     assert main([*command, "-o", output, "--over-generate", "--limit", "1"]) == 0
     assert [(item.text, item.importance) for item in load_bank(output)] == [
         ("pour on leaves", None),

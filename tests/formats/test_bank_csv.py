@@ -10,7 +10,7 @@ import rubric_measures
 from rubric_measures.base.errors import FormatError
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.banks import bank_entries, write_table, written_rows
+from rubric_measures.formats.banks import BANK_CSV, bank_entries, written_rows
 from rubric_measures.types.entities import TestBank
 
 HAND_MADE = """query_id;text;importance;gold_answers
@@ -29,7 +29,7 @@ def write(folder: Path, text: str, name: str = "bank.csv") -> Path:
 @pytest.mark.parametrize("name", ["bank.csv", "bank.tsv", "bank.csv.gz"])
 def test_a_bank_goes_through_a_table_unchanged(tmp_path: Path, name: str) -> None:
     bank = rubric_measures.load_bank(example_folder() / "nuggets.jsonl")
-    write_table(tmp_path / name, bank_entries(bank))
+    BANK_CSV.write(tmp_path / name, bank_entries(bank))
     assert detect_format(tmp_path / name) == "bank:csv"
     assert rubric_measures.load_bank(tmp_path / name) == bank
 
@@ -51,7 +51,7 @@ def test_a_table_by_hand_needs_query_and_text_alone(tmp_path: Path) -> None:
 
 def test_texts_that_look_like_formulas_and_answers_with_bars_come_back(tmp_path: Path) -> None:
     item = rubric_measures.RubricItem("q1/a", "q1", "=1+1 is two", "nugget", gold_answers=("a|b", " c"))
-    write_table(tmp_path / "bank.csv", bank_entries(TestBank.from_items([item])))
+    BANK_CSV.write(tmp_path / "bank.csv", bank_entries(TestBank.from_items([item])))
     assert "'=1+1 is two" in (tmp_path / "bank.csv").read_text(encoding="utf-8")
     assert rubric_measures.load_bank(tmp_path / "bank.csv").items["q1"] == (item,)
 
