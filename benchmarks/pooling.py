@@ -15,18 +15,24 @@ WORDS = 56
 
 
 def generate(folder: Path, passages: int, queries: int, depth: int) -> None:
-    """Passages as JSON lines and as TSV, a file of one of them, and a run."""
+    """Passages as JSON lines and as TSV, a run, and a file of the passages that it has."""
     random.seed(1)
     words = [f"w{number:04d}" for number in range(5_000)]
-    with (folder / "docs.jsonl").open("w") as objects, (folder / "docs.tsv").open("w") as columns:
+    pooled = [random.sample(range(passages), depth) for _ in range(queries)]
+    wanted = {number for ranking in pooled for number in ranking}
+    with (
+        (folder / "docs.jsonl").open("w") as objects,
+        (folder / "docs.tsv").open("w") as columns,
+        (folder / "wanted.tsv").open("w") as few,
+    ):
         for number in range(passages):
             text = " ".join(random.choices(words, k=WORDS))
             objects.write(json.dumps({"doc_id": f"d{number}", "text": text}) + "\n")
-            columns.write(f"d{number}\t{text}\n")
-    (folder / "one.tsv").write_text("d0\ttext\n")
+            for stream in (columns, few) if number in wanted else (columns,):
+                stream.write(f"d{number}\t{text}\n")
     with (folder / "pooled.run").open("w") as run:
-        for query in range(queries):
-            for rank, number in enumerate(random.sample(range(passages), depth), 1):
+        for query, ranking in enumerate(pooled):
+            for rank, number in enumerate(ranking, 1):
                 run.write(f"q{query} Q0 d{number} {rank} {depth - rank} r\n")
 
 
@@ -41,14 +47,12 @@ def main() -> None:
     generate(options.folder, options.passages, 20, 20)
     works = []
     for name, file in (
-        ("JSON lines", "docs.jsonl"),
-        ("TSV", "docs.tsv"),
-        ("one passage: the program alone", "one.tsv"),
-    ):
+        ("JSON lines", "docs.jsonl"), ("TSV", "docs.tsv"), ("the wanted passages alone, TSV", "wanted.tsv"),
+    ):  # fmt: skip
         path, output = str(options.folder / file), str(options.folder / "out.jsonl")
         floor = Work("`for line in open(path)`", (sys.executable, "-c", LOOP, path))
         run = str(options.folder / "pooled.run")
-        works.append(Work(name, (*PROGRAM, "pool", run, "-c", path, "--missing", "skip", "-o", output), floor))
+        works.append(Work(name, (*PROGRAM, "pool", run, "-c", path, "-o", output), floor))
     costs = measure_in_turns(works, options.repeats)
     print("| documents | loop, CPU s | `pool`, CPU s | MB |\n|---|---|---|---|")
     for work in works:
