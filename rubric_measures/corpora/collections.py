@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ir_datasets
 from ir_datasets.formats import (
@@ -43,6 +43,7 @@ from ir_datasets.indices import Docstore
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
+from rubric_measures.base.files import paused_collector
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.documents import begins_records, is_documents, read_documents
@@ -53,7 +54,7 @@ from rubric_measures.formats.trec import distinct_run_names, read_run, runs_of_r
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
-from rubric_measures.records.models import GradedPassage, QueryPassages, iter_graded, load_graded
+from rubric_measures.records.models import GradedPassage, QueryPassages, RankingEntry, iter_graded, load_graded
 from rubric_measures.types.entities import Qrel, Run, TestBank
 
 _LOG = logging.getLogger("rubric_measures")
@@ -167,60 +168,65 @@ class FolderSource(CollectionSource):
         return load_records(path, _bank_of(path, self.banks, self.wanted), self.wanted)
 
 
+class _Ranked(NamedTuple):
+    """A passage of records, of which all but the rankings is let go."""
+
+    doc_id: str
+    rankings: list[RankingEntry]
+
+
 class RecordsSource(CollectionSource):
-    """A file of graded (or ungraded) records."""
+    """A file of records, without their grades, which take most of the room."""
 
     def __init__(self, path: Path, bank: TestBank | None, wanted: GradeFilter | None) -> None:
         self.path = path
         self.wanted = wanted
         self.bank = bank
-        self.is_graded = False
-        # Without texts and grades, of which there may be many.
-        found: dict[str, QueryPassages] = {}
-        for group in iter_graded(path):
-            self.is_graded = self.is_graded or any(one.exam_grades or one.grades for one in group.passages)
-            light = [
-                GradedPassage(doc_id=one.doc_id, text="", paragraph_data=one.paragraph_data) for one in group.passages
-            ]
-            found.setdefault(group.query_id, QueryPassages(group.query_id, [])).passages.extend(light)
-        self.groups = list(found.values())
         self.banks = {"bank": bank} if bank is not None else {}
+        self.is_graded = False
+        self.judgments: list[Qrel] = []
+        self._texts: dict[str, str] = {}
+        self._twice = ""
+        self._titles: dict[str, str] = {}
+        self._ranked: dict[str, list[Any]] = {}
+        with paused_collector():
+            for group in iter_graded(path):
+                self._add(*group[:2])
+                # See `iter_graded`.
+                del group
 
-    def texts(self, wanted: frozenset[str] | None) -> dict[str, str]:
-        """doc_id -> text, of the wanted documents or of all."""
-        texts: dict[str, str] = {}
-        for group in iter_graded(self.path):
-            for one in group.passages:
-                known = texts.setdefault(one.doc_id, one.text) if wanted is None or one.doc_id in wanted else one.text
-                if known != one.text:
-                    raise InputError(f"{self.path}: document {one.doc_id!r} has two texts in different queries")
-        return texts
+    def _add(self, query_id: str, passages: Iterable[GradedPassage]) -> None:
+        ranked = self._ranked.setdefault(query_id, [])
+        self._titles.setdefault(query_id, "")
+        for one in passages:
+            self.is_graded = self.is_graded or bool(one.exam_grades or one.grades)
+            if self._texts.setdefault(one.doc_id, one.text) != one.text:
+                self._twice = one.doc_id
+            ranked.append(_Ranked(one.doc_id, one.rankings))
+            if not (judgments := one.judgments):
+                continue
+            # The workbench wants a title, so the id stands there where nobody knew one.
+            titles = (said.title_query for said in judgments if said.title_query not in (query_id, None))
+            self._titles[query_id] = self._titles[query_id] or next(titles, "") or ""
+            if (label := one.judged(query_id)) is not None:
+                self.judgments.append(Qrel(query_id, one.doc_id, label))
+
+    def texts(self) -> dict[str, str]:
+        """doc_id -> text."""
+        if self._twice:
+            raise InputError(f"{self.path}: document {self._twice!r} has two texts in different queries")
+        return self._texts
 
     def query_texts(self) -> dict[str, str]:
         """query_id -> text: the bank's, else the title in a judgment, else empty (records hold no query texts)."""
         known = self.bank.query_texts if self.bank is not None else {}
-        texts = {}
-        for group in self.groups:
-            titles = (one.title_query for passage in group.passages for one in passage.judgments)
-            # The workbench wants a title, so the id stands there where nobody knew one.
-            said = (title for title in titles if title and title != group.query_id)
-            texts[group.query_id] = known.get(group.query_id) or next(said, "")
-        return texts
-
-    @cached_property
-    def judgments(self) -> Sequence[Qrel]:  # type: ignore[override]
-        """What assessors said, inside the records or the dataset."""
-        judged = (
-            (group.query_id, passage.doc_id, passage.judged(group.query_id))
-            for group in self.groups
-            for passage in group.passages
-        )
-        return [Qrel(query_id, doc_id, label) for query_id, doc_id, label in judged if label is not None]
+        return {query_id: known.get(query_id) or title for query_id, title in self._titles.items()}
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
         """The rankings inside the records, by run."""
-        return {run.run_id: run for run in runs_of_records(self.groups, str(self.path))}
+        groups = (QueryPassages(query_id, passages) for query_id, passages in self._ranked.items())
+        return {run.run_id: run for run in runs_of_records(groups, str(self.path))}
 
     @cached_property
     def grades(self) -> Grades | None:  # type: ignore[override]
@@ -593,7 +599,7 @@ def _bank_queries(banks: Mapping[str, TestBank]) -> dict[str, str]:
 
 
 def _record_handlers(records: RecordsSource, unit: str, run: str | None) -> list[object]:
-    handlers: list[object] = [DocsHandler(records.texts), QueriesHandler(records.query_texts)]
+    handlers: list[object] = [DocsHandler(lambda _: records.texts()), QueriesHandler(records.query_texts)]
     if records.judgments if unit == "judgment" else records.is_graded or (unit != "item" and records.judgments):
         handlers.append(_qrels_handler(records, unit, records.is_graded))
     if records.runs:
