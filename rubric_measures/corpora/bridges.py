@@ -248,8 +248,17 @@ def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
     return collect_grades(select_queries(groups, options.name, options.bank, options.wanted), options.bank)
 
 
-def _records_to_qrels(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
-    return list(qrels_of(_grades(groups, options), "passage", options.label, options.rel))
+def _qrels(unit: Unit, grades_of: Callable[[Any, Options], Grades]) -> Bridge:
+    """Judgments of items, or of passages by the label that is asked for."""
+
+    def bridge(content: Any, options: Options) -> list[Qrel]:
+        asked: Any = () if unit == "item" else (options.label, options.rel)
+        return qrels_of(grades_of(content, options), unit, *asked)
+
+    return bridge
+
+
+_records_to_qrels = _qrels("passage", _grades)
 
 
 def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
@@ -317,13 +326,10 @@ def _texts_of(bank: TestBank | None) -> dict[tuple[str, str], str]:
 
 
 def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeRow]:
-    texts = _texts_of(options.bank)
+    texts, by = _texts_of(options.bank), options.grader
     return [
-        GradeRow(
-            *(row.query_id, row.doc_id, None, None, row.iteration, texts.get((row.query_id, row.iteration))),
-            *(row.relevance, "graded", options.grader, None, None),
-        )
-        for row in rows
+        GradeRow(query_id, doc_id, None, None, item_id, texts.get((query_id, item_id)), grade, "graded", by, None, None)
+        for query_id, doc_id, grade, item_id, *_ in rows
     ]
 
 
@@ -331,13 +337,8 @@ def _one_grader(rows: Sequence[GradeRow], options: Options) -> list[GradeRow]:
     return chosen_grades(rows, options.name, options.wanted.llm, options.wanted.prompt_class)
 
 
-def _table_to_qrels(unit: Unit) -> Bridge:
-    def bridge(rows: Sequence[GradeRow], options: Options) -> list[Qrel]:
-        found = grades_of_rows(_one_grader(rows, options))
-        grades = build_grades(found, options.bank, scale=options.wanted.scale)
-        return list(qrels_of(grades, unit, options.label, options.rel))
-
-    return bridge
+def _grades_of_table(rows: Sequence[GradeRow], options: Options) -> Grades:
+    return build_grades(grades_of_rows(_one_grader(rows, options)), options.bank, scale=options.wanted.scale)
 
 
 def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryPassages]:
@@ -581,14 +582,12 @@ def _to_bank(read: Callable[[Any], TestBank]) -> Bridge:
 
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "qrels"): _records_to_qrels,
-    ("records", "item qrels"): lambda groups, options: list(qrels_of(_grades(groups, options), "item")),
+    ("records", "item qrels"): _qrels("item", _grades),
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
     ("records", "assignments"): _records_to_judged(NUGGETIZER),
     ("records", "evaluations"): _records_to_evaluations,
-    ("item qrels", "qrels"): lambda rows, options: list(
-        qrels_of(build_grades(rows, options.bank), "passage", options.label, options.rel)
-    ),
+    ("item qrels", "qrels"): _qrels("passage", lambda rows, options: build_grades(rows, options.bank)),
     ("item qrels", "records"): _item_qrels_to_records,
     ("qrels", "records"): lambda rows, options: list(pool(docs=_docs(options), judgments=rows, judged=True)),
     ("runs", "records"): _runs_to_records,
@@ -611,8 +610,8 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "grades"): _records_to_grades,
     ("support labels", "grades"): lambda found, options: _records_to_grades(records_of_support_labels(found), options),
     ("item qrels", "grades"): _item_qrels_to_grades,
-    ("grades", "qrels"): _table_to_qrels("passage"),
-    ("grades", "item qrels"): _table_to_qrels("item"),
+    ("grades", "qrels"): _qrels("passage", _grades_of_table),
+    ("grades", "item qrels"): _qrels("item", _grades_of_table),
     ("grades", "records"): _table_to_records,
     **{("experiment", kind): _part_of(kind) for kind in ("queries", "records", "answers", "games")},
     **{(kind, "records"): lambda lines, _: records_of_judged(lines) for kind in _JUDGED},
