@@ -572,6 +572,12 @@ _IMPORTANCE = Field("importance", ("importance",), one_of({"vital": "vital", "ok
 _WEIGHT = Field("weight", ("weight",), _figure, None)
 
 
+def _items(*fields: Field, named: str, **more: Any) -> Field:
+    """The field that holds items with these fields in a list, or an object; see `Inside` for more."""
+    inside = Inside({"": fields}, **more)
+    return Field("items", (named,), inside, REQUIRED, inside.written)
+
+
 def _workbench(kind: ItemKind) -> tuple[Field, ...]:
     return (
         Field("query_id", ("query_id",), text, None), Field("facet_id", ("facet_id",), text, None),
@@ -709,16 +715,13 @@ def _as_nuggets(entry: BankEntry) -> BankEntry:
     return entry
 
 
-_NUGGETS = Inside({
-    "nugget": (
-        Field("text", ("text",), _filled), Field("importance", ("importance",), text, None),
-        Field("facet_text", ("mapped_sub_narrative",), text, None),
-    )
-})  # fmt: skip
+_NUGGETS = _items(
+    Field("text", ("text",), _filled), Field("importance", ("importance",), text, None),
+    Field("facet_text", ("mapped_sub_narrative",), text, None), named="nuggets",
+)  # fmt: skip
 NUGGETS = _bank(
     "nuggets", "nuggets of nuggetizer and of TREC RAG", what="nuggets", kind="nugget", key=("query_id",),
-    fields=(_QID, _QUERY, Field("items", ("nuggets",), _NUGGETS, REQUIRED, _NUGGETS.written)), adapt=_as_nuggets,
-    told=("nuggets",),
+    fields=(_QID, _QUERY, _NUGGETS), adapt=_as_nuggets, told=("nuggets",),
 )  # fmt: skip
 
 
@@ -729,16 +732,13 @@ def _as_criteria(entry: BankEntry) -> BankEntry:
     return entry
 
 
-_CRITERIA = Inside({
-    "nugget": (
-        Field("text", ("criterion",), _filled), Field("weight", ("weight",), _figure),
-        Field("facet_text", ("axis",), text, None),
-    )
-})  # fmt: skip
+_CRITERIA = _items(
+    Field("text", ("criterion",), _filled), Field("weight", ("weight",), _figure),
+    Field("facet_text", ("axis",), text, None), named="rubrics",
+)  # fmt: skip
 RUBRICS = _bank(
     "rubrics", "weighted criteria of ResearchRubrics", what="weighted criteria", kind="nugget", key=("query_id",),
-    fields=(_QID, _QUERY, Field("items", ("rubrics",), _CRITERIA, REQUIRED, _CRITERIA.written)), adapt=_as_criteria,
-    told=("rubrics",),
+    fields=(_QID, _QUERY, _CRITERIA), adapt=_as_criteria, told=("rubrics",),
 )  # fmt: skip
 TYPES = ("explicit", "implicit", "synthesis", "references", "communication", "instruction")
 # The weight that a criterion from a vital nugget has; a tier that nobody said follows it.
@@ -769,22 +769,15 @@ def _as_tasks(entry: BankEntry) -> BankEntry:
     return replace(entry, query_text=entry.query_text or "", items=items, further=further)
 
 
-_TASKS = Inside(
-    {
-        "nugget": (
-            Field("text", ("text",), _filled), Field("facet_text", ("type",), one_of({one: one for one in TYPES})),
-            Field("tier", ("tier",), one_of({one: one for one in ("mandatory", "optional")})),
-            Field("weight", ("weight",), _figure), Field("source_nugget", ("source_nugget",), text, None),
-        )
-    },
-    is_sparse=False,
-)  # fmt: skip
+_TASKS = _items(
+    Field("text", ("text",), _filled), Field("facet_text", ("type",), one_of({one: one for one in TYPES})),
+    Field("tier", ("tier",), one_of({one: one for one in ("mandatory", "optional")})),
+    Field("weight", ("weight",), _figure), Field("source_nugget", ("source_nugget",), text, None),
+    named="criteria", is_sparse=False,
+)._replace(default=None)  # fmt: skip
 RAGDOLL = _bank(
     "ragdoll:rubric", "rubrics of RAGDoll (TREC RAG 2026)", what="rubrics of RAGDoll", kind="nugget", key=("query_id",),
-    fields=(
-        Field("task_id", ("task_id",), text, None), Field("status", ("status",)), _QID, _QUERY,
-        Field("items", ("criteria",), _TASKS, None, _TASKS.written),
-    ),
+    fields=(Field("task_id", ("task_id",), text, None), Field("status", ("status",)), _QID, _QUERY, _TASKS),
     accept=_completed, adapt=_as_tasks, is_compact=False,
     told=lambda head: {"qid", "status", "criteria"} <= head.object.keys() and "run_id" not in head.object,
 )  # fmt: skip
@@ -865,7 +858,7 @@ def _together(rows: list[Row]) -> list[Row]:
 
 def _apart(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
     claims = [item for item in said["items"] if item["kind"] == "nugget"]
-    yield {**said, "items": [item for item in said["items"] if item not in claims], "claims": claims or None}
+    yield {**said, "items": [item for item in said["items"] if item["kind"] != "nugget"], "claims": claims or None}
 
 
 def _nugget_fields(text_name: str, *more: Field) -> tuple[Field, ...]:
@@ -884,8 +877,8 @@ _QUESTIONS = Inside(
     to="kind", key="text",
 )  # fmt: skip
 _CLAIMS = Inside({"nugget": _nugget_fields("claim")}, to="kind", key="text")
-_LISTED = Inside(
-    {"question": _nugget_fields("question", Field("gold_answers", ("answers",), _answers, None))}, to="kind"
+_LISTED = _items(
+    *_nugget_fields("question", Field("gold_answers", ("answers",), _answers, None)), named="nugget_bank"
 )  # fmt: skip
 NUGGET_BANK = _bank(
     "nugget-bank", "nugget bank of TREC Auto-Judge", what="nugget banks", key=("query_id",),
@@ -900,11 +893,8 @@ NUGGET_BANK = _bank(
 )  # fmt: skip
 NUGGET_LISTS = _bank(
     "nugget-lists", "lists of nuggets, TREC RAGTIME 2026", what="nugget banks", key=("query_id",),
-    fields=(
-        Field("query_id", ("metadata.topic_id",)),
-        Field("items", ("nugget_bank",), _LISTED, REQUIRED, _LISTED.written),
-    ),
-    adapt=_as_lists, told=lambda head: isinstance(head.object.get("nugget_bank"), list),
+    kind="question", fields=(Field("query_id", ("metadata.topic_id",)), _LISTED), adapt=_as_lists,
+    told=lambda head: isinstance(head.object.get("nugget_bank"), list),
 )  # fmt: skip
 
 
@@ -931,21 +921,13 @@ def _choices(value: Any) -> dict[str, str]:
     return {key: text(one.get("processedText")) for key, one in value.items()}
 
 
-_ASKED = Inside(
-    {
-        "question": (
-            Field("text", ("beingAsked.processedText",), _filled), Field("answer", ("correctAnswer.processedText",)),
-            Field("choices", ("answerChoices",), _choices, None),
-        )
-    },
-    key="item_id",
+_ASKED = _items(
+    Field("text", ("beingAsked.processedText",), _filled), Field("answer", ("correctAnswer.processedText",)),
+    Field("choices", ("answerChoices",), _choices, None), named="questions.nonDiagramQuestions", key="item_id",
 )  # fmt: skip
 TQA = _bank(
     "tqa", "TQA lessons with answer keys", forms=(), what="TQA lessons", kind="question", key=("query_id",),
-    fields=(
-        Field("query_id", ("globalID",), ident), Field("query_text", ("lessonName",)),
-        Field("items", ("questions.nonDiagramQuestions",), _ASKED),
-    ),
+    fields=(Field("query_id", ("globalID",), ident), Field("query_text", ("lessonName",)), _ASKED),
     accept=_lessons,
     told=lambda head: head.line.lstrip()[:1] == "[" and '"globalID"' in head.line + head.rest,
 ).format  # fmt: skip
