@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import structs
@@ -150,7 +150,8 @@ def labels_of_qrels(
 
 
 def labels_of_table(
-    path: str | os.PathLike[str],
+    source: Any,
+    name: str = "",
     llm: str | None = None,
     prompt_class: str | None = None,
     *,
@@ -160,12 +161,21 @@ def labels_of_table(
 ) -> LabelSource:
     """The labels (or item grades) of a table, by the only grader that it has, or the one that is named.
 
+    Args:
+        source: a file, a frame or rows.
+        name: what it is called; by default as the file.
+        llm: the grader, where there are several.
+        prompt_class: its prompt, likewise.
+        items: see `labels_of_grades`.
+        label: likewise.
+        rel: likewise.
+
     Raises:
         InputError: it has several graders, and none of them is called so.
     """
-    rows, name = GRADES.read(path), os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
+    rows, name = GRADES.read(source), name or os.path.basename(os.fspath(source))  # noqa: PTH119 - may be a stream
     if len({(row.grader, row.prompt_class) for row in rows}) > 1:
-        rows = chosen_grades(rows, os.fspath(path), llm, prompt_class)
+        rows = chosen_grades(rows, name, llm, prompt_class)
         name = " ".join(filter(None, (name, llm, prompt_class)))
     return labels_of_grades(grades_of_table(rows), name, items=items, label=label, rel=rel)
 

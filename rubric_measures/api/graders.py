@@ -31,6 +31,7 @@ from rubric_measures.api.loading import (
     file_path,
     grade_filter,
     is_file,
+    is_table,
     load,
     refuse_filters,
     run_list,
@@ -347,8 +348,9 @@ def _is_records(source: Gradable) -> bool:
 
 
 def _content(source: Gradable) -> str:
-    path = os.fspath(source) if isinstance(source, str | os.PathLike) else ""
-    return "" if not path or path.startswith(_JUDGMENTS) else content_of(path)
+    if not isinstance(source, str | os.PathLike):
+        return "grades" if is_table(source) else ""
+    return "" if os.fspath(source).startswith(_JUDGMENTS) else content_of(os.fspath(source))
 
 
 def _source(
@@ -367,9 +369,11 @@ def _source(
             if content_of(path) == "judgments":
                 return label_sources.labels_of_qrels(path, **labels)
             if content_of(path) == "grades":
-                return label_sources.labels_of_table(path, *map(chosen.get, OF_TABLES), **labels)
+                return label_sources.labels_of_table(path, "", *map(chosen.get, OF_TABLES), **labels)
             grades = load(path)
             grades.queries  # noqa: B018 - read while the copy of an open file is there
+    elif is_table(source):
+        return label_sources.labels_of_table(source, name, *map(chosen.get, OF_TABLES), **labels)
     else:
         grades = load(source)
     if isinstance(grades, RecordGrades):

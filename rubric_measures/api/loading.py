@@ -574,7 +574,7 @@ def load(
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
             return RecordGrades(rows, known_bank, with_scale, on_failed)
-        if _is_table(rows):
+        if is_table(rows):
             return _of_table(rows, "the grades", known_bank, chosen, counted)
         refuse_filters("the rows", chosen)
         return build_grades(rows, known_bank, **counted)
@@ -609,17 +609,17 @@ def load(
     return build_grades(judgments, known_bank, **counted)
 
 
-def _is_table(rows: Any) -> bool:
+def is_table(rows: object) -> bool:
     """Whether rows in memory are a table of grades: mappings, columns, or a frame; those of ir_measures are judgments.
 
     A frame of ir_measures says the item in a column `iteration`, and no grader.
     """
-    if isinstance(rows, Grades | ItemRows):
-        return False
     if isinstance(rows, list):
         return bool(rows) and isinstance(rows[0], Mapping)
     if isinstance(rows, dict):
         return bool(rows) and all(isinstance(column, list) for column in rows.values())
+    if isinstance(rows, Grades | ItemRows) or not hasattr(rows, "columns"):
+        return False
     names = set(rows.columns)
     is_judged = {"query_id", "doc_id", "relevance"} <= names and names & {"iteration", "item_id", "subtopic_id"}
     return not is_judged or "grader" in names

@@ -213,6 +213,9 @@ def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: 
     both = str(tmp_path / "both.csv")
     found = rubric_measures.agreement(both, both, llm="ada", llm_b="gpt", rounds=0)
     assert found.names == ("both.csv ada", "both.csv gpt") and found.agreement == qrels.agreement
+    frame = pytest.importorskip("pandas").read_csv(both)
+    found = rubric_measures.agreement(frame, frame, llm="ada", llm_b="gpt", rounds=0)
+    assert found.names == ("source 1 ada", "source 2 gpt") and found.agreement == qrels.agreement
     capsys.readouterr()
     assert main(["agreement", both, files[1], "--rounds", "0"]) == 2
     assert "several graders are left, choose one of: llm=ada; llm=gpt" in capsys.readouterr().err
