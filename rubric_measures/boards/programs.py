@@ -402,8 +402,8 @@ def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) 
         for _, line in ASSIGNMENTS.each(path):
             several = lines.setdefault(str(line.run_id), {}).setdefault(str(line.qid), [])
             repeated += bool(several)
-            labels = [one.label for one in line.nuggets]
-            vital = [one.label for one in line.nuggets if one.importance == "vital"]
+            labels = [one.label for one in line.marks]
+            vital = [one.label for one in line.marks if one.importance == "vital"]
             several.append((_counts(labels), _counts(vital)))
             failed += labels.count(FAILED)
             unknown += len(labels) - sum(map(labels.count, _LABELS))
@@ -510,7 +510,7 @@ def score_ragdoll(path: str | os.PathLike[str], measures: Sequence[Measure]) -> 
     lines: dict[str, dict[str, list[list[tuple[float, str]]]]] = {}
     kinds: list[tuple[str, str]] = []
     for answer in GRADED.read(path):
-        criteria = answer.marks if answer.is_judged else ()
+        criteria = (answer.marks or ()) if answer.status == "completed" else ()
         lines.setdefault(str(answer.run_id), {})[str(answer.qid)] = [[(one.weight, one.label) for one in criteria]]
         kinds += [(one.facet_text, one.label) for one in criteria]
     _say_types(kinds)

@@ -11,7 +11,7 @@ Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -106,6 +106,8 @@ class JudgedAnswer(JsonRecord, frozen=True, kw_only=True):
         run_id: the run; some files leave it out and are named after it.
         answer_text: the answer.
         response_length: its length in whitespace words.
+        status: `completed`, or what became of the task: then no label counts.
+        marks: the items of the query with their labels.
     """
 
     qid: _Name
@@ -113,21 +115,8 @@ class JudgedAnswer(JsonRecord, frozen=True, kw_only=True):
     run_id: str | int | None = None
     answer_text: str | None = None
     response_length: float | None = None
-
-    @property
-    def marks(self) -> Sequence[Any]:
-        """The items of the query with their labels."""
-        return ()
-
-    @property
-    def said(self) -> Sequence[Sequence[Any]]:
-        """What tells items apart."""
-        return ()
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether its labels count."""
-        return True
+    status: str = "completed"
+    marks: Any = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -138,41 +127,15 @@ class JudgedAnswer(JsonRecord, frozen=True, kw_only=True):
 class AssignmentLine(JudgedAnswer, frozen=True, kw_only=True):
     """The nuggets of a query, assigned to an answer."""
 
-    nuggets: list[AssignedNugget]
-
-    @property
-    def marks(self) -> Sequence[AssignedNugget]:
-        """The nuggets with their labels."""
-        return self.nuggets
-
-    @property
-    def said(self) -> Sequence[Sequence[str | None]]:
-        """Texts, importances and facets: lists of their own are compared fastest."""
-        listed = self.nuggets
-        return [one.text for one in listed], [one.importance for one in listed], [one.facet_text for one in listed]
+    marks: list[AssignedNugget] = msgspec.field(name="nuggets")
 
 
 class GradedAnswer(JudgedAnswer, frozen=True, kw_only=True):
-    """The criteria of a query, graded for an answer; of a task that failed (`status`) no verdict counts."""
+    """The criteria of a query, graded for an answer."""
 
-    status: str
     run_id: _Name
-    criteria: list[GradedCriterion] | None = None
-
-    @property
-    def marks(self) -> Sequence[GradedCriterion]:
-        """The criteria with their verdicts."""
-        return self.criteria or []
-
-    @property
-    def said(self) -> Sequence[Sequence[Any]]:
-        """All but the verdicts."""
-        return [(one.text, one.facet_text, one.tier, one.weight, one.source_nugget) for one in self.marks]
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether the task was completed."""
-        return self.status == "completed"
+    status: str
+    marks: list[GradedCriterion] | None = msgspec.field(name="criteria", default=None)
 
 
 class AssessedReport(NamedTuple):
@@ -184,12 +147,7 @@ class AssessedReport(NamedTuple):
     query: None = None
     answer_text: None = None
     response_length: None = None
-    is_judged: bool = True
-
-    @property
-    def said(self) -> Sequence[Sequence[str]]:
-        """The ids of the short answers."""
-        return [[one.text for one in self.marks]]
+    status: str = "completed"
 
     @property
     def key(self) -> tuple[str, str]:
@@ -328,6 +286,7 @@ class Toolkit(NamedTuple):
         items: what it calls its items; where its lines list them.
         label: where an item has its label.
         form: the format of banks that has such items; empty where they are ids alone.
+        said: what tells its items apart; lists of their own are compared fastest.
         is_whole: whether an answer is asked about all items of its query: then what it says nothing of failed.
     """
 
@@ -337,22 +296,27 @@ class Toolkit(NamedTuple):
     scale: Scale
     type: Any
     items: str
-    label: str = ""
-    form: str = ""
+    label: str
+    form: str
+    said: Callable[[Sequence[Any]], Sequence[Sequence[Any]]]
     is_whole: bool = False
 
 
 NUGGETIZER = Toolkit(
     "nuggetizer", "nuggets.assign", {"not_support": 0, "partial_support": 1, "support": 2}, ASSIGNED,
     AssignmentLine, "nuggets", "assignment", "nuggets",
+    lambda marks: (
+        [one.text for one in marks], [one.importance for one in marks], [one.facet_text for one in marks]
+    ),
 )  # fmt: skip
 RAGDOLL = Toolkit(
     "ragdoll", "criteria.verdicts", {"not_satisfied": 0, "partially_satisfied": 1, "satisfied": 2}, ASSIGNED,
-    GradedAnswer, "criteria", "verdict", "ragdoll:rubric", True,
+    GradedAnswer, "criteria", "verdict", "ragdoll:rubric",
+    lambda marks: [(one.text, one.facet_text, one.tier, one.weight, one.source_nugget) for one in marks], True,
 )  # fmt: skip
 DRAGUN = Toolkit(
     "dragun", "dragun.assess", {"none": 0, "partial": 1, "supports": 2, "contradicts": CONTRADICTED},
-    Scale(CONTRADICTED, 2, 2, 1), AssessedReport, "short answers",
+    Scale(CONTRADICTED, 2, 2, 1), AssessedReport, "short answers", "", "", lambda marks: [[one.text for one in marks]],
 )  # fmt: skip
 
 
@@ -446,16 +410,17 @@ def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = 
     last: dict[str, tuple[Sequence[Any], ItemSet]] = {}
     sets: dict[tuple[Any, ...], ItemSet] = {}
     for number, line in lines:
-        query_id, said = str(line.qid), line.said
+        query_id, marks = str(line.qid), line.marks or ()
+        said = notes.toolkit.said(marks)
         before, found = last.get(query_id, (None, None))
         if found is None or before != said:
             found = sets.get(key := (query_id, *map(tuple, said)))
             if found is None:
-                found = sets[key] = _item_set(query_id, line.marks, notes.toolkit, name, number)
+                found = sets[key] = _item_set(query_id, marks, notes.toolkit, name, number)
             last[query_id] = said, found
         if found.odd:
             notes.importances.update(found.odd)
-        labels = [one.label for one in line.marks] if line.is_judged else []
+        labels = [one.label for one in marks] if line.status == "completed" else []
         if found.places is not None and labels:
             notes.doubles += len(labels) - len(found.places)
             labels = [labels[place] for place in found.places]

@@ -428,15 +428,6 @@ def judgments_of_answers(answers: Iterable[SupportAnswer]) -> list[SupportTask]:
     return tasks
 
 
-class _Matched(Struct):
-    question_text: str
-    matched_answer: list[str] | str
-
-
-class _Response(Struct):
-    matched_nuggets: list[_Matched] | None = None
-
-
 _STATES, _ATTESTS, _IS_RELEVANT = "SENTENCE_ANSWERS_QUESTION", "SENTENCE_ATTESTED", "CITED_DOCUMENT_RELEVANCE"
 
 
@@ -456,18 +447,16 @@ class ArgueJudgment(Struct):
     def __post_init__(self) -> None:
         try:
             list(self.matches)
-        except msgspec.ValidationError:
+        except (KeyError, TypeError, AttributeError):
             expected = "expected matched_nuggets, a list of {question_text, matched_answer}"
             raise ValueError(f"response: {expected}") from None
 
     @property
     def matches(self) -> list[tuple[str, str]]:
         """The (question, gold answer) pairs that the sentence states, of a judgment that says them."""
-        if self.judgment_type_id != _STATES:
-            return []
-        nuggets = msgspec.convert(self.response or {}, _Response).matched_nuggets or []
-        listed = ((one.question_text, one.matched_answer) for one in nuggets)
-        return [(text, one) for text, said in listed for one in ([said] if isinstance(said, str) else said)]
+        said = self.response or {} if self.judgment_type_id == _STATES else {}
+        pairs = [(one["question_text"], one["matched_answer"]) for one in said.get("matched_nuggets") or ()]
+        return [(text, one) for text, found in pairs for one in ([found] if isinstance(found, str) else found)]
 
     @property
     def doc_id(self) -> str | None:
