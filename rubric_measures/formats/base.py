@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from msgspec import Struct
 
-from rubric_measures.base.errors import FormatError, warn
-from rubric_measures.base.files import check_readable_twice, open_binary, path_name
+from rubric_measures.base.errors import FormatError, InputError, warn
+from rubric_measures.base.files import atomic_writer, check_readable_twice, open_binary, path_name
 from rubric_measures.base.json_text import json_at, parse_json
 
 PathName: TypeAlias = str | os.PathLike[str]
@@ -143,10 +143,12 @@ def write_objects(path: PathName, rows: Iterable[Mapping[str, Any]], what: str) 
     Raises:
         InputError: the file cannot be written, or there is nothing to write.
     """
-    # Most uses of this package write no JSON lines, and pydantic takes its time.
-    from rubric_measures.base.json_files import write_texts
-
-    write_texts(path, (json.dumps(row, ensure_ascii=False) for row in rows), what)
+    count = 0
+    with atomic_writer(path) as stream:
+        for count, row in enumerate(rows, 1):  # noqa: B007 - the number of rows
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+        if not count:
+            raise InputError(f"{path_name(path)}: there are no {what} to write")
 
 
 def say_left_out(path: PathName, lost: Iterable[str]) -> None:

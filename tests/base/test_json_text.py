@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
 import rubric_measures
 from rubric_measures.base.errors import FormatError
-from rubric_measures.base.json_files import JsonLines
 from rubric_measures.base.json_text import check_keys, json_at, json_texts, parse_json
 
 PACKAGE = Path(rubric_measures.__file__).parent
@@ -103,16 +101,6 @@ def test_deep_texts_that_hold_brackets() -> None:
     for _ in range(90):
         deep = [deep, "[", {"}": 1}]
     assert parse_json(json.dumps([deep] * 9)) == [deep] * 9
-
-
-def test_unknown_fields_are_as_strict(tmp_path: Path) -> None:
-    path = tmp_path / "lines.jsonl"
-    path.write_text('{"a": "NaN, and Infinity"}\n{"a": 1, "b": [NaN]}\n')
-    lines = JsonLines(TypeAdapter(dict[str, Any]), "lines")
-    with pytest.raises(FormatError, match=r"lines.jsonl:2: is not JSON: expected value"):
-        lines.read(path)
-    lenient = JsonLines(TypeAdapter(dict[str, Any]), "lines", lenient=True)
-    assert math.isnan(lenient.read(path)[1]["b"][0])
 
 
 def test_texts_of_a_file(tmp_path: Path) -> None:
