@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rubric_measures.base.errors import FormatError, InputError, warn
-from rubric_measures.base.files import run_of_file
+from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.formats.banks import (
     BankEntry,
     BankItem,
@@ -31,7 +31,7 @@ from rubric_measures.formats.banks import (
     written_rows,
 )
 from rubric_measures.formats.base import Format, Head, PathName, given
-from rubric_measures.formats.specs import QUERY_IDS, Field, RecordLines, Row, Spec, ident, text
+from rubric_measures.formats.specs import Field, RecordLines, Row, Spec, ident, text
 from rubric_measures.records.models import (
     ItemGradeSet,
     JsonRecord,
@@ -207,7 +207,7 @@ def _reports(rows: Iterable[Row]) -> list[AssessedReport]:
 ASSESSMENTS = Spec(
     kind="assessments", description="assessments of DRAGUN's reports: a short answer a row", what="assessments",
     fields=(
-        Field("query_id", ("topic_id", *QUERY_IDS[:-1]), ident), Field("run_id", ("run_tag",), ident),
+        Field("query_id", ("topic_id",), ident), Field("run_id", ("run_tag",), ident),
         Field("text", ("answer_id",), ident),
         Field("label", ("auto_assessment", "assessment", "annotation"), text),
         Field("", ("question_id", "team", "auto_rationale", "reasoning"), default=None),
@@ -392,7 +392,7 @@ class Oddities:
         if self.doubles:
             said.append(f"{self.doubles} {self.toolkit.items} come twice for one answer, of which the first counts")
         if said:
-            warn(f"{name}: %s" if name else "%s", "; ".join(said))
+            warn("%s%s", f"{path_name(name)}: " if name else "", "; ".join(said))
 
 
 def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = "") -> Iterator[Judged]:
