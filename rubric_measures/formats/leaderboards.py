@@ -61,6 +61,7 @@ _BESIDE = (
     *("stderr:", "coverage:", "queries:", "low:", "high:", "difference:", "p:", "group:", "check:"),
     *(f"{name}{end}:" for name in ("powered", "assessor", "naive") for end in ("", "_low", "_high")),
 )
+_OF_AGGREGATES = ("wide", "workbench", "dict", "scores")
 _EMPTY = {"", "-", "nan", "none", "n/a"}
 Known: TypeAlias = Mapping[str, Collection[str]]
 """Column (`topic`, `run`, `measure`) -> names known from elsewhere, to tell the columns of a long form by."""
@@ -276,14 +277,14 @@ def read_leaderboard(
 def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
     """The numbers without repetitions and without texts (counted); two values for one number are an error."""
     # Texts are no numbers: a measure of nothing else is none.
-    are = {one.measure for _, _, one in numbers if not isinstance(one.value, str) or is_number(one.value)}
-    texts = {one.measure for _, _, one in numbers} - are
-    left_out = sum(one.measure in texts for _, _, one in numbers)
+    are = {str(one.measure) for _, _, one in numbers if not isinstance(one.value, str) or is_number(one.value)}
+    texts = {str(one.measure) for _, _, one in numbers} - are
+    left_out = sum(str(one.measure) in texts for _, _, one in numbers)
     warn("%s: %d values of %d measures were left out: they are texts", name, left_out, len(texts))
     unique: dict[tuple[str, str, str], Score] = {}
     repeated = 0
     for line, field, raw in numbers:
-        if raw.measure in texts:
+        if str(raw.measure) in texts:
             continue
         row = _score(raw, name, line, field)
         earlier = unique.setdefault(row[:3], row)
@@ -457,10 +458,8 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
     with atomic_writer(path) as stream:
         stream.writelines(f"{line}\n" for line in lines)
     clean.say(path_name(path))
-    queries = (
-        0 if "topic" in COLUMNS.get(form, ()) or form == "jsonl" else sum(row.query_id != ALL for row in table.rows)
-    )
-    errors = 0 if form in ("wide", "workbench") else sum(row.error is not None for row in table.rows)
+    queries = sum(row.query_id != ALL for row in table.rows) if form in _OF_AGGREGATES else 0
+    errors = sum(row.error is not None for row in table.rows) if form not in ("wide", "workbench") else 0
     lost = {"values of single queries": queries, "standard errors": errors}
     say_left_out(path, (f"{count} {what}" for what, count in lost.items() if count))
 

@@ -120,7 +120,7 @@ def one_of(values: Mapping[str, Any]) -> Callable[[Any], Any]:
 
     def parse(value: Any) -> Any:
         said = value.strip() if isinstance(value, str) else value
-        if said not in values:
+        if isinstance(said, list | dict) or said not in values:
             raise ValueError(f"expected {', '.join(list(values)[:-1])} or {list(values)[-1]}")
         return values[said]
 

@@ -279,6 +279,8 @@ def test_labels_of_a_table_become_judgments_and_grades_records(tmp_path: Path) -
         ("query_id,doc_id,grade\nq1,d1,high\n", ":2: grade: expected a number; found 'high'"),
         ("query_id,doc_id,grade\nq1,d1,1\nq1,d1,2\n", ":3: q1 / d1 / 0 stands in line 2 already; keep one"),
         ("query_id,doc_id,grade,rank\nq1,d1,1,1\n", ":2: a rank, and no run_id that ranks so"),
+        ('{"query_id": "q1", "doc_id": "d1", "grade": 1, "status": []}\n', ":1: status: expected graded, unparsed"),
+        ('{"query_id": ["q1"], "doc_id": "d1", "grade": 1}\n', ":1: query_id: expected a text"),
         ("query_id,doc_id,grade,status\nq1,d1,1,failed\n", ":2: grade 1 and status failed; keep one"),
         ("query_id,doc_id,grade,run_id\nq1,d1,1,a\nq1,d2,1,a\n", "run 'a' has several documents, and not all a rank"),
     ],

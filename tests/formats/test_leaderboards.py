@@ -244,6 +244,7 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
         ('{"run_id": "", "measure": "V", "value": 1}\n', ":1: run_id: is missing"),
         ('{"run_id": "a"\n', ":1: is not JSON"),
         (f'{{"run_id": "a", "measure": "V", "value": {"9" * 5000}}}', ":1: is not JSON"),
+        ('{"run_id": "a", "measure": [1], "value": 1}\n', ":1: measure: is missing or no text"),
         ('{"a": true}', ": a: 'True' is not a finite number"),
         ("[1]", ": is a JSON list"),
         ('{"format": "rubric_measures leaderboard 1"}', ": is not a 'rubric_measures leaderboard 1' file"),
