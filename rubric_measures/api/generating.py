@@ -444,6 +444,6 @@ def _examples(source: _File | Sequence[str]) -> list[str]:
     if not isinstance(source, str | os.PathLike):
         return list(source)
     text = read_text(source)
-    if text.lstrip()[:1] in ("{", "[") or "\t" in text:
+    if text.lstrip()[:1] in ("{", "[", "<") or "\t" in text:
         return list(read_queries(source).values())
     return [line.strip() for line in text.split("\n") if line.strip()]

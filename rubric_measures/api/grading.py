@@ -95,8 +95,8 @@ def pool(
         collection: the texts: a folder, a file of documents or records, an id of ir_datasets, or a collection; or
             several files of documents.
         depth: documents of each ranking; answers are always taken whole.
-        queries: pool these queries: ids, query -> text, or a file of queries or topics, which may say how long an
-            answer may be; None takes the collection's, else all.
+        queries: pool these queries: ids, query -> text, or a file or frame of queries or topics, which may say how long
+            an answer may be; None takes the collection's, else all.
         judgments: what assessors said: rows or a qrels file; None takes the collection's.
         judged: add all judged documents to the pool.
         max_words: the longest passage of an answer; None leaves answers whole.
@@ -125,7 +125,8 @@ def pool(
             pooled, answers = list(known.runs.values()), list(known.answers)
         if not pooled and not answers and not judged:
             raise InputError("nothing to pool: name runs or reports, or a collection that has some")
-        file = read_query_file(queries) if isinstance(queries, str) else None
+        is_file_or_frame = isinstance(queries, str) or hasattr(queries, "columns")
+        file = read_query_file(queries) if is_file_or_frame else None
         asked: Any = queries if file is None else file.texts
         if asked is None and known is not None and known.has_queries():
             asked = known.query_texts

@@ -30,7 +30,7 @@ from rubric_measures.formats.reports import (
     say_lost_positions,
 )
 from rubric_measures.formats.specs import PRESENT, QUERY_IDS, RUN_IDS, Field, Spec, ident, text
-from rubric_measures.formats.tables import Rows, cells_of, plain_name, rows_of
+from rubric_measures.formats.tables import Rows, as_object, cells_of, plain_name, rows_of
 from rubric_measures.types.entities import canonical_json
 
 _PLAIN = Spec(
@@ -77,10 +77,7 @@ def read_answers(path: PathName, keep_lost: bool = False) -> list[Answer]:
 
 
 def _object(line: int, data: bytes, name: str) -> dict[str, Any]:
-    content = parse_json(data, path=name, line=line)
-    if not isinstance(content, dict):
-        raise FormatError(f"expected an object, found {content!r:.40}", path=name, line=line)
-    return content
+    return as_object(parse_json(data, path=name, line=line), name, line)
 
 
 def _is_report(content: Mapping[str, Any]) -> bool:

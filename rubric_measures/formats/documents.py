@@ -17,7 +17,7 @@ from rubric_measures.base.files import iter_lines, open_binary, path_name, peek_
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.specs import DOC_IDS, TEXTS, Field, Spec, ident, text
-from rubric_measures.formats.tables import Cells, Rows, cells_of, plain_name
+from rubric_measures.formats.tables import Cells, Rows, as_object, cells_of, plain_name
 
 # Bytes of lines that are passed over at once, unless a wanted one is among them.
 _PIECE = 1 << 16
@@ -114,7 +114,9 @@ def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
             field = next((one for one in DOC_IDS if said.get(one) not in (None, "")), None)
             if field is not None:
                 lines = _wanted_lines(name, _in_objects(field, said[field], first, wanted))
-                return Rows(name, None, ((at, parse_json(data, path=name, line=at)) for at, data in lines))
+                return Rows(
+                    name, None, ((at, as_object(parse_json(data, path=name, line=at), name, at)) for at, data in lines)
+                )
     elif b"\t" in first:
         cells = [cell.strip() for cell in first.decode("utf-8", "replace").split("\t")]
         is_header = DOCUMENTS.is_header(cells)

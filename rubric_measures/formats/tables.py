@@ -163,9 +163,18 @@ def _json(source: PathName, name: str, by_hand: bool, unwrap: Unwrap) -> Iterato
             check_keys(data, path=name, line=line)
         alone = second is None and isinstance(value, dict)
         for number, row in unwrap(line, value) if alone else [(line, value)]:
-            if not isinstance(row, dict):
-                raise FormatError(f"expected an object, found {row!r:.40}", path=name, line=number)
-            yield number, row
+            yield number, as_object(row, name, number)
+
+
+def as_object(value: Any, name: str, line: int) -> dict[str, Any]:
+    """The value of a JSON text, where it is an object.
+
+    Raises:
+        FormatError: it is none; names file and line.
+    """
+    if not isinstance(value, dict):
+        raise FormatError(f"expected an object, found {value!r:.40}", path=name, line=line)
+    return value
 
 
 def unwrapped(line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:

@@ -119,6 +119,9 @@ def test_of_wanted_documents_all_is_looked_at_and_of_others_the_id(tmp_path: Pat
         stream.write('{"name": "d5", "text": "b"}\n')
     with pytest.raises(FormatError, match=r"docs\.jsonl:7: doc_id: expected doc_id"):
         load_collection(path).docs_store().get_many(["d3"])
+    path.write_text(lines({"id": "d1", "text": "a"}) + "7\n")
+    with pytest.raises(FormatError, match=r"docs\.jsonl:2: expected an object, found 7"):
+        load_collection(path).docs_store().get_many(["d1"])
 
 
 @pytest.fixture
