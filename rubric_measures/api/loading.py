@@ -290,18 +290,19 @@ def content_of(path: str) -> Content:
     """
     if path != "-" and not Path(path).exists():
         return "dataset"
+    head = peek_head(path).lstrip()
+    start = head[:1]
+    if start == b"[" and head[1:].lstrip()[:1] != b"{":
+        return "records"
     if is_grade_table(path):
         return "grades"
-    start = peek_head(path).lstrip()[:1]
-    if start == b"[":
-        return "records"
     if start == b"{" and path != "-":
-        head = head_of(path)
-        if b'"assignment"' in head.first:
+        first = head_of(path)
+        if b'"assignment"' in first.first:
             return "assignments"
-        if head.has(b"sentences", b"run_id"):
+        if first.has(b"sentences", b"run_id"):
             return "support"
-        if head.has(b"criteria", b"run_id", b"status"):
+        if first.has(b"criteria", b"run_id", b"status"):
             return "graded answers"
     elif start and path != "-":
         from rubric_measures.formats.judged import ASSESSMENTS

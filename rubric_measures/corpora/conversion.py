@@ -122,7 +122,8 @@ def _by_query(path: PathName) -> Iterator[QueryPassages]:
         if query_id in seen:
             raise _ScatteredError
         seen.add(query_id)
-        yield QueryPassages(query_id, [passage for piece in pieces for passage in piece.passages])
+        first, *others = pieces
+        yield first._replace(passages=[passage for piece in (first, *others) for passage in piece.passages])
 
 
 def _judgments(path: PathName) -> Sequence[Qrel]:
