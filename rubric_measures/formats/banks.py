@@ -206,7 +206,7 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
         found = [twice] * bool(notes["twice"])
         found += [f"{odd.total()} importances other than vital and okay ({shown_counts(odd)}) are none"] * bool(odd)
         if found:
-            warn(f"{name or 'test bank'}: %s", "; ".join(found))
+            warn("%s: %s", name or "test bank", "; ".join(found))
         warn(
             "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all",
             notes["every"],
@@ -416,7 +416,8 @@ def losses(before: TestBank, after: TestBank) -> str:
         counts["texts of %d queries"] += before.query_texts.get(query_id) != after.query_texts.get(query_id)
         said = after.further.get(query_id, {})
         further = before.further.get(query_id, {}).items()
-        counts.update(f"{to} of %d queries" for to, value in further if said.get(to) != value)
+        lost = [to.replace("%", "%%") for to, value in further if said.get(to) != value]
+        counts.update(f"{to} of %d queries" for to in lost)
     kept = {(key[0], one) for key, one in after.facet_texts.items()}
     counts["texts of %d facets"] = len({(key[0], one) for key, one in before.facet_texts.items()} - kept)
     return ", ".join(said % count for said, count in counts.items() if count)

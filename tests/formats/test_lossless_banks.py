@@ -78,9 +78,11 @@ def test_a_bank_keeps_its_collection(tmp_path: Path, other: str) -> None:
 
 
 def test_a_table_says_what_it_leaves_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path / "bank.jsonl", BANK)
+    path = write(tmp_path / "100%.jsonl", BANK | {"agreed %": "87"})
     assert main(["convert", str(path), "-o", str(tmp_path / "bank.csv")]) == 0
-    said = "bank:csv cannot hold all of the bank: test_collection of 1 queries, info of 1 queries\n"
+    said = (
+        "bank:csv cannot hold all of the bank: test_collection of 1 queries, info of 1 queries, agreed % of 1 queries\n"
+    )
     assert capsys.readouterr().err.endswith(said)
 
 
