@@ -53,7 +53,7 @@ FACET_IDS, FACET_TEXTS = ("facet_id", "heading_id", "id"), ("facet_text", "headi
 TEXTS = ("text", "contents", "content", "body", "segment", "passage", "document")
 
 
-class Needed(NamedTuple):
+class Need(NamedTuple):
     """Says in the place of a default that a field is needed.
 
     Attributes:
@@ -65,7 +65,7 @@ class Needed(NamedTuple):
     text: bool = False
 
 
-REQUIRED, PRESENT, COLUMN = Needed(True), Needed(False, True), Needed(False)
+REQUIRED, PRESENT, COLUMN = Need(True), Need(False, True), Need(False)
 
 
 def text(value: Any) -> str:
@@ -169,7 +169,7 @@ class Inside(Struct, frozen=True):
     key: str = ""
     is_sparse: bool = True
     # The columns of a row -> what it is, and which of them are which fields.
-    _known: dict[tuple[str, ...], tuple[str, _Places]] = {}
+    _known: dict[tuple[str, ...], tuple[str, _Columns]] = {}
 
     def __call__(self, value: Any) -> list[Row]:
         """The rows.
@@ -288,7 +288,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             return bool(row) and not self._lacking(row)
         told = self.told
         if told is None:
-            told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Needed))
+            told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Need))
         if head.is_json:
             return "jsonl" in self.forms and all(_found(head.object, name) is not None for name in told)
         cells = cells_of(head.line)
@@ -363,7 +363,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     def _lacking(self, columns: Collection[str]) -> list[Field]:
         """The fields that must be there and are not."""
         known = {*columns, *map(plain_name, columns)}
-        needed = (field for field in self.fields if isinstance(field.default, Needed))
+        needed = (field for field in self.fields if isinstance(field.default, Need))
         return [field for field in needed if known.isdisjoint(field.names)]
 
     def _check_header(self, columns: Sequence[str], name: str) -> None:
@@ -386,7 +386,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     def _parsed(
         self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool, only: Container[str] | None
     ) -> Iterator[Row]:
-        places: dict[tuple[str, ...], _Places] = {}
+        places: dict[tuple[str, ...], _Columns] = {}
         strange: Counter[str] = Counter()
         count = 0
         for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
@@ -395,7 +395,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if known is None:
                 known = places[columns] = _places(self.fields, cells)
             try:
-                first = _Places(known.fields[:1], [], {})
+                first = _Columns(known.fields[:1], [], {})
                 if only is not None and _parsed(first, cells)[0][self.fields[0].to] not in only:
                     continue
                 said, further = _parsed(known, cells, self.is_sparse, self.is_guarded and is_text)
@@ -523,7 +523,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             (quoting if is_quoted else writer).writerow(cells)
 
 
-class _Places(NamedTuple):
+class _Columns(NamedTuple):
     """Of each field the columns that may hold it; those that hold none; and what is known inside of objects."""
 
     fields: list[tuple[Field, list[str]]]
@@ -531,7 +531,7 @@ class _Places(NamedTuple):
     inside: dict[str, set[str]]
 
 
-def _places(fields: Sequence[Field], cells: Cells) -> _Places:
+def _places(fields: Sequence[Field], cells: Cells) -> _Columns:
     """Which columns of a row are which fields."""
     plain = {plain_name(column): column for column in reversed(list(cells))}
     taken: set[str] = set()
@@ -555,11 +555,11 @@ def _places(fields: Sequence[Field], cells: Cells) -> _Places:
             if dot:
                 inside.setdefault(outer, set()).add(inner)
         found.append((field, names))
-    return _Places(found, [column for column in cells if column not in taken], inside)
+    return _Columns(found, [column for column in cells if column not in taken], inside)
 
 
 def _parsed(
-    places: _Places, cells: Cells, is_sparse: bool = False, is_guarded: bool = False
+    places: _Columns, cells: Cells, is_sparse: bool = False, is_guarded: bool = False
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a row says by our names, and the fields that nobody knows; errors name the field.
 
@@ -572,14 +572,14 @@ def _parsed(
     said: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for field, names in places.fields:
-        if not names and not isinstance(field.default, Needed):
+        if not names and not isinstance(field.default, Need):
             said[field.to] = field.default
             continue
         column, value = _value(cells, names)
         if len(names) > 1:
             others.update((name, cells[name]) for name in names if name != column and cells.get(name))
         if value in (None, "") or (field.default is COLUMN and not str(value).strip()):
-            if field.default is REQUIRED or (isinstance(field.default, Needed) and not names):
+            if field.default is REQUIRED or (isinstance(field.default, Need) and not names):
                 seen = ", ".join(map(repr, list(cells)[:6])) or "nothing"
                 problem = "is empty" if names else f"expected {' or '.join(field.names[:6])}; found {seen}"
                 raise FormatError(problem, field=column or field.names[0])
