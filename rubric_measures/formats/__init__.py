@@ -40,7 +40,7 @@ FORMATS: Registry[Format] = Registry(
         "ragelo:games": "rubric_measures.formats.plain:RAGELO_GAMES",
         "ragelo:ranking": "rubric_measures.formats.plain:RAGELO_RANKING",
         "run": "rubric_measures.formats.trec:RUN",
-        "questions": "rubric_measures.formats.plain:QUESTION_RUNS",
+        "questions": "rubric_measures.formats.plain:QUESTION_RUNS.format",
         "qrels": "rubric_measures.formats.trec:QRELS",
         "judgments": "rubric_measures.formats.trec:JUDGMENTS",
         "item-qrels": "rubric_measures.formats.trec:ITEM_QRELS",

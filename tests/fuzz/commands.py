@@ -51,6 +51,11 @@ _CONVERT = {
     "questions.jsonl": "bank nugget-bank queries",
     "nuggetbank.jsonl": "bank nuggets",
     "autojudge.jsonl": "nugget-bank bank",
+    "nugget-lists.jsonl": "nugget-lists bank",
+    "topics.trec": "queries",
+    "plain-bank.csv": "bank nuggets",
+    "grades.csv": "item-qrels csv",
+    "questions.tsv": "answers records",
     "rubrics.jsonl": "rubrics bank",
     "argue.jsonl": "argue",
     "support.jsonl": "support-labels bank ragdoll:support",
@@ -83,7 +88,7 @@ _CONVERT = {
     "ragelo-games.csv": "games",
     "ragelo-ranking.csv": "leaderboard:jsonl ragelo:ranking",
 }
-_READ_ONLY = ("tqa.json",)
+_READ_ONLY = ("tqa.json", "questions.tsv")
 # The files that are no kind of their own by content, or of two: the command says which.
 _FROM = {
     f"board-{form}.{suffix}": f"leaderboard:{form}"
