@@ -16,7 +16,7 @@ from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import iter_lines, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import PathName
-from rubric_measures.formats.specs import DOC_IDS, TEXTS, Field, Spec, ident, text
+from rubric_measures.formats.specs import DOC_IDS, PRESENT, TEXTS, Field, Spec, ident, text
 from rubric_measures.formats.tables import Cells, Rows, as_object, cells_of, plain_name
 
 # Bytes of lines that are passed over at once, unless a wanted one is among them.
@@ -40,7 +40,7 @@ DOCUMENTS: Spec[dict[str, Document]] = Spec(
     kind="records", description="documents of a collection", what="documents",
     fields=(
         Field("doc_id", DOC_IDS, ident), Field("title", ("title",), lambda value: text(value).strip(), ""),
-        Field("text", TEXTS, text),
+        Field("text", TEXTS, text, PRESENT),
     ),
     into=lambda rows: {row.said["doc_id"]: Document(**row.said) for row in rows},
     outof=lambda documents: (one._asdict() for one in documents.values()),
@@ -105,7 +105,10 @@ def iter_documents(path: PathName, wanted: AbstractSet[str] | None = None) -> It
 
 
 def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
-    """Of a file of lines the rows whose id is wanted, nothing of others being read; other files as they are."""
+    """Of a file of lines the rows whose id is wanted, nothing of others being read; other files as they are.
+
+    Which field of objects is the id, and how lines begin, is told by the first one.
+    """
     name = path_name(path)
     line, first = next(iter_lines(path), (0, b"")) if name != "-" else (0, b"")
     if first[:1] == b"{":

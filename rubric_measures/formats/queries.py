@@ -230,7 +230,7 @@ _BLOCK = re.compile(
     r"<(?P<tag>topic|top)\b(?P<attributes>[^>]*)>(?P<body>.*?)(?=<(?P=tag)\b|</(?P=tag)>|\Z)", re.S | re.I
 )
 _TAG = re.compile(r"<([a-z][\w-]*)([^>]*)>", re.I)
-_LABEL = re.compile(r"\s*(?:Number|Topic|Title|Description|Narrative)\s*:", re.I)
+_LABEL = re.compile(r"\A\s*(?:Number|Topic|Title|Description|Narrative)\s*:", re.I)
 _NUMBER = re.compile(r"""\b(?:number|num|id|qid)\s*=\s*["']([^"']*)["']""", re.I)
 _WHOLE_NAMES = {"num": "query_id", "number": "query_id", "desc": "description", "narr": "narrative"}
 # What of a topic is asked: the first that it has.
@@ -239,7 +239,9 @@ _ASKED = ("title", "query", "", "question", "description", "summary")
 
 def _trec_rows(path: str | os.PathLike[str]) -> Rows:
     """The topics of TREC in a file, one a row."""
-    content, name = re.sub(r"<!--.*?-->", "", read_text(path), flags=re.S), path_name(path)
+    content, name = read_text(path), path_name(path)
+    # Lines are counted with those of comments.
+    content = re.sub(r"<!--.*?-->", lambda found: "\n" * found[0].count("\n"), content, flags=re.S)
     return Rows(name, None, ((_line_of(content, found), _topic(found)) for found in _BLOCK.finditer(content)))
 
 
@@ -267,7 +269,7 @@ def _topic(found: re.Match[str]) -> Cells:
 
 def _plain(said: str) -> str:
     """The text behind a tag, without what closes it and without the label that TREC wrote there."""
-    return " ".join(html.unescape(_LABEL.sub("", said.partition("</")[0], count=1)).split())
+    return " ".join(html.unescape(_LABEL.sub("", said.partition("</")[0])).split())
 
 
 def _may_be_queries(head: Head) -> bool:

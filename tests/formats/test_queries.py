@@ -50,7 +50,7 @@ Identify organizations that participate in international criminal
 activity &amp; the activity.
 
 <narr> Narrative:
-A relevant document must name them.
+A relevant document must name them. The topic: a crime.
 
 </top>
 
@@ -91,7 +91,7 @@ def test_topics_of_trec(tmp_path: Path) -> None:
             "301": {
                 "description": "Identify organizations that participate in international criminal activity & the "
                 "activity.",
-                "narrative": "A relevant document must name them.",
+                "narrative": "A relevant document must name them. The topic: a crime.",
             },
             "302": {"description": "Is it under control?"},
         },
@@ -186,7 +186,7 @@ def test_repetitions_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixt
         ('{"qid": "1", "query": "x", "limit": 0}', "q:1: limit: expected a whole number above 0; found '0'"),
         ("<DOC>\n<DOCNO>1</DOCNO>\n</DOC>\n", "holds no queries"),
         ("<top>\n<num> 401\n</top>\n", "q:1: text: expected text or query"),
-        ("\n<top>\n<title> skin\n</top>\n", "q:2: query_id: expected query_id or qid"),
+        ("<!-- of\nTREC -->\n<top>\n<title> skin\n</top>\n", "q:3: query_id: expected query_id or qid"),
     ],
 )
 def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
