@@ -169,7 +169,7 @@ class Inside(Struct, frozen=True):
     key: str = ""
     is_sparse: bool = True
     # The columns of a row -> what it is, and which of them are which fields.
-    _known: dict[tuple[str, ...], tuple[str, _Columns]] = {}
+    _known: dict[tuple[str, ...], tuple[str, _FieldColumns]] = {}
 
     def __call__(self, value: Any) -> list[Row]:
         """The rows.
@@ -386,7 +386,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     def _parsed(
         self, rows: Iterable[tuple[int, Cells]], name: str, is_text: bool, only: Container[str] | None
     ) -> Iterator[Row]:
-        places: dict[tuple[str, ...], _Columns] = {}
+        places: dict[tuple[str, ...], _FieldColumns] = {}
         strange: Counter[str] = Counter()
         count = 0
         for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
@@ -395,7 +395,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if known is None:
                 known = places[columns] = _places(self.fields, cells)
             try:
-                first = _Columns(known.fields[:1], [], {})
+                first = _FieldColumns(known.fields[:1], [], {})
                 if only is not None and _parsed(first, cells)[0][self.fields[0].to] not in only:
                     continue
                 said, further = _parsed(known, cells, self.is_sparse, self.is_guarded and is_text)
@@ -523,7 +523,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             (quoting if is_quoted else writer).writerow(cells)
 
 
-class _Columns(NamedTuple):
+class _FieldColumns(NamedTuple):
     """Of each field the columns that may hold it; those that hold none; and what is known inside of objects."""
 
     fields: list[tuple[Field, list[str]]]
@@ -531,7 +531,7 @@ class _Columns(NamedTuple):
     inside: dict[str, set[str]]
 
 
-def _places(fields: Sequence[Field], cells: Cells) -> _Columns:
+def _places(fields: Sequence[Field], cells: Cells) -> _FieldColumns:
     """Which columns of a row are which fields."""
     plain = {plain_name(column): column for column in reversed(list(cells))}
     taken: set[str] = set()
@@ -555,11 +555,11 @@ def _places(fields: Sequence[Field], cells: Cells) -> _Columns:
             if dot:
                 inside.setdefault(outer, set()).add(inner)
         found.append((field, names))
-    return _Columns(found, [column for column in cells if column not in taken], inside)
+    return _FieldColumns(found, [column for column in cells if column not in taken], inside)
 
 
 def _parsed(
-    places: _Columns, cells: Cells, is_sparse: bool = False, is_guarded: bool = False
+    places: _FieldColumns, cells: Cells, is_sparse: bool = False, is_guarded: bool = False
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a row says by our names, and the fields that nobody knows; errors name the field.
 
