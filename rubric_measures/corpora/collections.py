@@ -331,8 +331,8 @@ class DocsHandler(BaseDocs):  # type: ignore[misc]
 
     def keep(self, doc_ids: Iterable[str]) -> None:
         """Reads these documents, if not all are there."""
-        if "_docs" not in self.__dict__:
-            self._asked = frozenset(doc_ids)
+        self._asked = frozenset(doc_ids)
+        if self._asked and "_docs" not in self.__dict__:
             self._kept = self._made(self._asked)
 
     def found(self, doc_ids: Iterable[str]) -> Mapping[str, Any]:
