@@ -409,9 +409,10 @@ def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = 
     # Of each query the items of its last line; most lines have those of the one before.
     last: dict[str, tuple[Sequence[Any], ItemSet]] = {}
     sets: dict[tuple[Any, ...], ItemSet] = {}
+    said_of = notes.toolkit.said
     for number, line in lines:
         query_id, marks = str(line.qid), line.marks or ()
-        said = notes.toolkit.said(marks)
+        said = said_of(marks)
         before, found = last.get(query_id, (None, None))
         if found is None or before != said:
             found = sets.get(key := (query_id, *map(tuple, said)))
@@ -471,7 +472,7 @@ def same_item(earlier: RubricItem, item: RubricItem) -> None:
     Raises:
         InputError: they do.
     """
-    if earlier != item:
+    if earlier is not item and earlier != item:
         what = "weights" if earlier.weight != item.weight else "importances"
         two = [earlier.weight, item.weight] if what == "weights" else [earlier.importance, item.importance]
         raise InputError(
