@@ -394,10 +394,11 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             known = places.get(columns)
             if known is None:
                 known = places[columns] = _places(self.fields, cells)
-            try:
-                first = _FieldColumns(known.fields[:1], [], {})
-                if only is not None and _parsed(first, cells)[0][self.fields[0].to] not in only:
+            if only is not None:
+                value = _value(cells, known.fields[0][1])[1]
+                if value not in (None, "") and str(value).strip() not in only:
                     continue
+            try:
                 said, further = _parsed(known, cells, self.is_sparse, self.is_guarded and is_text)
             except FormatError as error:
                 raise FormatError(error.problem, path=name, line=line, field=error.field) from None
