@@ -198,7 +198,7 @@ _SAID = {verdict: said for said, verdict in _BATTLE_VERDICTS.items()}
 
 def _is_one_battle(said: Mapping[str, Any]) -> str | None:
     runs, verdict = (said["agent_a"], said["agent_b"]), said["verdict"]
-    if set(runs) != set(map(str, said["pair"])):
+    if not isinstance(said["pair"], list) or set(runs) != set(map(str, said["pair"])):
         return "assistant_a_run_id and assistant_b_run_id are not the runs of the pair"
     if (verdict is None) == (said["status"] == "completed"):
         return "expected a judge_verdict exactly when the status is completed"

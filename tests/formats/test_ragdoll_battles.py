@@ -132,6 +132,7 @@ def test_a_model_plays_battles_with_bare_verdicts(tmp_path: Path, capsys: pytest
         ({"judge_verdict": "C"}, "judge_verdict: expected A, B, Tie or Tie (Both Bad); found 'C'"),
         ({"preferred_run_id": "x"}, "preferred_run_id is 'x', the verdict says 'y'"),
         ({"pair": ["x", "z"]}, "are not the runs of the pair"),
+        ({"pair": 2}, "are not the runs of the pair"),
         ({"status": "failed"}, "expected a judge_verdict exactly when the status is completed"),
         ({"assistant_b_run_id": "y", "pair": ["y", "y"]}, "agent 'y' plays against itself"),
     ],
