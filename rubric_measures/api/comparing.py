@@ -20,11 +20,14 @@ from rubric_measures.api.loading import (
     Bank,
     File,
     RecordGrades,
+    TableGrades,
+    are_labels,
     bank_of,
     content_of,
     file_path,
     grade_filter,
     load,
+    rankings_for,
     refuse_filters,
 )
 from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
@@ -640,9 +643,13 @@ def _board_of_table(scores: Scores, measures: Sequence[str] | None, **more: Any)
     """The board of a table of grades that says which runs rank what; all else as it is."""
     if not isinstance(scores, str | os.PathLike) or scores == "-" or content_of(os.fspath(scores)) != "grades":
         return scores
-    from rubric_measures.api.scoring import score
+    from rubric_measures.boards.scoring import score_runs
 
-    return score(load(scores, **more), measures=measures)
+    known = load(scores, **more)
+    assert isinstance(known, TableGrades)
+    asked = parse_measures(measures or ("nDCG@10" if are_labels(known) else "RubricCover@20"))
+    runs = ((run.run_id, rankings_for(run, known)) for run in known.runs)
+    return score_runs(known, runs, asked if are_labels(known) else rubric_measures_of(asked))
 
 
 def _records(scores: Scores) -> str | None:
