@@ -16,7 +16,6 @@ from rubric_measures.api.loading import (
     Runs,
     are_labels,
     load,
-    loaded,
     rankings_for,
     run_list,
 )
@@ -318,7 +317,7 @@ def score(
         MeasureError: a measure cannot be read, or not be computed from these grades.
         UnknownNameError: there is no such measure, or the bank lacks a query.
     """
-    known = grades if isinstance(grades, Grades) else load(grades)
+    known = load(grades)
     official: Sequence[Measure] = ()
     judged = known
     if qrels is not None:
@@ -378,7 +377,7 @@ def _official_of(
         raise InputError("official measures are of runs; name run files", settings=("qrels", "runs"))
     if are_labels(grades):
         raise InputError("these are labels of passages like the qrels; score each by itself", settings=("qrels",))
-    judged = loaded(qrels)
+    judged = load(qrels)
     if not are_labels(judged):
         raise InputError("these are no qrels: one label a passage is expected", settings=("qrels",))
     asked = parse_measures([*default_measures(grades), *OF_LABELS] if measures is None else measures)
