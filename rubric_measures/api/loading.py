@@ -558,8 +558,7 @@ def load(
             raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
         is_loaded = isinstance(source, Grades | ItemRows)
         if is_loaded and on_failed is not None:
-            text = "grades that are loaded say already how a failed one counts; choose it where they are loaded"
-            raise InputError(text, settings=("on_failed",))
+            raise InputError("how failed grades count is chosen where they are loaded", settings=("on_failed",))
         is_whole = is_loaded or isinstance(source, dict) or hasattr(source, "columns")
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):

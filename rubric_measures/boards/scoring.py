@@ -383,21 +383,19 @@ def score_runs(
 
 
 def score_run_files(
-    grades: Grades,
+    asked: Sequence[tuple[Grades, Sequence[Measure]]],
     paths: Sequence[str],
-    measures: Sequence[Measure],
     *,
     overall: bool = True,
     workers: int | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
     said: list[str] | None = None,
-) -> Leaderboard:
+) -> list[Leaderboard]:
     """Scores TREC run files, several at a time; the numbers do not depend on how many.
 
     Args:
-        grades: as for `score_runs`.
+        asked: grades and the measures over them, as for `score_runs`: a leaderboard each. The files are read once.
         paths: the files.
-        measures: as for `score_runs`.
         overall: as for `score_runs`.
         workers: threads that read; None takes one for each core where that pays.
         watch: wraps the iteration over the files (a progress bar).
@@ -408,38 +406,45 @@ def score_run_files(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = Scoring(measures, grades.on_failed_given, overall, grades.queries)
-    spaced = spaced_ids(scoring.parts)
-    # The facets of a query have the same passages.
-    docs = {query_id: next(iter(parts.values())).grades.docs for query_id, parts in scoring.parts.items() if parts}
-    forms = {query_id: spaced_ids(of_query) for query_id, of_query in docs.items()}
-    indexes = {query_id: DocRows(of_query, forms[query_id]) for query_id, of_query in docs.items()}
-    sampled = list(indexes)[:SAMPLED]
+    # Of each leaderboard what its grades call queries and passages.
+    sides = []
+    for grades, measures in asked:
+        scoring = Scoring(measures, grades.on_failed_given, overall, grades.queries)
+        # The facets of a query have the same passages.
+        docs = {query_id: next(iter(parts.values())).grades.docs for query_id, parts in scoring.parts.items() if parts}
+        forms = {query_id: spaced_ids(of_query) for query_id, of_query in docs.items()}
+        indexes = {query_id: DocRows(of_query, forms[query_id]) for query_id, of_query in docs.items()}
+        sides.append((scoring, spaced_ids(scoring.parts), forms, indexes, list(indexes)[:SAMPLED]))
 
-    def take(query_id: str, ranked: Ranked) -> dict[str, RankedRows]:
-        query_id = spaced.get(query_id, query_id)
-        scorers = scoring.parts.get(query_id, {})
-        first = {depth: ranked.first(depth) for depth in {one.depth for one in scorers.values()}}
-        rows = {depth: indexes[query_id].of(docs) for depth, docs in first.items()}
-        ids: Sequence[str] = ()
-        if scorers and scoring.plan.reads_ids:
-            ranking = ranked.ranking()
-            ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
-        rankings, is_tied = {}, not ranked.falls and tied(ranked.scores)
-        for name, scorer in scorers.items():
-            of_query, looked_at = rows[scorer.depth], first[scorer.depth]
-            is_odd = query_id in sampled or of_query.max(initial=-1) < 0
-            heads = [one.decode() for one in looked_at.at(slice(HEAD)).texts()] if is_odd else ()
-            if scorer.void is not None:
-                looked_at = looked_at.at(slice(scorer.looked_at(of_query)))
-            digest = docs_digest(looked_at, forms[query_id])
-            rankings[name] = RankedRows(of_query, len(ranked.scores), digest, ids, heads, is_tied)
-        return rankings
+    def take(written: str, ranked: Ranked) -> list[dict[str, RankedRows]]:
+        found = []
+        is_tied = not ranked.falls and tied(ranked.scores)
+        for scoring, spaced, forms, indexes, sampled in sides:
+            query_id = spaced.get(written, written)
+            scorers = scoring.parts.get(query_id, {})
+            first = {depth: ranked.first(depth) for depth in {one.depth for one in scorers.values()}}
+            rows = {depth: indexes[query_id].of(docs) for depth, docs in first.items()}
+            ids: Sequence[str] = ()
+            if scorers and scoring.plan.reads_ids:
+                ranking = ranked.ranking()
+                ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
+            rankings = {}
+            for name, scorer in scorers.items():
+                of_query, looked_at = rows[scorer.depth], first[scorer.depth]
+                is_odd = query_id in sampled or of_query.max(initial=-1) < 0
+                heads = [one.decode() for one in looked_at.at(slice(HEAD)).texts()] if is_odd else ()
+                if scorer.void is not None:
+                    looked_at = looked_at.at(slice(scorer.looked_at(of_query)))
+                digest = docs_digest(looked_at, forms[query_id])
+                rankings[name] = RankedRows(of_query, len(ranked.scores), digest, ids, heads, is_tied)
+            found.append(rankings)
+        return found
 
     read = list(map_runs(paths, take, workers, watch, said))
     names = [tag for tag, _ in read]
     if len(set(names)) < len(names):
         names = distinct_run_names(names, paths, said)
-    for name, (_, found) in zip(names, read, strict=True):
-        scoring.take(name, {spaced.get(query_id, query_id): parts for query_id, parts in found.items()})
-    return scoring.finish(grades.source)
+    for place, (scoring, spaced, *_) in enumerate(sides):
+        for name, (_, found) in zip(names, read, strict=True):
+            scoring.take(name, {spaced.get(query_id, query_id): parts[place] for query_id, parts in found.items()})
+    return [side[0].finish(grades.source) for side, (grades, _) in zip(sides, asked, strict=True)]
