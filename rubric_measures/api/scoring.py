@@ -518,10 +518,8 @@ def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
 
 def _settings(grades: RecordGrades, facets: bool, per_facet: bool) -> dict[str, object]:
     bank = grades.records.bank
-    settings: dict[str, object] = {"bank": None if bank is None else bank_hash(bank)}
-    if facets or per_facet:
-        settings["unit"] = "per facet" if per_facet else "facet"
-    return settings
+    unit = {"unit": "per facet" if per_facet else "facet"} if facets or per_facet else {}
+    return {"bank": None if bank is None else bank_hash(bank), **unit}
 
 
 def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], overall: bool, facets: bool) -> Leaderboard:
