@@ -121,22 +121,25 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
     Args:
         view: the rankings.
         level: the least grade that covers.
-        weights: n, 0 or more; items of weight 0 are not asked about.
+        weights: n, 0 or more; items of weight 0 are not asked about. Or m × n, for several weightings at once: then
+            what is expected and its spread have a row each.
         others: n, see above.
     """
     sure = view.best >= level
     counts = None if view.failed is None else view.counts(level)
-    at, place = (_NOWHERE, _NOWHERE) if counts is None else (of[weights[counts.open[1]] > 0] for of in counts.open)
+    asked = weights.reshape(-1, weights.shape[-1]).any(axis=0)
+    at, place = (_NOWHERE, _NOWHERE) if counts is None else (of[asked[counts.open[1]]] for of in counts.open)
     if counts is None or not len(at):
         return Covered(sure, (at, place), at, at)
-    once, misses = (counts.once @ weights)[at], (counts.misses @ weights)[at]
+    once, misses = (weights @ counts.once.T)[..., at], (weights @ counts.misses.T)[..., at]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = once / (once + misses)
         for some in (weights, others) if np.isnan(share).any() else ():
             if some is not None:
-                share = np.where(np.isnan(share), ((counts.times @ some) / (counts.valid @ some))[at], share)
-    mean, lost = weights.sum() / max(np.count_nonzero(weights), 1), counts.failed[at, place]
-    miss, smooth = ((1 - p) ** lost for p in (share, (once + mean / 2) / (once + misses + mean)))
+                share = np.where(np.isnan(share), ((some @ counts.times.T) / (some @ counts.valid.T))[..., at], share)
+        mean = weights.sum(axis=-1, keepdims=True) / np.count_nonzero(weights, axis=-1, keepdims=True)
+        smoothed = (once + mean / 2) / (once + misses + mean)
+    miss, smooth = ((1 - p) ** counts.failed[at, place] for p in (share, smoothed))
     return Covered(sure, (at, place), 1 - miss, np.sqrt(smooth * (1 - smooth)))
 
 
@@ -185,26 +188,37 @@ ITEM_MEASURES = {
 _NOT_VITAL = {"each": 1.0, "vital": 0.0, "half": 0.5}
 
 
-def _sums(view: View, levels: Mapping[int, float], weights: Array) -> Array:
-    """5 × R: Σ over levels of the share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread."""
-    sums, asked = np.zeros((5, len(view.grades))), weights.tobytes()
-    for level, share in levels.items():
-        if (level, asked) not in view.known:
-            # Strict scores and others ask the same.
-            view.known[level, asked] = of_level = np.zeros(sums.shape)
-            for side in (np.maximum(weights, 0), np.minimum(weights, 0)):
-                if view.failed is None or not side.any():
-                    of_level[:4] += (view.best >= level) @ side
-                    continue
-                sure, (at, place), expected, spread = covered(view, level, abs(side), abs(weights))
-                of_level[:4] += sure @ side
-                worth = side[place]
-                # Penalties make the lowest value lower.
-                end = 3 if side.max() > 0 else 2
-                for row, more in ((0, worth * expected), (end, worth), (4, abs(worth) * spread)) if len(at) else ():
-                    of_level[row] += np.bincount(at, more, len(sure))
-        sums += share * view.known[level, asked]
-    return sums
+_BY_IMPORTANCE = np.array(list(_NOT_VITAL.values()))[:, None]
+# How the sums of penalties count in the order of `Scores`: they make the lowest value lower.
+_PENALTY, _OTHER_END = np.array([-1, -1, -1, -1, 1])[:, None, None], [0, 1, 3, 2, 4]
+
+
+def _weightings(view: View, is_own: bool) -> Array:
+    """m × n, 0 or more: the items' own weights and penalties; or the weightings that importance makes."""
+    if ("weights", is_own) not in view.known:
+        own = view.weights
+        both = np.stack([np.maximum(own, 0), np.maximum(-own, 0)]) if is_own else None
+        view.known["weights", is_own] = np.where(view.vital, 1.0, _BY_IMPORTANCE) if both is None else both
+    weights: Array = view.known["weights", is_own]
+    return weights
+
+
+def _sums(view: View, level: float, is_own: bool) -> Array:
+    """5 × m × R, for each weighting: Σ over items of w_i c_i: expected, certain, lowest, highest; the spread."""
+    if (level, is_own) not in view.known:
+        # Weightings share most of the work.
+        weights = _weightings(view, is_own)
+        sure, (at, place), expected, spread = covered(view, level, weights, weights.sum(axis=0) if is_own else None)
+        sums = np.zeros((5, len(weights), len(sure)))
+        sums[:4] = weights @ sure.T
+        if len(at):
+            worth = weights[:, place]
+            more = np.where(worth > 0, [worth * expected, worth, worth * spread], 0.0)
+            cells = at + len(sure) * np.arange(3 * len(weights))[:, None]
+            sums[[0, 3, 4]] += np.bincount(cells.ravel(), more.ravel(), sums[:3].size).reshape(sums[:3].shape)
+        view.known[level, is_own] = sums[:, :1] + _PENALTY * sums[_OTHER_END, 1:] if is_own else sums
+    found: Array = view.known[level, is_own]
+    return found
 
 
 def items(
@@ -222,18 +236,25 @@ def items(
     Returns:
         values in (-inf, 1], of measures without penalties in [0, 1]; 0 where the denominator is 0.
     """
-    weights = view.weights if row.weight == "own" else np.where(view.vital, 1.0, _NOT_VITAL[row.weight])
-    sums = _sums(view, levels, weights)
+    is_own, place = row.weight == "own", 0 if row.weight == "own" else list(_NOT_VITAL).index(row.weight)
+
+    def summed(view: View) -> Array:
+        sums = np.zeros((5, len(view.grades)))
+        for level, share in levels.items():
+            sums += share * _sums(view, level, is_own)[:, place]
+        return sums
+
+    sums = summed(view)
     if row.over == "reach":
         value, certain, low, high, spread = sums
-        reach, known, least, most, wide = _sums(everything(), levels, weights)[:, 0]
+        reach, known, least, most, wide = summed(everything())[:, 0]
         # What is open is expected from each ranking alone, so it may promise more than all passages do.
         value = np.minimum(_over(value, reach), 1)
         spread = np.hypot(_over(spread, reach), value * _over(wide, reach))
         high = np.minimum(high / max(least, 1), 1)
         sums = np.stack([value, _over(certain, known), _over(low, most), high, spread])
     else:
-        size = np.maximum(weights, 0).sum()
+        size = _weightings(view, is_own)[place].sum()
         sums = sums / size if size else np.zeros(sums.shape)
     if clip:
         sums[:4] = np.maximum(sums[:4], 0)
