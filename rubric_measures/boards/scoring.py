@@ -222,7 +222,7 @@ class Scoring:
         """Scores all rankings of a query, or for a facet of one: run_id -> ranking."""
         ranked = {run_id: one for run_id, one in rankings.items() if one.length}
         self._looked.add(name, scorer.grades, ranked)
-        scores = scorer.score([*ranked.values(), RankedRows(np.zeros(0, int), 0)])
+        scores = scorer.score([*ranked.values(), RankedRows([], 0)])
         self._found[name] = scores, {run_id: place for place, run_id in enumerate(ranked)}
         for run_id, one in ranked.items():
             self._ranked.setdefault(run_id, {})[name] = one.digest

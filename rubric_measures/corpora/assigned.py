@@ -172,6 +172,7 @@ class AssignedAnswers:
 _decoded = msgspec.json.Decoder(_BulkLine).decode
 # What is said of an item of an answer, worse before better: nobody asked, it failed, or a grade from 0.
 _CODES: dict[str, int] = {"failed": 1, **{label: 2 + grade for label, grade in ASSIGNMENT_GRADES.items()}}
+_LABELS = {grade: label for label, grade in ASSIGNMENT_GRADES.items()}
 _GRADES = np.array([NONE, NONE, *sorted(ASSIGNMENT_GRADES.values())])
 
 
@@ -181,12 +182,12 @@ class _Alike(NamedTuple):
     Attributes:
         columns: the column of each item; one may come twice.
         rows: the rows of the answers.
-        codes: what each says of the items.
+        labels: what each says of the items, one answer after the other.
     """
 
     columns: Sequence[int]
     rows: list[int]
-    codes: list[bytes]
+    labels: list[str]
 
 
 @dataclass
@@ -206,10 +207,14 @@ class _OpenQuery:
     def matrix(self, query_id: str) -> QueryGrades:
         """The grades of all answers."""
         codes = np.zeros((len(self.docs), len(self.items)), np.uint8)
-        for columns, rows, given in self.alike.values():
-            said = np.frombuffer(b"".join(given), np.uint8).reshape(len(rows), len(columns))
-            # Of an item that comes twice the better grade counts.
-            np.maximum.at(codes, np.ix_(np.array(rows), np.array(columns, int)), said)
+        for columns, rows, labels in self.alike.values():
+            said = np.frombuffer(bytes(map(_CODES.__getitem__, labels)), np.uint8).reshape(len(rows), len(columns))
+            at = np.array(rows)[:, None], np.array(columns, int)
+            if len(set(columns)) == len(columns):
+                codes[at] = said
+            else:
+                # Of an item that comes twice the better grade counts.
+                np.maximum.at(codes, at, said)
         lost = codes == _CODES["failed"]
         items, failed = tuple(self.items.values()), lost if lost.any() else None
         return QueryGrades(query_id, items, self.docs, _GRADES[codes], failed, ASSIGNED)
@@ -294,7 +299,7 @@ def load_assignments(
             if alike is None:
                 alike = query.alike[row.nuggets] = _Alike(_columns(query, row, bank, name), [], [])
             alike.rows.append(place)
-            alike.codes.append(bytes(map(_CODES.__getitem__, row.labels)))
+            alike.labels.extend(row.labels)
         return found.done(on_failed, source)
 
 
@@ -309,7 +314,7 @@ def _columns(query: _OpenQuery, row: AssignedRow, bank: TestBank | None, name: s
                 problem = f"the test bank has no nugget {item.text[:60]!r} for query {row.query_id!r}"
                 raise FormatError(problem, path=name, line=row.line)
             item_ids.append(in_bank[item.text])
-        elif query.items.setdefault(item.item_id, item) != item:
+        elif (known := query.items.setdefault(item.item_id, item)) is not item and known != item:
             problem = f"nugget {item.text[:60]!r} of query {row.query_id!r} has two importances; keep one"
             raise FormatError(problem, path=name, line=row.line)
         else:
@@ -356,7 +361,6 @@ def load_graded_answers(
         place = found.placed(query, answer.qid, answer.run_id, answer.answer_text or "")
         alike = query.alike.setdefault(None, _Alike(range(len(query.items)), [], []))
         alike.rows.append(place)
-        alike.codes.append(
-            bytes(2 + VERDICT_GRADES.get(verdicts.get(item_id, "failed"), -1) for item_id in query.items)
-        )
+        grades = (VERDICT_GRADES.get(verdicts.get(item_id, "failed")) for item_id in query.items)
+        alike.labels.extend("failed" if grade is None else _LABELS[grade] for grade in grades)
     return found.done(on_failed, source)

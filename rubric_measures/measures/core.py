@@ -56,13 +56,17 @@ class View:
         found: Array = self.grades.max(axis=1, initial=NONE)
         return found
 
+    @cached_property
+    def given(self) -> tuple[Array, Array, Array]:
+        """R × n each: of an item the valid grades, the failed ones, and the valid ones beside which none failed."""
+        given, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
+        valid, lost, sure = (cells.sum(axis=1) for cells in (given, failed, given & ~failed))
+        return valid, lost, sure
+
     def counts(self, level: float) -> Counts:
         """How many of the passages cover each item, and how many grades of it are valid or failed."""
         if level not in self.known:
-            given, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
-            times, valid, lost, sure = (
-                cells.sum(axis=1) for cells in (self.grades >= level, given, failed, given & ~failed)
-            )
+            times, (valid, lost, sure) = (self.grades >= level).sum(axis=1), self.given
             misses, left = np.where(times > 0, 0.0, sure), np.nonzero((times == 0) & (lost > 0))
             self.known[level] = Counts(times, valid, lost, (times == 1) + 0.0, misses, left)
         counts: Counts = self.known[level]
@@ -186,39 +190,42 @@ ITEM_MEASURES = {
 
 # What an item weighs that is not vital, where one that is weighs 1.
 _NOT_VITAL = {"each": 1.0, "vital": 0.0, "half": 0.5}
-
-
+_PLACES = {weight: place for place, weight in enumerate(_NOT_VITAL)}
 _BY_IMPORTANCE = np.array(list(_NOT_VITAL.values()))[:, None]
-# How the sums of penalties count in the order of `Scores`: they make the lowest value lower.
-_PENALTY, _OTHER_END = np.array([-1, -1, -1, -1, 1])[:, None, None], [0, 1, 3, 2, 4]
+# How penalties count in the order of `Scores`: they make the lowest value lower.
+_PENALTY, _OTHER_END = np.array([-1, -1, -1, -1, 1])[:, None], [0, 1, 3, 2, 4]
 
 
-def _weightings(view: View, is_own: bool) -> Array:
-    """m × n, 0 or more: the items' own weights and penalties; or the weightings that importance makes."""
-    if ("weights", is_own) not in view.known:
+def _sums(view: View, levels: Mapping[int, float], is_own: bool) -> tuple[Array, Sequence[float]]:
+    """m × 5 × R, by the items' own weights (m is 1) or by all weightings that importance makes: Σ over levels of the
+    share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread. And the positive weight of all.
+    """
+    key = is_own, *levels.items()
+    if key not in view.known:
         own = view.weights
-        both = np.stack([np.maximum(own, 0), np.maximum(-own, 0)]) if is_own else None
-        view.known["weights", is_own] = np.where(view.vital, 1.0, _BY_IMPORTANCE) if both is None else both
-    weights: Array = view.known["weights", is_own]
-    return weights
-
-
-def _sums(view: View, level: float, is_own: bool) -> Array:
-    """5 × m × R, for each weighting: Σ over items of w_i c_i: expected, certain, lowest, highest; the spread."""
-    if (level, is_own) not in view.known:
-        # Weightings share most of the work.
-        weights = _weightings(view, is_own)
-        sure, (at, place), expected, spread = covered(view, level, weights, weights.sum(axis=0) if is_own else None)
-        sums = np.zeros((5, len(weights), len(sure)))
-        sums[:4] = weights @ sure.T
-        if len(at):
-            worth = weights[:, place]
-            more = np.where(worth > 0, [worth * expected, worth, worth * spread], 0.0)
-            cells = at + len(sure) * np.arange(3 * len(weights))[:, None]
-            sums[[0, 3, 4]] += np.bincount(cells.ravel(), more.ravel(), sums[:3].size).reshape(sums[:3].shape)
-        view.known[level, is_own] = sums[:, :1] + _PENALTY * sums[_OTHER_END, 1:] if is_own else sums
-    found: Array = view.known[level, is_own]
+        weights = np.maximum([own, -own], 0) if is_own else np.where(view.vital, 1.0, _BY_IMPORTANCE)
+        sums = np.zeros((len(weights), 5, len(view.grades)))
+        for level, share in levels.items():
+            if (level, is_own) not in view.known:
+                view.known[level, is_own] = _of_level(view, level, weights, abs(own) if is_own else None)
+            sums += share * view.known[level, is_own]
+        view.known[key] = sums[:1] + _PENALTY * sums[1:, _OTHER_END] if is_own else sums, weights.sum(axis=1).tolist()
+    found: tuple[Array, Sequence[float]] = view.known[key]
     return found
+
+
+def _of_level(view: View, level: float, weights: Array, others: Array | None) -> Array:
+    """m × 5 × R: these sums of one level; several weightings share most of the work."""
+    sure, (at, place), expected, spread = covered(view, level, weights, others)
+    sums = np.zeros((len(weights), 5, len(sure)))
+    sums[:, :4] = (weights @ sure.T)[:, None]
+    if len(at):
+        worth = weights[:, place]
+        more = np.where(worth > 0, [worth * expected, worth, worth * spread], 0.0)
+        cells = at + len(sure) * np.arange(3 * len(weights))[:, None]
+        added = np.bincount(cells.ravel(), more.ravel(), 3 * sums[:, 0].size)
+        sums[:, [0, 3, 4]] += added.reshape(3, *sums[:, 0].shape).swapaxes(0, 1)
+    return sums
 
 
 def items(
@@ -236,26 +243,19 @@ def items(
     Returns:
         values in (-inf, 1], of measures without penalties in [0, 1]; 0 where the denominator is 0.
     """
-    is_own, place = row.weight == "own", 0 if row.weight == "own" else list(_NOT_VITAL).index(row.weight)
-
-    def summed(view: View) -> Array:
-        sums = np.zeros((5, len(view.grades)))
-        for level, share in levels.items():
-            sums += share * _sums(view, level, is_own)[:, place]
-        return sums
-
-    sums = summed(view)
+    is_own, place = row.weight == "own", _PLACES.get(row.weight, 0)
+    by_weighting, sizes = _sums(view, levels, is_own)
+    sums = by_weighting[place]
     if row.over == "reach":
         value, certain, low, high, spread = sums
-        reach, known, least, most, wide = summed(everything())[:, 0]
+        reach, known, least, most, wide = _sums(everything(), levels, is_own)[0][place, :, 0]
         # What is open is expected from each ranking alone, so it may promise more than all passages do.
         value = np.minimum(_over(value, reach), 1)
         spread = np.hypot(_over(spread, reach), value * _over(wide, reach))
         high = np.minimum(high / max(least, 1), 1)
         sums = np.stack([value, _over(certain, known), _over(low, most), high, spread])
     else:
-        size = _weightings(view, is_own)[place].sum()
-        sums = sums / size if size else np.zeros(sums.shape)
+        sums = sums / sizes[place] if sizes[place] else np.zeros(sums.shape)
     if clip:
         sums[:4] = np.maximum(sums[:4], 0)
     return Scores(*sums)

@@ -192,15 +192,16 @@ class Looked:
         self._facts[name] = len(found), *ends, *over, is_known, bool(ungraded.all())
         self._items.append(np.stack([grades.weights, grades.vital, ungraded & bool(len(found))]))
         lost = dict[str, list[str]]()
+        # An answer is no document of a collection.
+        is_sampled, are_answers = len(self._facts) <= SAMPLED and not grades.answers, bool(grades.answers)
         for run_id, one in rankings.items():
             self._ranked[run_id].append(name)
             if one.is_tied:
                 self._tied[run_id].append(name)
-            # An answer is no document of a collection.
-            is_strange = len(one.heads) > 0 and not grades.answers and max(one.rows[:HEAD]) < 0
+            is_strange = len(one.heads) > 0 and not are_answers and one.rows[0] < 0 and max(one.rows[:HEAD]) < 0
             if is_strange:
                 self._strange[run_id].append(one.heads[0])
-            if is_strange or (len(self._facts) <= SAMPLED and not grades.answers):
+            if is_strange or is_sampled:
                 lost[run_id] = [doc_id for doc_id, row in zip(one.heads, one.rows, strict=False) if row < 0]
         find = cache(Near(grades.docs if any(lost.values()) else ()).find)
         for run_id, ids in lost.items():

@@ -7,6 +7,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import ir_measures
@@ -129,7 +130,10 @@ class Shown(Struct, eq=False, dict=True):
         """The graded passages of rankings."""
         size = len(rankings)
         looked = np.array([len(one.rows) for one in rankings], int)
-        flat = np.concatenate([*(one.rows for one in rankings), np.zeros(0, int)]).astype(int)
+        listed = [one.rows for one in rankings]
+        # Many short lists are joined faster as such.
+        is_short = all(isinstance(rows, list) for rows in listed)
+        flat = np.array([*chain(*listed)] if is_short else np.concatenate(listed), int)
         graded = np.flatnonzero(flat >= 0)
         numbers = np.repeat(np.arange(size), looked)[graded]
         counts = np.bincount(numbers, minlength=size)
@@ -868,14 +872,13 @@ class QueryScorer:
                 cited = [cited_coverage(grades, one.doc_ids, of == "first") for one in rankings]
                 needed[Needed(cutoff, of)] = np.array(cited).reshape(-1, 3)
                 continue
+            (rows, _, lengths), columns = shown.top(cutoff), asked.get(of, np.ones(len(grades.items), bool)) + 0
+            needed[Needed(cutoff, of)] = counts = np.zeros((len(rankings), 3), int)
+            counts[:, 0] = lengths * columns.sum()
             # Of how many items a passage has a valid grade, and a failed one; last come passages without grades.
-            counts, columns = np.zeros((len(grades.docs) + 1, 2), int), asked.get(of, np.ones(len(grades.items), bool))
-            counts[:-1, 0] = grades.valid[:, columns].sum(axis=1)
-            if grades.failed is not None:
-                counts[:-1, 1] = grades.failed[:, columns].sum(axis=1)
-            rows, _, lengths = shown.top(cutoff)
-            size = lengths[:, None] * columns.sum()
-            needed[Needed(cutoff, of)] = np.concatenate([size, counts[rows].sum(axis=1)], axis=1)
+            for place, cells in enumerate((grades.valid, grades.failed), 1):
+                if cells is not None:
+                    counts[:, place] = np.append(cells @ columns, 0)[rows].sum(axis=1)
         return QueryScores(
             np.stack([one.value for one in found]) if found else np.zeros((0, len(rankings))),
             found if self.counted.failed is not None else None,
