@@ -56,17 +56,13 @@ class View:
         found: Array = self.grades.max(axis=1, initial=NONE)
         return found
 
-    @cached_property
-    def given(self) -> tuple[Array, Array, Array]:
-        """R × n each: of an item the valid grades, the failed ones, and the valid ones beside which none failed."""
-        given, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
-        valid, lost, sure = (cells.sum(axis=1) for cells in (given, failed, given & ~failed))
-        return valid, lost, sure
-
     def counts(self, level: float) -> Counts:
         """How many of the passages cover each item, and how many grades of it are valid or failed."""
         if level not in self.known:
-            times, (valid, lost, sure) = (self.grades >= level).sum(axis=1), self.given
+            if "given" not in self.known:
+                given, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
+                self.known["given"] = [cells.sum(axis=1) for cells in (given, failed, given & ~failed)]
+            times, (valid, lost, sure) = (self.grades >= level).sum(axis=1), self.known["given"]
             misses, left = np.where(times > 0, 0.0, sure), np.nonzero((times == 0) & (lost > 0))
             self.known[level] = Counts(times, valid, lost, (times == 1) + 0.0, misses, left)
         counts: Counts = self.known[level]
@@ -131,7 +127,7 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
     """
     sure = view.best >= level
     counts = None if view.failed is None else view.counts(level)
-    asked = weights.reshape(-1, weights.shape[-1]).any(axis=0)
+    asked = np.atleast_2d(weights).max(axis=0) > 0
     at, place = (_NOWHERE, _NOWHERE) if counts is None else (of[asked[counts.open[1]]] for of in counts.open)
     if counts is None or not len(at):
         return Covered(sure, (at, place), at, at)
@@ -204,28 +200,22 @@ def _sums(view: View, levels: Mapping[int, float], is_own: bool) -> tuple[Array,
     if key not in view.known:
         own = view.weights
         weights = np.maximum([own, -own], 0) if is_own else np.where(view.vital, 1.0, _BY_IMPORTANCE)
+        # Weightings share most of the work, and strict scores that of a level with others.
         sums = np.zeros((len(weights), 5, len(view.grades)))
         for level, share in levels.items():
             if (level, is_own) not in view.known:
-                view.known[level, is_own] = _of_level(view, level, weights, abs(own) if is_own else None)
+                view.known[level, is_own] = of_level = np.zeros(sums.shape)
+                of_level[:, :4] = (weights @ (view.best >= level).T)[:, None]
+                if view.failed is not None:
+                    _, (at, place), expected, spread = covered(view, level, weights, abs(own) if is_own else None)
+                    worth, cells = weights[:, place], at + len(view.grades) * np.arange(len(weights))[:, None]
+                    for row, more in ((0, worth * expected), (3, worth), (4, worth * spread)) if len(at) else ():
+                        added = np.bincount(cells.ravel(), np.where(worth > 0, more, 0.0).ravel(), sums[:, row].size)
+                        of_level[:, row] += added.reshape(len(weights), -1)
             sums += share * view.known[level, is_own]
         view.known[key] = sums[:1] + _PENALTY * sums[1:, _OTHER_END] if is_own else sums, weights.sum(axis=1).tolist()
     found: tuple[Array, Sequence[float]] = view.known[key]
     return found
-
-
-def _of_level(view: View, level: float, weights: Array, others: Array | None) -> Array:
-    """m × 5 × R: these sums of one level; several weightings share most of the work."""
-    sure, (at, place), expected, spread = covered(view, level, weights, others)
-    sums = np.zeros((len(weights), 5, len(sure)))
-    sums[:, :4] = (weights @ sure.T)[:, None]
-    if len(at):
-        worth = weights[:, place]
-        more = np.where(worth > 0, [worth * expected, worth, worth * spread], 0.0)
-        cells = at + len(sure) * np.arange(3 * len(weights))[:, None]
-        added = np.bincount(cells.ravel(), more.ravel(), 3 * sums[:, 0].size)
-        sums[:, [0, 3, 4]] += added.reshape(3, *sums[:, 0].shape).swapaxes(0, 1)
-    return sums
 
 
 def items(
