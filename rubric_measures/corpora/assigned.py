@@ -361,6 +361,5 @@ def load_graded_answers(
         place = found.placed(query, answer.qid, answer.run_id, answer.answer_text or "")
         alike = query.alike.setdefault(None, _Alike(range(len(query.items)), [], []))
         alike.rows.append(place)
-        grades = (VERDICT_GRADES.get(verdicts.get(item_id, "failed")) for item_id in query.items)
-        alike.labels.extend("failed" if grade is None else _LABELS[grade] for grade in grades)
+        alike.labels.extend(_LABELS.get(VERDICT_GRADES.get(verdicts.get(one, ""), -1), "failed") for one in query.items)
     return found.done(on_failed, source)

@@ -20,7 +20,6 @@ import numpy as np
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 NONE = -np.inf
-_NOWHERE = np.zeros(0, int)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +71,10 @@ class View:
         """R × n: whether an item has a grade of `level` or better, 0 or 1; where only failed grades could tell, the
         probability of it. NaN where all grades that it needs failed.
         """
-        found = covered(self, level, np.ones(self.grades.shape[2]) if weights is None else weights)
-        expected: Array = found.sure + 0.0
-        expected[found.open] = found.expected
+        expected: Array = (self.best >= level) + 0.0
+        if self.failed is not None:
+            found = covered(self, level, np.ones(self.grades.shape[2]) if weights is None else weights)
+            expected[found.open] = found.expected
         return expected
 
 
@@ -92,16 +92,14 @@ class Counts(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """Whether items are covered.
+    """Whether items are covered that no valid grade covers.
 
     Attributes:
-        sure: R × n: whether a valid grade covers the item.
         open: where only failed grades could tell: rankings, items.
         expected: of each of these the probability that one covers.
         spread: the standard deviation of that.
     """
 
-    sure: Array
     open: tuple[Array, ...]
     expected: Array
     spread: Array
@@ -125,12 +123,8 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
             what is expected and its spread have a row each.
         others: n, see above.
     """
-    sure = view.best >= level
-    counts = None if view.failed is None else view.counts(level)
-    asked = np.atleast_2d(weights).max(axis=0) > 0
-    at, place = (_NOWHERE, _NOWHERE) if counts is None else (of[asked[counts.open[1]]] for of in counts.open)
-    if counts is None or not len(at):
-        return Covered(sure, (at, place), at, at)
+    counts, asked = view.counts(level), np.atleast_2d(weights).max(axis=0) > 0
+    at, place = (of[asked[counts.open[1]]] for of in counts.open)
     once, misses = (weights @ counts.once.T)[..., at], (weights @ counts.misses.T)[..., at]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = once / (once + misses)
@@ -140,7 +134,7 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
         mean = weights.sum(axis=-1, keepdims=True) / np.count_nonzero(weights, axis=-1, keepdims=True)
         smoothed = (once + mean / 2) / (once + misses + mean)
     miss, smooth = ((1 - p) ** counts.failed[at, place] for p in (share, smoothed))
-    return Covered(sure, (at, place), 1 - miss, np.sqrt(smooth * (1 - smooth)))
+    return Covered((at, place), 1 - miss, np.sqrt(smooth * (1 - smooth)))
 
 
 class Scores(NamedTuple):
@@ -186,36 +180,37 @@ ITEM_MEASURES = {
 
 # What an item weighs that is not vital, where one that is weighs 1.
 _NOT_VITAL = {"each": 1.0, "vital": 0.0, "half": 0.5}
-_PLACES = {weight: place for place, weight in enumerate(_NOT_VITAL)}
-_BY_IMPORTANCE = np.array(list(_NOT_VITAL.values()))[:, None]
 # How penalties count in the order of `Scores`: they make the lowest value lower.
 _PENALTY, _OTHER_END = np.array([-1, -1, -1, -1, 1])[:, None], [0, 1, 3, 2, 4]
 
 
-def _sums(view: View, levels: Mapping[int, float], is_own: bool) -> tuple[Array, Sequence[float]]:
-    """m × 5 × R, by the items' own weights (m is 1) or by all weightings that importance makes: Σ over levels of the
-    share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread. And the positive weight of all.
+def _sums(view: View, levels: Mapping[int, float], weight: str) -> tuple[Array, float]:
+    """5 × R: Σ over levels of the share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread. And
+    the positive weight of all items.
     """
-    key = is_own, *levels.items()
-    if key not in view.known:
-        own = view.weights
-        weights = np.maximum([own, -own], 0) if is_own else np.where(view.vital, 1.0, _BY_IMPORTANCE)
-        # Weightings share most of the work, and strict scores that of a level with others.
+    if (weight, *levels.items()) not in view.known:
+        own, is_own = view.weights, weight == "own"
+        # The m weightings that importance makes share most of the work.
+        by_importance = np.array([*_NOT_VITAL.values()])[:, None]
+        weights = np.maximum([own, -own], 0) if is_own else np.where(view.vital, 1.0, by_importance)
         sums = np.zeros((len(weights), 5, len(view.grades)))
         for level, share in levels.items():
+            # Strict scores share a level with others.
             if (level, is_own) not in view.known:
                 view.known[level, is_own] = of_level = np.zeros(sums.shape)
                 of_level[:, :4] = (weights @ (view.best >= level).T)[:, None]
                 if view.failed is not None:
-                    _, (at, place), expected, spread = covered(view, level, weights, abs(own) if is_own else None)
+                    (at, place), expected, spread = covered(view, level, weights, abs(own) if is_own else None)
                     worth, cells = weights[:, place], at + len(view.grades) * np.arange(len(weights))[:, None]
-                    for row, more in ((0, worth * expected), (3, worth), (4, worth * spread)) if len(at) else ():
+                    for row, more in ((0, worth * expected), (3, worth), (4, worth * spread)):
                         added = np.bincount(cells.ravel(), np.where(worth > 0, more, 0.0).ravel(), sums[:, row].size)
                         of_level[:, row] += added.reshape(len(weights), -1)
             sums += share * view.known[level, is_own]
-        view.known[key] = sums[:1] + _PENALTY * sums[1:, _OTHER_END] if is_own else sums, weights.sum(axis=1).tolist()
-    found: tuple[Array, Sequence[float]] = view.known[key]
-    return found
+        sums = sums[:1] + _PENALTY * sums[1:, _OTHER_END] if is_own else sums
+        for name, *found in zip([weight] if is_own else _NOT_VITAL, sums, weights.sum(axis=1).tolist(), strict=False):
+            view.known[name, *levels.items()] = found
+    result, size = view.known[weight, *levels.items()]
+    return result, size
 
 
 def items(
@@ -233,19 +228,17 @@ def items(
     Returns:
         values in (-inf, 1], of measures without penalties in [0, 1]; 0 where the denominator is 0.
     """
-    is_own, place = row.weight == "own", _PLACES.get(row.weight, 0)
-    by_weighting, sizes = _sums(view, levels, is_own)
-    sums = by_weighting[place]
+    sums, size = _sums(view, levels, row.weight)
     if row.over == "reach":
         value, certain, low, high, spread = sums
-        reach, known, least, most, wide = _sums(everything(), levels, is_own)[0][place, :, 0]
+        reach, known, least, most, wide = _sums(everything(), levels, row.weight)[0][:, 0]
         # What is open is expected from each ranking alone, so it may promise more than all passages do.
         value = np.minimum(_over(value, reach), 1)
         spread = np.hypot(_over(spread, reach), value * _over(wide, reach))
         high = np.minimum(high / max(least, 1), 1)
         sums = np.stack([value, _over(certain, known), _over(low, most), high, spread])
     else:
-        sums = sums / sizes[place] if sizes[place] else np.zeros(sums.shape)
+        sums = sums / size if size else np.zeros(sums.shape)
     if clip:
         sums[:4] = np.maximum(sums[:4], 0)
     return Scores(*sums)

@@ -132,8 +132,7 @@ class Shown(Struct, eq=False, dict=True):
         looked = np.array([len(one.rows) for one in rankings], int)
         listed = [one.rows for one in rankings]
         # Many short lists are joined faster as such.
-        is_short = all(isinstance(rows, list) for rows in listed)
-        flat = np.array([*chain(*listed)] if is_short else np.concatenate(listed), int)
+        flat = np.array([*chain(*listed)] if set(map(type, listed)) <= {list} else np.concatenate(listed), int)
         graded = np.flatnonzero(flat >= 0)
         numbers = np.repeat(np.arange(size), looked)[graded]
         counts = np.bincount(numbers, minlength=size)
@@ -207,11 +206,9 @@ class Shown(Struct, eq=False, dict=True):
         if key not in self._views:
             of = self.grades
             # The last row stands for passages that nobody graded.
-            grades, failed = (
-                None if cells is None else np.concatenate([cells, np.full((1, len(of.items)), no, cells.dtype)])[rows]
-                for cells, no in ((of.grades, NONE), (of.failed, False))
-            )
-            assert grades is not None
+            none = np.full((1, len(of.items)), NONE)
+            grades = np.concatenate([of.grades, none])[rows]
+            failed = None if of.failed is None else np.concatenate([of.failed, none > 0])[rows]
             # All measures of the query share it.
             grades.flags.writeable = False
             item_ids = tuple(item.item_id for item in of.items)
@@ -289,8 +286,7 @@ class _OfItems(Computation):
         """The values, and all that failed grades leave open of them. All graded passages count together whatever the
         cutoff: finding the best k of them is NP-hard.
         """
-        is_all = shown is query.everything
-        view = shown.view() if is_all else shown.view(self.cutoff, self.judged_only)
+        view = shown.view() if shown is query.everything else shown.view(self.cutoff, self.judged_only)
         clip = bool(self.measure.params.get("clip"))
         found = core.items(view, query.everything.view, self._row, self._shares, clip)
         if query.is_expecting or view.failed is None:
@@ -313,12 +309,10 @@ class _OfItems(Computation):
             return math.nan
         return float(self.scores(query, query.everything).value[0])
 
-    def lost_penalties(self, shown: Shown) -> Array | None:
+    def lost_penalties(self, shown: Shown) -> Array:
         """Rankings × items: penalties that failed grades of ranked passages may have hidden, where these count as
-        nothing, so that the score may be too high; None where there can be none.
+        nothing, so that the score may be too high. Of a measure of the items' own weights.
         """
-        if self._row.weight != "own":
-            return None
         view = shown.view(self.cutoff, self.judged_only)
         assert view.failed is not None
         lost: Array = view.failed.any(axis=1) & (view.weights < 0) & ~(view.best >= min(self._shares))
@@ -858,8 +852,8 @@ class QueryScorer:
             found = [one.scores(self, shown) for one in computations]
         lost, dropped = np.zeros(len(rankings), int), np.zeros(len(rankings), int)
         if self.counted.failed is not None and not self.is_expecting:
-            of_items = [one.lost_penalties(shown) for one in computations if isinstance(one, _OfItems)]
-            hidden = [one for one in of_items if one is not None]
+            own = [one for one in computations if isinstance(one, _OfItems) and one.asks == "weight"]
+            hidden = [one.lost_penalties(shown) for one in own]
             lost = np.any(hidden, axis=0).sum(axis=1) if hidden else lost
         if self.void is not None:
             gone = np.append(self.void, False)
