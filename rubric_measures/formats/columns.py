@@ -110,12 +110,13 @@ class Tokens(NamedTuple):
         joined = self.data[self.starts[0] : self.ends[-1]].decode().split("\0")
         return joined if len(joined) == len(self.starts) else [text.decode() for text in self.texts()]
 
-    def same(self, others: Tokens) -> Flags:
-        """Whether each is that of others."""
+    def same(self, others: Tokens | None = None) -> Flags:
+        """Whether each is that of others; without them, whether each but the first is the one before it."""
         lengths = self.ends - self.starts
-        found: Flags = lengths == others.ends - others.starts
-        for which in range(-(-int(lengths.max(initial=0, where=found)) // _SIZE)):
-            found &= self.word(which, lengths) == others.word(which, lengths)
+        found: Flags = lengths[1:] == lengths[:-1] if others is None else lengths == others.ends - others.starts
+        for which in range(-(-int(lengths[len(lengths) - len(found) :].max(initial=0, where=found)) // _SIZE)):
+            word = self.word(which, lengths)
+            found &= word[1:] == word[:-1] if others is None else word == others.word(which, lengths)
         return found
 
     def word(self, which: int, lengths: Ints, behind: Ints | None = None) -> Words:
@@ -367,8 +368,7 @@ def pieces(stream: BinaryIO, columns: int, *keys: int) -> Iterator[Lines]:
             continue
         if max(int((one.ends - one.starts).max()) for one in (queries, found[-1])) > _LONGEST:
             raise DoubtError
-        other = ~queries.at(slice(1, None)).same(queries.at(slice(-1)))
-        edges = np.flatnonzero(np.concatenate([[True], other, [True]]))
+        edges = np.flatnonzero(np.concatenate([[True], ~queries.same(), [True]]))
         if not ended:
             # More lines of the last query may follow.
             rest = data[int(queries.starts[edges[-2]]) :]

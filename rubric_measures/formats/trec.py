@@ -333,7 +333,7 @@ def regular_rankings(
             _, _, docs, ranks, scores, tag = piece.columns
             placed, sure = ranks.digits()
             tags.add(tag.at(slice(1)).texts()[0])
-            if len(tags) > 1 or not tag.at(slice(1, None)).same(tag.at(slice(-1))).all() or not sure.all():
+            if len(tags) > 1 or not tag.same().all() or not sure.all():
                 return None
             found = rankings(piece.query_ids, docs, placed, scores.numbers(), piece.edges, indexes)
             for query_id, (ranked, disagreements) in zip(piece.query_ids, found, strict=True):
