@@ -128,6 +128,15 @@ def _scales() -> Iterator[Odd]:
     hard = _regraded(make_world(39), lambda query, _, grade: min(grade, 2) if query <= "010" else max(grade, 2))
     yield _records("hard queries first, then easy ones", hard)
     yield _items("hard queries first, then easy ones", hard)
+    few = _regraded(make_world(44, queries=12), lambda query, _, grade: min(grade, 1) if query <= "004" else grade)
+    yield _records("the first four of twelve queries hard", few)
+    sparse = _regraded(
+        make_world(45, docs=3, items=1, depth=3),
+        lambda query, doc, grade: min(grade, 1) if query <= "004" else max(grade, 2 * doc.endswith("-00")),
+    )
+    yield _items("the first four queries hard, three grades a query", sparse)
+    topics = _relabelled(make_world(46, queries=10), lambda query, _, label: min(label, 1) if query <= "004" else label)
+    yield _plain("the first four of ten queries hard", topics)
     rare = _regraded(make_world(40), lambda _, doc, grade: grade if doc.endswith(("3", "7")) else 0)
     yield _records("most passages 0 throughout", rare)
     yield _items(

@@ -32,7 +32,6 @@ from rubric_measures.api.loading import (
     content_of,
     load,
     load_bank,
-    loaded,
     read_runs,
     run_list,
 )
@@ -741,7 +740,7 @@ def check(
     from rubric_measures.analysis.board_reports import check_leaderboard
     from rubric_measures.measures.loading import RecordQuery
 
-    known = loaded(grades)
+    known = load(grades)
     is_stdin = isinstance(known, RecordGrades) and known.records.name == "-"
     if compat is not None or is_stdin:
         raise InputError(

@@ -44,7 +44,6 @@ from rubric_measures.api.loading import (
     labels_in,
     listed,
     load,
-    loaded,
     rankings_for,
     read_runs,
     refuse_filters,
@@ -511,7 +510,7 @@ def write_qrels(
         raise InputError(
             "lines of items hold the grades themselves; leave out how they become labels", settings=("label", "rel")
         )
-    known = loaded(grades)
+    known = load(grades)
     if per == "item" and are_labels(known):
         raise InputError(
             "there are no item grades here, only one label a passage; write qrels of passages", settings=("per",)
@@ -569,7 +568,7 @@ def write_report(
 
 def evidence(board: Board, grades: Gradable, runs: Runs | None = None) -> list[QueryEvidence]:
     """What stands behind a board, query by query; see `write_report`."""
-    known = loaded(grades)
+    known = load(grades)
     if not isinstance(known, RecordGrades):
         text = "a report shows passages and answers; grades of this kind have no texts beside them: give graded records"
         raise InputError(text, settings=("report",))

@@ -528,7 +528,8 @@ def load(
         source: graded records, nuggetizer's assignments, answers graded by RAGDoll, assessments of DRAGUN, support
             labels of TREC RAG, a table of grades or labels (see `docs/formats.md`), item qrels or qrels (whose labels
             are grades of the item `0`), as a path, `-` or an open file; an id of ir_datasets; or in memory: a table as
-            a frame, mappings or columns, named tuples, graded records, or `Grades`.
+            a frame, mappings or columns, named tuples, graded records, or
+            `Grades`, which come back as they are where nothing else is asked.
         bank: the test bank: the denominators. Without it the items are those that occur.
         llm: use the grades of this model (or judge), where records or a table hold several.
         prompt_class: use the grades of this prompt.
@@ -544,8 +545,9 @@ def load(
             Written out, it also says that boards with many failures are wanted.
 
     Raises:
-        InputError: there is no such file, or a filter without grade sets to choose from. When the grades are looked at,
-            also: no grade set, or more than one, passes the filter.
+        InputError: there is no such file, a filter without grade sets to choose from, or `on_failed` beside `Grades`,
+            which say it already. When the grades are looked at, also: no grade set, or more than one, passes the
+            filter.
         FormatError: the file cannot be read; names file and line.
         MeasureError: rows in memory carry no items.
     """
@@ -553,6 +555,9 @@ def load(
         **{"llm": llm, "prompt_class": prompt_class, "prompt_type": prompt_type, "question_set": question_set},
         **{"grade_set": grade_set, "assessors": assessors, "grade": grade},
     }
+    others = (*chosen.values(), bank, scale, on_failed)
+    if isinstance(source, Grades) and all(one is None for one in others):
+        return source
     known_bank = None if bank is None else load_bank(bank)
     scale = parse_scale(scale) if isinstance(scale, str) else scale
     counted: Any = {"on_failed": on_failed, "source": describe((), known_bank), "scale": scale}
@@ -571,7 +576,10 @@ def load(
                 return Grades(read.queries, on_failed, read.source)
         if not hasattr(source, "__iter__") and not hasattr(source, "columns"):
             raise InputError(f"cannot score {source!r:.60}; expected a file, rows, a frame, records or Grades")
-        is_whole = isinstance(source, Grades | ItemRows | dict) or hasattr(source, "columns")
+        is_loaded = isinstance(source, Grades | ItemRows)
+        if is_loaded and on_failed is not None:
+            raise InputError("how failed grades count is chosen where they are loaded", settings=("on_failed",))
+        is_whole = is_loaded or isinstance(source, dict) or hasattr(source, "columns")
         rows: Any = source if is_whole else list(source)
         if isinstance(rows, list) and rows and hasattr(rows[0], "passages"):
             return RecordGrades(rows, known_bank, with_scale, on_failed)
@@ -624,11 +632,6 @@ def is_table(rows: object) -> bool:
     names = set(rows.columns)
     is_judged = {"query_id", "doc_id", "relevance"} <= names and names & {"iteration", "item_id", "subtopic_id"}
     return not is_judged or "grader" in names
-
-
-def loaded(grades: Gradable) -> Grades:
-    """The grades themselves, or those of what holds them."""
-    return grades if isinstance(grades, Grades) else load(grades)
 
 
 def refuse_filters(name: str, chosen: Mapping[str, object], holds: str = "judgments") -> None:

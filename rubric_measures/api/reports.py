@@ -21,7 +21,7 @@ from rubric_measures.api.loading import (
     Runs,
     are_labels,
     file_path,
-    loaded,
+    load,
     rankings_for,
     read_runs,
 )
@@ -317,7 +317,7 @@ def _value(value: float | None) -> float:
 
 
 def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> list[_ItemGrades]:
-    known = loaded(grades)
+    known = load(grades)
     if isinstance(known, RecordGrades) and known.records.name == "-":
         text = "items are drawn from the grades, which are read twice: give a file, not standard input"
         raise InputError(text, settings=("plot_kind",))

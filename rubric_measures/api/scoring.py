@@ -17,7 +17,6 @@ from rubric_measures.api.loading import (
     TableGrades,
     are_labels,
     load,
-    loaded,
     rankings_for,
     run_list,
 )
@@ -320,13 +319,14 @@ def score(
         MeasureError: a measure cannot be read, or not be computed from these grades.
         UnknownNameError: there is no such measure, or the bank lacks a query.
     """
-    known = grades if isinstance(grades, Grades) else load(grades)
+    known = load(grades)
     if runs is None and isinstance(known, TableGrades):
         runs = known.runs
     official: Sequence[Measure] = ()
-    judged = known
+    judged = []
     if qrels is not None:
-        judged, measures, official = _official_of(known, qrels, runs, measures, per_facet)
+        labels, measures, official = _official_of(known, qrels, runs, measures, per_facet)
+        judged.append((labels, official))
     asked = parse_measures(default_measures(known, compat) if measures is None else measures)
     ours = asked if are_labels(known) else rubric_measures_of([one for one in asked if one not in official])
     if length and runs is not None:
@@ -348,24 +348,21 @@ def score(
                 settings=("compat",),
             )
         else:
-            board = _of_runs(known, runs, ours, overall, facets, per_facet, watch)
-        if official:
-            board = _with_official(board, _of_runs(judged, runs, official, overall, False, False, watch), asked)
+            scored = in_units(known, facets, per_facet) if facets or per_facet else known
+            board, *more = _of_runs([(scored, ours), *judged], runs, overall, watch)
+            if more:
+                from rubric_measures.boards.programs import with_official
+
+                board = with_official(board, more[0], asked)
     if OVERALL in board.cells:
         # Who reads the board from a file would take it for that.
         raise InputError(f"a run is called {OVERALL}, the name of the best possible score in files; rename it")
-    if present:
-        from rubric_measures.boards.programs import with_present
+    if present or length or summary:
+        from rubric_measures.boards.programs import with_lengths, with_present, with_summary
 
-        board = with_present(board)
-    if length:
-        from rubric_measures.boards.programs import with_lengths
-
-        board = with_lengths(board, _lengths(known))
-    if summary:
-        from rubric_measures.boards.programs import with_summary
-
-        board = with_summary(board)
+        board = with_present(board) if present else board
+        board = with_lengths(board, _lengths(known)) if length else board
+        board = with_summary(board) if summary else board
     made = Board(**asdict(board), wrapped=() if ours == asked or official else of_wrapped(asked))
     if notes:
         made.log_notes()
@@ -382,7 +379,7 @@ def _official_of(
         raise InputError("official measures are of runs; name run files", settings=("qrels", "runs"))
     if are_labels(grades):
         raise InputError("these are labels of passages like the qrels; score each by itself", settings=("qrels",))
-    judged = loaded(qrels)
+    judged = load(qrels)
     if not are_labels(judged):
         raise InputError("these are no qrels: one label a passage is expected", settings=("qrels",))
     asked = parse_measures([*default_measures(grades), *OF_LABELS] if measures is None else measures)
@@ -399,14 +396,6 @@ def _official_of(
             settings=("qrels", "measures"),
         )
     return judged, asked, official
-
-
-def _with_official(ours: Leaderboard, official: Leaderboard, asked: Sequence[Measure]) -> Leaderboard:
-    from rubric_measures.boards.programs import with_official
-
-    # The scale said the levels of our measures, and so their names; the order is that of asking.
-    named = iter(ours.measures)
-    return with_official(ours, official, [str(one) if str(one) in official.measures else next(named) for one in asked])
 
 
 def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str, ...]:
@@ -469,24 +458,22 @@ def in_units(grades: Grades, facets: bool, per_facet: bool) -> Grades:
 
 
 def _of_runs(
-    grades: Grades,
-    runs: Runs,
-    measures: Sequence[Measure],
-    overall: bool,
-    facets: bool,
-    per_facet: bool,
-    watch: Watch | None,
-) -> Leaderboard:
+    asked: Sequence[tuple[Grades, Sequence[Measure]]], runs: Runs, overall: bool, watch: Watch | None
+) -> list[Leaderboard]:
+    """A leaderboard of each of some grades by measures over them, of runs that are read once."""
     said: list[str] = []
     listed = run_list(runs, said)
     paths = [run for run in listed if isinstance(run, str)]
-    scored = in_units(grades, facets, per_facet) if facets or per_facet else grades
-    if not paths:
-        rankings = ((run.run_id, rankings_for(run, scored)) for run in listed if not isinstance(run, str))
-        return replace(score_runs(scored, rankings, measures, overall=overall), said=list(map(Note, said)))
-    seen = iter if watch is None else lambda files: watch(files, len(paths), "runs")
-    board = score_run_files(scored, paths, measures, overall=overall, watch=seen, said=said)
-    return replace(board, said=list(map(Note, said)))
+    if paths:
+        seen = iter if watch is None else lambda files: watch(files, len(paths), "runs")
+        boards = score_run_files(asked, paths, overall=overall, watch=seen, said=said)
+    else:
+        read = [run for run in listed if not isinstance(run, str)]
+        boards = [
+            score_runs(grades, ((run.run_id, rankings_for(run, grades)) for run in read), measures, overall=overall)
+            for grades, measures in asked
+        ]
+    return [replace(board, said=list(map(Note, said))) for board in boards]
 
 
 def _of_rankings_inside(
@@ -536,10 +523,8 @@ def _refuse_cited_alone(grades: RecordGrades, board: Leaderboard) -> None:
 
 def _settings(grades: RecordGrades, facets: bool, per_facet: bool) -> dict[str, object]:
     bank = grades.records.bank
-    settings: dict[str, object] = {"bank": None if bank is None else bank_hash(bank)}
-    if facets or per_facet:
-        settings["unit"] = "per facet" if per_facet else "facet"
-    return settings
+    unit = {"unit": "per facet" if per_facet else "facet"} if facets or per_facet else {}
+    return {"bank": None if bank is None else bank_hash(bank), **unit}
 
 
 def _as_workbench(grades: RecordGrades, measures: Sequence[Measure], overall: bool, facets: bool) -> Leaderboard:
@@ -571,13 +556,9 @@ def _of_answers_as(
             settings=("bank", "facets", "length"),
         )
     _refuse_on_failed(grades)
-    if is_ragdoll:
-        from rubric_measures.boards.programs import score_ragdoll
+    from rubric_measures.boards.programs import score_nuggetizer, score_ragdoll
 
-        return score_ragdoll(grades.path, measures)
-    from rubric_measures.boards.programs import score_nuggetizer
-
-    return score_nuggetizer(grades.path, measures)
+    return (score_ragdoll if is_ragdoll else score_nuggetizer)(grades.path, measures)
 
 
 def _refuse_on_failed(grades: Grades) -> None:

@@ -413,31 +413,33 @@ def score_nuggetizer(path: str | os.PathLike[str], measures: Sequence[Measure]) 
     return _NUGGETIZER.board(measures, lines)
 
 
-def with_official(ours: Leaderboard, official: Leaderboard, measures: Sequence[str]) -> Leaderboard:
-    """One leaderboard of two, of the same runs. Each measure keeps the queries that it was scored over.
+def with_official(ours: Leaderboard, official: Leaderboard, asked: Sequence[Measure]) -> Leaderboard:
+    """One leaderboard of two, of the same runs, read once. Each measure keeps the queries that it was scored over.
 
     A warning says where these are not the same for grades and qrels: then the means are over different queries.
 
     Args:
         ours: scores over grades.
         official: scores over judgments.
-        measures: all columns, in the order to show.
+        asked: all measures, in the order to show.
     """
+    # The scale said the levels of our measures, and so their names.
+    named = iter(ours.measures)
+    measures = [str(one) if str(one) in official.measures else next(named) for one in asked]
     inputs = BoardInputs(
         ours.inputs.grades,
         {run: texts_digest((ours.inputs.runs[run], official.inputs.runs[run])) for run in ours.inputs.runs},
         official.inputs.grades,
     )
-    # Both have read the runs.
-    said = list(dict.fromkeys([*ours.said, *official.said]))
+    said = list(ours.said)
     say(_of_queries(ours.inputs.grades, official.inputs.grades), said)
     sides = {name: official if name in official.measures else ours for name in measures}
     return replace(
         ours,
-        measures=list(measures),
+        measures=measures,
         values={run: {name: side.values[run][name] for name, side in sides.items()} for run in ours.cells},
         cells={run: {name: side.cells[run][name] for name, side in sides.items()} for run in ours.cells},
-        signature=Signature({**ours.signature.settings, "measures": list(measures), **inputs_settings(inputs)}),
+        signature=Signature({**ours.signature.settings, "measures": measures, **inputs_settings(inputs)}),
         missing=_joined(ours.missing, official.missing, set.union),
         # What one side lacks is said once, of queries.
         unknown=_joined(ours.unknown, official.unknown, set.intersection),

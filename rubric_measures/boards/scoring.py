@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import InputError
 from rubric_measures.boards.board import Best, BoardInputs, Cell, Failures, Leaderboard, worst_failed
-from rubric_measures.formats.columns import DocRows, Ranked, docs_digest
+from rubric_measures.formats.columns import DocRows, Ranked
 from rubric_measures.formats.trec import distinct_run_names, map_runs, spaced_ids
 from rubric_measures.measures.core import Array, Scores
 from rubric_measures.measures.findings import DROPPED, LOST, SAMPLED, Looked, Note, same_rankings, tied, without_items
@@ -222,7 +222,7 @@ class Scoring:
         """Scores all rankings of a query, or for a facet of one: run_id -> ranking."""
         ranked = {run_id: one for run_id, one in rankings.items() if one.length}
         self._looked.add(name, scorer.grades, ranked)
-        scores = scorer.score([*ranked.values(), RankedRows(np.zeros(0, int), 0)])
+        scores = scorer.score([*ranked.values(), RankedRows([], 0)])
         self._found[name] = scores, {run_id: place for place, run_id in enumerate(ranked)}
         for run_id, one in ranked.items():
             self._ranked.setdefault(run_id, {})[name] = one.digest
@@ -383,21 +383,19 @@ def score_runs(
 
 
 def score_run_files(
-    grades: Grades,
+    asked: Sequence[tuple[Grades, Sequence[Measure]]],
     paths: Sequence[str],
-    measures: Sequence[Measure],
     *,
     overall: bool = True,
     workers: int | None = None,
     watch: Callable[[Iterable[str]], Iterable[str]] = lambda paths: paths,
     said: list[str] | None = None,
-) -> Leaderboard:
+) -> list[Leaderboard]:
     """Scores TREC run files, several at a time; the numbers do not depend on how many.
 
     Args:
-        grades: as for `score_runs`.
+        asked: grades and the measures over them, as for `score_runs`: a leaderboard each. The files are read once.
         paths: the files.
-        measures: as for `score_runs`.
         overall: as for `score_runs`.
         workers: threads that read; None takes one for each core where that pays.
         watch: wraps the iteration over the files (a progress bar).
@@ -408,38 +406,45 @@ def score_run_files(
         InputError: two runs have one name, or there is no run.
         MeasureError: a measure cannot be computed from these grades.
     """
-    scoring = Scoring(measures, grades.on_failed_given, overall, grades.queries)
-    spaced = spaced_ids(scoring.parts)
-    # The facets of a query have the same passages.
-    docs = {query_id: next(iter(parts.values())).grades.docs for query_id, parts in scoring.parts.items() if parts}
-    forms = {query_id: spaced_ids(of_query) for query_id, of_query in docs.items()}
-    indexes = {query_id: DocRows(of_query, forms[query_id]) for query_id, of_query in docs.items()}
-    sampled = list(indexes)[:SAMPLED]
+    # Of each leaderboard what its grades call queries and passages.
+    sides, indexes = [], []
+    for grades, measures in asked:
+        scoring = Scoring(measures, grades.on_failed_given, overall, grades.queries)
+        # The facets of a query have the same passages.
+        docs = {query_id: next(iter(parts.values())).grades.docs for query_id, parts in scoring.parts.items() if parts}
+        forms, spaced = {one: spaced_ids(of_query) for one, of_query in docs.items()}, spaced_ids(scoring.parts)
+        known = {one: {**of, **{form: of[doc_id] for form, doc_id in forms[one].items()}} for one, of in docs.items()}
+        known |= {form: known[query_id] for form, query_id in spaced.items() if query_id in known}
+        depths = [one.depth or math.inf for parts in scoring.parts.values() for one in parts.values()]
+        # Programs see whole rankings.
+        indexes.append(DocRows(known, math.inf if scoring.plan.reads_ids else max(depths, default=1)))
+        sides.append((scoring, spaced, forms, list(docs)[:SAMPLED]))
 
-    def take(query_id: str, ranked: Ranked) -> dict[str, RankedRows]:
-        query_id = spaced.get(query_id, query_id)
-        scorers = scoring.parts.get(query_id, {})
-        first = {depth: ranked.first(depth) for depth in {one.depth for one in scorers.values()}}
-        rows = {depth: indexes[query_id].of(docs) for depth, docs in first.items()}
-        ids: Sequence[str] = ()
-        if scorers and scoring.plan.reads_ids:
-            ranking = ranked.ranking()
-            ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
-        rankings, is_tied = {}, not ranked.falls and tied(ranked.scores)
-        for name, scorer in scorers.items():
-            of_query, looked_at = rows[scorer.depth], first[scorer.depth]
-            is_odd = query_id in sampled or of_query.max(initial=-1) < 0
-            heads = [one.decode() for one in looked_at.at(slice(HEAD)).texts()] if is_odd else ()
-            if scorer.void is not None:
-                looked_at = looked_at.at(slice(scorer.looked_at(of_query)))
-            digest = docs_digest(looked_at, forms[query_id])
-            rankings[name] = RankedRows(of_query, len(ranked.scores), digest, ids, heads, is_tied)
-        return rankings
+    def take(written: str, ranked: Ranked) -> list[dict[str, RankedRows]]:
+        found = []
+        is_tied = ranked.lines is not None and tied(ranked.scores)
+        for (scoring, spaced, forms, sampled), looked_up in zip(sides, ranked.rows, strict=True):
+            query_id = spaced.get(written, written)
+            scorers = scoring.parts.get(query_id, {})
+            ids: Sequence[str] = ()
+            if scorers and scoring.plan.reads_ids:
+                ranking = ranked.ranking()
+                ids = ranking.with_scores([forms[query_id].get(doc_id, doc_id) for doc_id in ranking.doc_ids])
+            rankings = {}
+            for name, scorer in scorers.items():
+                rows = looked_up[: scorer.depth]
+                is_odd = query_id in sampled or rows.max(initial=-1) < 0
+                heads = [one.decode() for one in ranked.docs.at(slice(len(rows[:HEAD]))).texts()] if is_odd else ()
+                digest = ranked.digest(len(rows) if scorer.void is None else scorer.looked_at(rows), forms[query_id])
+                rankings[name] = RankedRows(rows, len(ranked.scores), digest, ids, heads, is_tied)
+            found.append(rankings)
+        return found
 
-    read = list(map_runs(paths, take, workers, watch, said))
+    read = list(map_runs(paths, take, workers, watch, said, indexes))
     names = [tag for tag, _ in read]
     if len(set(names)) < len(names):
         names = distinct_run_names(names, paths, said)
-    for name, (_, found) in zip(names, read, strict=True):
-        scoring.take(name, {spaced.get(query_id, query_id): parts for query_id, parts in found.items()})
-    return scoring.finish(grades.source)
+    for place, (scoring, spaced, *_) in enumerate(sides):
+        for name, (_, found) in zip(names, read, strict=True):
+            scoring.take(name, {spaced.get(query_id, query_id): parts[place] for query_id, parts in found.items()})
+    return [side[0].finish(grades.source) for side, (grades, _) in zip(sides, asked, strict=True)]

@@ -94,8 +94,12 @@ class _Codes:
         codes = np.full((len(query.docs), len(query.items)), int(self.toolkit.is_whole), np.uint8)
         for columns, rows, given in query.alike.values():
             said = np.frombuffer(b"".join(given), np.uint8).reshape(len(rows), len(columns))
-            # Of two items that are one of the bank the better grade counts.
-            np.maximum.at(codes, np.ix_(np.array(rows), np.array(columns, int)), said)
+            at = np.array(rows)[:, None], np.array(columns, int)
+            if len(set(columns)) == len(columns):
+                codes[at] = said
+            else:
+                # Of two items that are one of the bank the better grade counts.
+                np.maximum.at(codes, at, said)
         lost = codes == self.of[FAILED]
         items, failed = tuple(query.items.values()), lost if lost.any() else None
         return QueryGrades(query_id, items, query.docs, self.grades[codes], failed, self.toolkit.scale)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rubric_measures.types.entities import Ranking, compares_singles, in_order
+from rubric_measures.types.entities import Ranking, compares_singles
 from rubric_measures.types.scales import MOST_RELEVANT
 
 if TYPE_CHECKING:
@@ -55,9 +54,6 @@ _INT_POWERS = 10 ** np.arange(19, dtype=np.int64)
 _EXACT = 1 << 53
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _GOLDEN, _ODD, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(29)
-_NO_FORMS: Mapping[str, str] = MappingProxyType({})
-# So many documents are looked up, sorted or made strings faster one by one.
-_FEW = 100
 
 
 class DoubtError(Exception):
@@ -71,13 +67,11 @@ class Tokens(NamedTuple):
         data: the bytes.
         starts: where each token starts.
         ends: where each ends.
-        hashed: the hash of each, where somebody keeps them.
     """
 
     data: bytes
     starts: Ints
     ends: Ints
-    hashed: Words | None = None
 
     @classmethod
     def of(cls, texts: Sequence[bytes]) -> Tokens:
@@ -87,32 +81,43 @@ class Tokens(NamedTuple):
 
     def at(self, which: Any) -> Tokens:
         """Some of them, by a slice, places or flags."""
-        hashed = None if self.hashed is None else self.hashed[which]
-        return Tokens(self.data, self.starts[which], self.ends[which], hashed)
+        return Tokens(self.data, self.starts[which], self.ends[which])
 
     def texts(self) -> list[bytes]:
         """Each as bytes."""
         data = self.data
         return [data[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
-    def strings(self) -> list[str]:
-        """Each as text."""
-        joined = self.joined().decode().split("\0") if len(self.starts) > _FEW else []
-        return joined if len(joined) == len(self.starts) else [text.decode() for text in self.texts()]
-
-    def joined(self) -> bytes:
-        """All of them, one at least, parted by a NUL; faster than to join texts where there are many."""
+    def packed(self) -> Tokens:
+        """The same, one at least, one behind the other, parted by a NUL."""
         lengths = self.ends - self.starts
         width = int(lengths.max()) + 1
         if width > len(_FRONT):
-            return b"\0".join(self.texts())
-        windows = np.ndarray((len(self.data) - width + 1,), f"S{width}", self.data, strides=(1,))
-        cells = windows[self.ends + 1 - width].view(np.uint8).reshape(-1, width)
-        cells[:, -1] = 0
-        if lengths.min() + 1 < width:
-            # Of a short token its last bytes count.
-            cells = cells[np.tri(width, dtype=bool).T.take(width - 1 - lengths, axis=0)]
-        return cells.tobytes()[:-1]
+            joined = b"\0".join([*self.texts(), b""])
+        else:
+            windows = np.ndarray((len(self.data) - width + 1,), f"S{width}", self.data, strides=(1,))
+            cells = windows[self.ends + 1 - width].view(np.uint8).reshape(-1, width)
+            cells[:, -1] = 0
+            if lengths.min() + 1 < width:
+                # Of a short token its last bytes count.
+                cells = cells[np.tri(width, dtype=bool).T.take(width - 1 - lengths, axis=0)]
+            joined = cells.tobytes()
+        ends = np.cumsum(lengths + 1) + len(_FRONT) - 1
+        return Tokens(b"".join((_FRONT, joined)), ends - lengths, ends)
+
+    def strings(self) -> list[str]:
+        """Tokens that are packed, one at least, each as text."""
+        joined = self.data[self.starts[0] : self.ends[-1]].decode().split("\0")
+        return joined if len(joined) == len(self.starts) else [text.decode() for text in self.texts()]
+
+    def same(self, others: Tokens | None = None) -> Flags:
+        """Whether each is that of others; without them, whether each but the first is the one before it."""
+        lengths = self.ends - self.starts
+        found: Flags = lengths[1:] == lengths[:-1] if others is None else lengths == others.ends - others.starts
+        for which in range(-(-int(lengths[len(lengths) - len(found) :].max(initial=0, where=found)) // _SIZE)):
+            word = self.word(which, lengths)
+            found &= word[1:] == word[:-1] if others is None else word == others.word(which, lengths)
+        return found
 
     def word(self, which: int, lengths: Ints, behind: Ints | None = None) -> Words:
         """Eight bytes of each, counted from its end.
@@ -136,29 +141,15 @@ class Tokens(NamedTuple):
             return found
         return found & (_KEPT.take(lengths - _SIZE * which, mode="clip") if least < most else _KEPT[least])
 
-    def repeats(self) -> Flags:
-        """Whether each but the first is the one before it.
-
-        Raises:
-            DoubtError: one is very long.
-        """
-        lengths = self.ends - self.starts
-        longest = int(lengths.max())
-        if longest > _LONGEST:
-            raise DoubtError
-        found: Flags = lengths[1:] == lengths[:-1]
-        for which in range(-(-longest // _SIZE)):
-            word = self.word(which, lengths)
-            found &= word[1:] == word[:-1]
-        return found
-
     def hashes(self) -> Words:
-        """A number for each that seldom is that of another one: of its last eight bytes, and how many there are."""
-        if self.hashed is not None:
-            return self.hashed
+        """A number for each that hardly ever is that of another one."""
         lengths = self.ends - self.starts
-        mixed = self.word(0, lengths) * _ODD
-        return (mixed ^ mixed >> _SHIFT) * _GOLDEN + lengths.view(np.uint64)
+        mixed = np.zeros(len(lengths), np.uint64)
+        # Backwards, so that what is no byte of a token changes nothing.
+        for which in reversed(range(-(-min(int(lengths.max(initial=0)), _LONGEST) // _SIZE))):
+            mixed = (mixed + self.word(which, lengths)) * _ODD
+            mixed ^= mixed >> _SHIFT
+        return mixed * _GOLDEN + lengths.view(np.uint64)
 
     def digits(self, points: Ints | None = None) -> tuple[Ints, Flags]:
         """The integer that each says, and whether there are only digits, and up to 18, one at least.
@@ -316,24 +307,6 @@ class Lines(NamedTuple):
     columns: list[Tokens]
     end: bytes
 
-    def refuse_twice(self, *columns: Tokens) -> None:
-        """Refuses two lines of a query that have the same tokens in some columns.
-
-        Raises:
-            DoubtError: there are two.
-        """
-        numbers = np.repeat(np.arange(len(self.query_ids)), np.diff(self.edges))
-        keys = numbers.view(np.uint64) * _GOLDEN
-        for tokens in columns:
-            keys = keys * _ODD + tokens.hashes()
-        ordered = np.sort(keys)
-        again = ordered[1:] == ordered[:-1]
-        if again.any():
-            places = np.flatnonzero(np.isin(keys, ordered[1:][again]))
-            rows = set(zip(numbers[places].tolist(), *(tokens.at(places).texts() for tokens in columns), strict=True))
-            if len(rows) < len(places):
-                raise DoubtError
-
     def judgments(self, relevance_of: Callable[[str], float]) -> Iterator[tuple[list[str], list[float], list[str]]]:
         """Of lines of qrels: the documents, relevances and iterations of each query.
 
@@ -344,28 +317,34 @@ class Lines(NamedTuple):
             DoubtError: something is wrong.
         """
         _, iterations, docs, labels = self.columns
-        self.refuse_twice(docs, iterations)
         unsigned, negative = labels.without_sign()
         values, sure = unsigned.digits()
         values = np.where(negative, -values, values)
         relevances: list[float] = values.tolist()
         try:
             for place in np.flatnonzero(~sure | (abs(values) > MOST_RELEVANT)).tolist():
-                relevances[place] = found = relevance_of(labels.at([place]).strings()[0])
+                relevances[place] = found = relevance_of(labels.at([place]).texts()[0].decode())
                 if abs(found) > MOST_RELEVANT:
                     raise DoubtError
         except (ValueError, OverflowError):
             raise DoubtError from None
+        docs, iterations = docs.packed(), iterations.packed()
         for start, end in pairwise(self.edges.tolist()):
             one = slice(start, end)
             yield docs.at(one).strings(), relevances[one], iterations.at(one).strings()
 
 
-def pieces(stream: BinaryIO, columns: int) -> Iterator[Lines]:
+def pieces(stream: BinaryIO, columns: int, *keys: int) -> Iterator[Lines]:
     """Some megabytes at a time of lines in columns, of which the first is the query.
 
+    Args:
+        stream: the file.
+        columns: how many columns it has.
+        keys: those in which no two lines of a query have the same tokens.
+
     Raises:
-        DoubtError: the lines of a query do not stand together, or see `tokens_of`.
+        DoubtError: the lines of a query do not stand together, it seems that two have the same tokens, the tokens of
+            the first or last column are very long, or see `tokens_of`.
     """
     seen: set[str] = set()
     rest = end = b""
@@ -387,7 +366,9 @@ def pieces(stream: BinaryIO, columns: int) -> Iterator[Lines]:
         queries, rest = found[0], b""
         if not len(queries.starts):
             continue
-        edges = np.flatnonzero(np.concatenate([[True], ~queries.repeats(), [True]]))
+        if max(int((one.ends - one.starts).max()) for one in (queries, found[-1])) > _LONGEST:
+            raise DoubtError
+        edges = np.flatnonzero(np.concatenate([[True], ~queries.same(), [True]]))
         if not ended:
             # More lines of the last query may follow.
             rest = data[int(queries.starts[edges[-2]]) :]
@@ -398,38 +379,55 @@ def pieces(stream: BinaryIO, columns: int) -> Iterator[Lines]:
         seen.update(query_ids)
         if len(seen) < known:
             raise DoubtError
+        hashes = np.repeat(np.arange(len(query_ids)), np.diff(edges)).view(np.uint64)
+        for key in keys:
+            hashes = hashes * _ODD + found[key].hashes()
+        hashes.sort()
+        if (hashes[1:] == hashes[:-1]).any():
+            raise DoubtError
         if query_ids:
             yield Lines(query_ids, edges, found, end)
 
 
 class DocRows:
-    """The rows of a query's documents by their ids, made once for all runs; threads may share it.
+    """The rows of the documents of queries by their ids, made once for all runs; threads may share it.
 
     Args:
-        rows: doc_id -> row.
-        forms: of ids with spaces, what files have in their place: that -> doc_id, see `trec.spaced_ids`.
+        queries: query_id -> doc_id -> row, the ids as files have them.
+        depth: how many documents of a ranking are looked up, 1 or more.
     """
 
-    def __init__(self, rows: Mapping[str, int], forms: Mapping[str, str]) -> None:
-        known = {**rows, **{written: rows[doc_id] for written, doc_id in forms.items()}}
-        self._rows = {doc_id.encode("utf-8", "surrogatepass"): row for doc_id, row in known.items()}
+    def __init__(self, queries: Mapping[str, Mapping[str, int]], depth: float = np.inf) -> None:
+        self.depth, self._queries = depth, {query_id: number for number, query_id in enumerate(queries)}
+        numbers = np.repeat(np.arange(len(queries)), np.array(list(map(len, queries.values())), int))
+        docs = Tokens.of([doc_id.encode("utf-8", "surrogatepass") for rows in queries.values() for doc_id in rows])
+        bits = (16 * len(numbers) + 1).bit_length()
+        self._shift = np.uint64(64 - bits)
+        slots = (numbers.view(np.uint64) * _ODD + docs.hashes() * _GOLDEN >> self._shift).view(np.int64)
+        # Those of a slot stand together.
+        order, counts = np.argsort(slots), np.bincount(slots, minlength=1 << bits)
+        self._may, self._edges = counts > 0, np.append(0, np.cumsum(counts))
+        self._numbers, self._docs = numbers[order], docs.at(order)
+        self._rows = np.array([row for rows in queries.values() for row in rows.values()], np.int32)[order]
 
-    @cached_property
-    def _hashed(self) -> tuple[np.uint64, Flags]:
-        """By the highest bits of a hash whether a document may be known, and how many bits these are not."""
-        bits = (16 * len(self._rows)).bit_length()
-        shift, may = np.uint64(64 - bits), np.zeros(1 << bits, bool)
-        may[Tokens.of(list(self._rows)).hashes() >> shift] = True
-        return shift, may
+    def of(self, query_ids: Sequence[str], sizes: Ints, docs: Tokens) -> NDArray[np.int32]:
+        """The row of each document, -1 where there is none.
 
-    def of(self, docs: Tokens) -> NDArray[np.int32]:
-        """The row of each document, -1 where there is none."""
-        found = np.full(len(docs.starts), -1, np.int32)
-        near: slice | Ints = slice(None)
-        if len(found) > _FEW and self._rows:
-            shift, may = self._hashed
-            near = np.flatnonzero(may[docs.hashes() >> shift])
-        found[near] = [self._rows.get(text, -1) for text in docs.at(near).texts()]
+        Args:
+            query_ids: queries.
+            sizes: how many of the documents each has, one after the other.
+            docs: the documents.
+        """
+        numbers = np.repeat(np.array([self._queries.get(query_id, -1) for query_id in query_ids], np.int64), sizes)
+        slots = (numbers.view(np.uint64) * _ODD + docs.hashes() * _GOLDEN >> self._shift).view(np.int64)
+        found = np.full(len(numbers), -1, np.int32)
+        near = np.flatnonzero(self._may[slots])
+        places, ends = self._edges[slots[near]], self._edges[slots[near] + 1]
+        while len(near):
+            same = (self._numbers[places] == numbers[near]) & docs.at(near).same(self._docs.at(places))
+            found[near[same]] = self._rows[places[same]]
+            left = ~same & (places + 1 < ends)
+            near, places, ends = near[left], places[left] + 1, ends[left]
         return found
 
 
@@ -439,115 +437,126 @@ class Ranked(NamedTuple):
     Its ids stay bytes until somebody asks. It keeps a piece of the file in memory: take from it what you need.
 
     Attributes:
-        docs: the documents, as the file has them.
-        scores: their scores.
-        singles: the same in single precision.
-        falls: whether each score is below the one before it, in single precision, too.
+        docs: those that are looked up, in the one sort: score descending, then doc_id descending.
+        rows: by each index their rows.
+        lines: where each stands in the file; None where each score is below the one before it.
+        scores: those of all documents, as the file has them.
     """
 
     docs: Tokens
+    rows: Sequence[NDArray[np.int32]]
+    lines: Ints | None
     scores: Floats
-    singles: NDArray[np.float32]
-    falls: bool
-
-    def first(self, depth: int | None = None) -> Tokens:
-        """The first `depth` documents, all without it, in the one sort: score descending, then doc_id descending."""
-        return self.docs.at(slice(depth) if self.falls else self._places(depth))
 
     def ranking(self) -> Ranking:
-        """All documents with their scores."""
-        if self.falls:
-            return Ranking(self.docs.strings(), self.scores.tolist())
-        places = self._places()
-        return Ranking(self.docs.at(places).strings(), self.scores[places].tolist(), self.docs.strings())
+        """The documents with their scores, where all were looked up."""
+        doc_ids = self.docs.strings()
+        if self.lines is None:
+            return Ranking(doc_ids, self.scores.tolist())
+        given = [doc_ids[place] for place in np.argsort(self.lines).tolist()]
+        return Ranking(doc_ids, self.scores[self.lines].tolist(), given)
 
-    def _places(self, depth: int | None = None) -> Ints:
-        # In most files only those that are asked for, and what is tied with the last one.
-        lines = np.flatnonzero(self.singles >= self.singles[:depth].min(initial=np.inf))
-        docs, scores, singles = self.docs.at(lines), self.scores[lines], self.singles[lines]
-        if len(lines) <= _FEW:
-            ordered = in_order(zip(scores.tolist(), docs.texts(), lines.tolist(), strict=True))
-            return np.array([line for _, _, line in ordered[:depth]], np.int64)
-        order = _descending(scores, docs)
-        same = np.flatnonzero(singles[order[1:]] == singles[order[:-1]])
-        if (scores[order[same]] != scores[order[same + 1]]).any():
-            in_single = _descending(singles, docs)
-            if (in_single != order).any() and compares_singles():
-                order = in_single
-        return lines[order[:depth]]
+    def digest(self, depth: int | None = None, forms: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Twelve hex digits of the first documents in their order; the id of a single one, which says as much.
 
-
-def _descending(values: NDArray[Any], docs: Tokens) -> Ints:
-    """The places of documents by value, then by id, both descending."""
-    order: Ints = np.argsort(values)
-    lengths = docs.ends - docs.starts
-    windows = np.ndarray((len(docs.data) - _SIZE + 1,), "S8", docs.data, strides=(1,))
-    # The higher bytes of a key say which documents were equal until now, the lower ones what comes next in their ids.
-    size = 6 if len(order) <= 1 << 16 else 4
-    shift, higher = np.uint64(8 * (_SIZE - size)), np.uint64(8 * size)
-    ordered, groups = values[order], np.zeros(len(order), np.uint64)
-    for done in range(0, int(lengths.max()) + size, size):
-        groups[order[1:]] = np.cumsum(ordered[1:] != ordered[:-1], dtype=np.uint64)
-        if groups[order[-1]] == len(order) - 1:
-            break
-        word = windows[np.minimum(docs.starts + done, len(windows) - 1)].view("<u8").byteswap()
-        keys = groups << higher | (word & _KEPT.take(lengths - done, mode="clip")) >> shift
-        order = np.argsort(keys)
-        ordered = keys[order]
-    else:
-        # Some ids differ by NULs at their end alone.
-        order = np.lexsort((lengths, groups))
-    return order[::-1]
+        Args:
+            depth: how many, one at least; None for all that are looked up.
+            forms: ids to take in the place of those that stand in the file, see `trec.spaced_ids`.
+        """
+        docs = self.docs.at(slice(depth))
+        joined = docs.data[docs.starts[0] : docs.ends[-1]]
+        if forms:
+            named = [forms.get(doc_id, doc_id) for doc_id in docs.strings()]
+            joined = "\0".join(named).encode("utf-8", "surrogatepass")
+        is_one = len(docs.starts) == 1
+        return joined.decode(errors="surrogatepass") if is_one else blake2b(joined, digest_size=6).hexdigest()
 
 
-def docs_digest(docs: Tokens, forms: Mapping[str, str] = _NO_FORMS) -> str:
-    """Twelve hex digits of documents in their order; the id of a single one, which says as much.
+def _by_id(docs: Tokens, order: Ints, values: NDArray[Any], edges: Ints, depths: Ints) -> Ints:
+    """The places of documents by query, value, and id, of which the last two descend.
 
     Args:
         docs: the documents.
-        forms: ids to take in the place of those that stand in the file, see `trec.spaced_ids`.
+        order: their places by query and value.
+        values: the values in that order.
+        edges: where each query starts, and the number of documents.
+        depths: how many of each query matter.
     """
-    joined = docs.joined() if len(docs.starts) > _FEW else b"\0".join(docs.texts())
-    if forms:
-        named = [forms.get(doc_id, doc_id) for doc_id in docs.strings()]
-        joined = "\0".join(named).encode("utf-8", "surrogatepass")
-    one = len(docs.starts) == 1
-    return joined.decode("utf-8", "surrogatepass") if one else blake2b(joined, digest_size=6).hexdigest()
+    order, longest = order.copy(), int((docs.ends - docs.starts).max())
+    windows = np.ndarray((len(docs.data) - _SIZE + 1,), "S8", docs.data, strides=(1,))
+    # What is tied with the last one that matters does, too.
+    near = values >= np.repeat(values[edges[:-1] + depths - 1], np.diff(edges))
+    same = (values[1:] == values[:-1]) & near[1:]
+    same[edges[1:-1] - 1] = False
+    # The higher bytes of a key say which documents were equal until now, the lower ones what comes next in their ids.
+    size = 6 if len(order) <= 1 << 16 else 4
+    shift, higher = np.uint64(8 * (_SIZE - size)), np.uint64(8 * size)
+    left, done = np.arange(len(order)), 0
+    while True:
+        again = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        left, groups = left[again], np.cumsum(np.append(True, ~same))[again].view(np.uint64)
+        if not len(left):
+            return order
+        lines = order[left]
+        lengths = docs.ends[lines] - docs.starts[lines] - done
+        if done > longest:
+            # Some ids differ by NULs at their end alone.
+            order[left] = lines[np.lexsort((-lengths, groups))]
+            return order
+        word = windows[np.minimum(docs.starts[lines] + done, len(windows) - 1)].view("<u8").byteswap()
+        keys = groups << higher | ~(word & _KEPT.take(lengths, mode="clip")) >> shift
+        by = np.argsort(keys)
+        order[left], keys, done = lines[by], keys[by], done + size
+        same = keys[1:] == keys[:-1]
 
 
-def rankings(docs: Tokens, ranks: Ints, scores: Floats, edges: Ints) -> Iterator[tuple[Ranked, int]]:
+def rankings(
+    query_ids: Sequence[str], docs: Tokens, ranks: Ints, scores: Floats, edges: Ints, indexes: Sequence[DocRows] = ()
+) -> Iterator[tuple[Ranked, int]]:
     """The ranking of each query, with the places where its rank column disagrees.
 
     These are neighbours in the order of the ranks of which the later has the higher score; equal ranks say nothing.
     Where trec_eval compares scores in single precision, a score that is higher beyond it only is no higher one.
 
     Args:
+        query_ids: the queries.
         docs: the documents of all queries.
         ranks: their ranks.
         scores: their scores.
         edges: where each query starts, and the number of lines.
+        indexes: find the rows of as many documents as one of them asks for; without one all are looked up.
     """
     with np.errstate(over="ignore"):
         singles = scores.astype(np.float32)
+    starts, sizes, last = edges[:-1], np.diff(edges), edges[1:-1] - 1
     # Between a line and the next one.
-    tied = singles[1:] >= singles[:-1]
-    odd = (ranks[1:] <= ranks[:-1]) | (scores[1:] > scores[:-1])
-    tied[edges[1:-1] - 1] = odd[edges[1:-1] - 1] = False
-    ties, oddities = (np.diff(np.searchsorted(np.flatnonzero(places), edges)) for places in (tied, odd))
-    for (start, end), ties_in, odd_in in zip(pairwise(edges.tolist()), ties.tolist(), oddities.tolist(), strict=True):
-        one = slice(start, end)
-        count = _disagreements(ranks[one], scores[one]) if odd_in else 0
+    tied, rises = singles[1:] >= singles[:-1], scores[1:] > scores[:-1]
+    odd = (ranks[1:] <= ranks[:-1]) | rises
+    tied[last] = rises[last] = odd[last] = False
+    ties, oddities = (np.diff(np.searchsorted(np.flatnonzero(places), edges)).tolist() for places in (tied, odd))
+    depths = np.minimum(sizes, max([index.depth for index in indexes], default=np.inf)).astype(int)
+    order = base = np.arange(len(scores))
+    if tied.any():
+        if rises.any():
+            base = np.lexsort((-scores, np.repeat(np.arange(len(sizes)), sizes)))
+        high, low = scores[base], singles[base]
+        order = _by_id(docs, base, high, edges, depths)
+        if ((high[1:] == high[:-1]) != (low[1:] == low[:-1])).any():
+            single = _by_id(docs, base, low, edges, depths)
+            order = single if (single != order).any() and compares_singles() else order
+    if (depths < sizes).any():
+        order = order[np.arange(len(order)) - np.repeat(starts, sizes) < np.repeat(depths, sizes)]
+    first = docs.at(order).packed()
+    rows = [index.of(query_ids, depths, first) for index in indexes]
+    shown = np.append(0, np.cumsum(depths)).tolist()
+    for place, (start, end) in enumerate(pairwise(edges.tolist())):
+        one, looked_at = slice(start, end), slice(shown[place], shown[place + 1])
+        count = _disagreements(ranks[one], scores[one]) if oddities[place] else 0
         if count:
             in_single = _disagreements(ranks[one], singles[one])
             count = in_single if in_single != count and compares_singles() else count
-        yield Ranked(docs.at(one), scores[one], singles[one], not ties_in), count
-
-
-def rankings_of(doc_ids: Sequence[str], ranks: Sequence[int], scores: Sequence[float]) -> tuple[Ranked, int]:
-    """The ranking of one query, as `rankings` says it."""
-    docs = Tokens.of([doc_id.encode() for doc_id in doc_ids])
-    edges = np.array([0, len(doc_ids)])
-    return next(rankings(docs, np.array(ranks, np.int64), np.array(scores, np.float64), edges))
+        lines = order[looked_at] - start if ties[place] else None
+        yield Ranked(first.at(looked_at), [of[looked_at] for of in rows], lines, scores[one]), count
 
 
 def _disagreements(ranks: Ints, scores: NDArray[Any]) -> int:

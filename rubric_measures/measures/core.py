@@ -22,7 +22,6 @@ Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 NONE = -np.inf
 # The grade of what says the opposite.
 _OPPOSITE = -2
-_NOWHERE = np.zeros(0, int)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +60,10 @@ class View:
     def counts(self, level: float) -> Counts:
         """How many of the passages cover each item, and how many grades of it are valid or failed."""
         if level not in self.known:
-            given, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
-            times, valid, lost, sure = (
-                cells.sum(axis=1) for cells in (self.grades >= level, given, failed, given & ~failed)
-            )
+            if "given" not in self.known:
+                given, failed = self.grades > NONE, self.grades > np.inf if self.failed is None else self.failed
+                self.known["given"] = [cells.sum(axis=1) for cells in (given, failed, given & ~failed)]
+            times, (valid, lost, sure) = (self.grades >= level).sum(axis=1), self.known["given"]
             misses, left = np.where(times > 0, 0.0, sure), np.nonzero((times == 0) & (lost > 0))
             self.known[level] = Counts(times, valid, lost, (times == 1) + 0.0, misses, left)
         counts: Counts = self.known[level]
@@ -74,9 +73,10 @@ class View:
         """R × n: whether an item has a grade of `level` or better, 0 or 1; where only failed grades could tell, the
         probability of it. NaN where all grades that it needs failed.
         """
-        found = covered(self, level, np.ones(self.grades.shape[2]) if weights is None else weights)
-        expected: Array = found.sure + 0.0
-        expected[found.open] = found.expected
+        expected: Array = (self.best >= level) + 0.0
+        if self.failed is not None:
+            found = covered(self, level, np.ones(self.grades.shape[2]) if weights is None else weights)
+            expected[found.open] = found.expected
         return expected
 
 
@@ -94,16 +94,14 @@ class Counts(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """Whether items are covered.
+    """Whether items are covered that no valid grade covers.
 
     Attributes:
-        sure: R × n: whether a valid grade covers the item.
         open: where only failed grades could tell: rankings, items.
         expected: of each of these the probability that one covers.
         spread: the standard deviation of that.
     """
 
-    sure: Array
     open: tuple[Array, ...]
     expected: Array
     spread: Array
@@ -123,23 +121,22 @@ def covered(view: View, level: float, weights: Array, others: Array | None = Non
     Args:
         view: the rankings.
         level: the least grade that covers.
-        weights: n, 0 or more; items of weight 0 are not asked about.
+        weights: n, 0 or more; items of weight 0 are not asked about. Or m × n, for several weightings at once: then
+            what is expected and its spread have a row each.
         others: n, see above.
     """
-    sure = view.best >= level
-    counts = None if view.failed is None else view.counts(level)
-    at, place = (_NOWHERE, _NOWHERE) if counts is None else (of[weights[counts.open[1]] > 0] for of in counts.open)
-    if counts is None or not len(at):
-        return Covered(sure, (at, place), at, at)
-    once, misses = (counts.once @ weights)[at], (counts.misses @ weights)[at]
+    counts, asked = view.counts(level), np.atleast_2d(weights).max(axis=0) > 0
+    at, place = (of[asked[counts.open[1]]] for of in counts.open)
+    once, misses = (weights @ counts.once.T)[..., at], (weights @ counts.misses.T)[..., at]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = once / (once + misses)
         for some in (weights, others) if np.isnan(share).any() else ():
             if some is not None:
-                share = np.where(np.isnan(share), ((counts.times @ some) / (counts.valid @ some))[at], share)
-    mean, lost = weights.sum() / max(np.count_nonzero(weights), 1), counts.failed[at, place]
-    miss, smooth = ((1 - p) ** lost for p in (share, (once + mean / 2) / (once + misses + mean)))
-    return Covered(sure, (at, place), 1 - miss, np.sqrt(smooth * (1 - smooth)))
+                share = np.where(np.isnan(share), ((some @ counts.times.T) / (some @ counts.valid.T))[..., at], share)
+        mean = weights.sum(axis=-1, keepdims=True) / np.count_nonzero(weights, axis=-1, keepdims=True)
+        smoothed = (once + mean / 2) / (once + misses + mean)
+    miss, smooth = ((1 - p) ** counts.failed[at, place] for p in (share, smoothed))
+    return Covered((at, place), 1 - miss, np.sqrt(smooth * (1 - smooth)))
 
 
 class Scores(NamedTuple):
@@ -196,28 +193,37 @@ def contradicted(view: View) -> Array:
 
 # What an item weighs that is not vital, where one that is weighs 1.
 _NOT_VITAL = {"each": 1.0, "vital": 0.0, "half": 0.5}
+# How penalties count in the order of `Scores`: they make the lowest value lower.
+_PENALTY, _OTHER_END = np.array([-1, -1, -1, -1, 1])[:, None], [0, 1, 3, 2, 4]
 
 
-def _sums(view: View, levels: Mapping[int, float], weights: Array) -> Array:
-    """5 × R: Σ over levels of the share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread."""
-    sums, asked = np.zeros((5, len(view.grades))), weights.tobytes()
-    for level, share in levels.items():
-        if (level, asked) not in view.known:
-            # Strict scores and others ask the same.
-            view.known[level, asked] = of_level = np.zeros(sums.shape)
-            for side in (np.maximum(weights, 0), np.minimum(weights, 0)):
-                if view.failed is None or not side.any():
-                    of_level[:4] += (view.best >= level) @ side
-                    continue
-                sure, (at, place), expected, spread = covered(view, level, abs(side), abs(weights))
-                of_level[:4] += sure @ side
-                worth = side[place]
-                # Penalties make the lowest value lower.
-                end = 3 if side.max() > 0 else 2
-                for row, more in ((0, worth * expected), (end, worth), (4, abs(worth) * spread)) if len(at) else ():
-                    of_level[row] += np.bincount(at, more, len(sure))
-        sums += share * view.known[level, asked]
-    return sums
+def _sums(view: View, levels: Mapping[int, float], weight: str) -> tuple[Array, float]:
+    """5 × R: Σ over levels of the share × Σ over items of w_i c_i: expected, certain, lowest, highest; the spread. And
+    the positive weight of all items.
+    """
+    if (weight, *levels.items()) not in view.known:
+        own, is_own = view.weights, weight == "own"
+        # The m weightings that importance makes share most of the work.
+        by_importance = np.array([*_NOT_VITAL.values()])[:, None]
+        weights = np.maximum([own, -own], 0) if is_own else np.where(view.vital, 1.0, by_importance)
+        sums = np.zeros((len(weights), 5, len(view.grades)))
+        for level, share in levels.items():
+            # Strict scores share a level with others.
+            if (level, is_own) not in view.known:
+                view.known[level, is_own] = of_level = np.zeros(sums.shape)
+                of_level[:, :4] = (weights @ (view.best >= level).T)[:, None]
+                if view.failed is not None:
+                    (at, place), expected, spread = covered(view, level, weights, abs(own) if is_own else None)
+                    worth, cells = weights[:, place], at + len(view.grades) * np.arange(len(weights))[:, None]
+                    for row, more in ((0, worth * expected), (3, worth), (4, worth * spread)):
+                        added = np.bincount(cells.ravel(), np.where(worth > 0, more, 0.0).ravel(), sums[:, row].size)
+                        of_level[:, row] += added.reshape(len(weights), -1)
+            sums += share * view.known[level, is_own]
+        sums = sums[:1] + _PENALTY * sums[1:, _OTHER_END] if is_own else sums
+        for name, *found in zip([weight] if is_own else _NOT_VITAL, sums, weights.sum(axis=1).tolist(), strict=False):
+            view.known[name, *levels.items()] = found
+    result, size = view.known[weight, *levels.items()]
+    return result, size
 
 
 def items(
@@ -235,18 +241,16 @@ def items(
     Returns:
         values in (-inf, 1], of measures without penalties in [0, 1]; 0 where the denominator is 0.
     """
-    weights = view.weights if row.weight == "own" else np.where(view.vital, 1.0, _NOT_VITAL[row.weight])
-    sums = _sums(view, levels, weights)
+    sums, size = _sums(view, levels, row.weight)
     if row.over == "reach":
         value, certain, low, high, spread = sums
-        reach, known, least, most, wide = _sums(everything(), levels, weights)[:, 0]
+        reach, known, least, most, wide = _sums(everything(), levels, row.weight)[0][:, 0]
         # What is open is expected from each ranking alone, so it may promise more than all passages do.
         value = np.minimum(_over(value, reach), 1)
         spread = np.hypot(_over(spread, reach), value * _over(wide, reach))
         high = np.minimum(high / max(least, 1), 1)
         sums = np.stack([value, _over(certain, known), _over(low, most), high, spread])
     else:
-        size = np.maximum(weights, 0).sum()
         sums = sums / size if size else np.zeros(sums.shape)
     if clip:
         sums[:4] = np.maximum(sums[:4], 0)

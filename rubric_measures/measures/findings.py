@@ -7,6 +7,7 @@ scales are no reason for an alarm. Of rankings the heads are looked at, and of i
 from __future__ import annotations
 
 import logging
+import math
 import re
 import unicodedata
 from collections import defaultdict
@@ -34,6 +35,8 @@ DROPPED = (
 )
 # So many grades or documents, or queries, have to be odd.
 _MANY, _QUERIES = 20, 4
+# What right grades show less often is no chance.
+_CHANCE = 0.001
 # Of so many queries ids are looked at where some documents have no grade.
 SAMPLED = 2
 
@@ -168,7 +171,8 @@ class Looked:
 
     def __init__(self) -> None:
         # Of queries: how many grades, their lowest, highest, and lowest above 0; how many are no whole numbers, and the
-        # highest of these; whether the scale is known, and has more than two grades; whether there is nothing at all.
+        # highest of these; how many are above 0, and above 1; whether the scale is known, and has more than two grades;
+        # whether there is nothing at all.
         self._facts: dict[str, tuple[float, ...]] = {}
         # Of items: weight, whether it is vital, and whether it alone has no grade.
         self._items: list[Array] = [np.zeros((3, 0))]
@@ -184,18 +188,20 @@ class Looked:
         ungraded = ~(grades.valid if grades.failed is None else grades.valid | grades.failed).any(axis=0)
         ends = found.min(initial=np.inf), found.max(initial=NONE), found.min(initial=np.inf, where=found > 0)
         is_known = grades.scale is not None and grades.scale.highest > 1
-        self._facts[name] = len(found), *ends, len(parts), parts.max(initial=NONE), is_known, bool(ungraded.all())
+        over = len(parts), parts.max(initial=NONE), int((found > 0).sum()), int((found > 1).sum())
+        self._facts[name] = len(found), *ends, *over, is_known, bool(ungraded.all())
         self._items.append(np.stack([grades.weights, grades.vital, ungraded & bool(len(found))]))
         lost = dict[str, list[str]]()
+        # An answer is no document of a collection.
+        is_sampled, are_answers = len(self._facts) <= SAMPLED and not grades.answers, bool(grades.answers)
         for run_id, one in rankings.items():
             self._ranked[run_id].append(name)
             if one.is_tied:
                 self._tied[run_id].append(name)
-            # An answer is no document of a collection.
-            is_strange = len(one.heads) > 0 and not grades.answers and max(one.rows[:HEAD]) < 0
+            is_strange = len(one.heads) > 0 and not are_answers and one.rows[0] < 0 and max(one.rows[:HEAD]) < 0
             if is_strange:
                 self._strange[run_id].append(one.heads[0])
-            if is_strange or (len(self._facts) <= SAMPLED and not grades.answers):
+            if is_strange or is_sampled:
                 lost[run_id] = [doc_id for doc_id, row in zip(one.heads, one.rows, strict=False) if row < 0]
         find = cache(Near(grades.docs if any(lost.values()) else ()).find)
         for run_id, ids in lost.items():
@@ -237,21 +243,18 @@ class Looked:
 
     def _of_scale(self, levels: Mapping[str, float]) -> Iterator[Note]:
         """Grades that reach no level, all go far beyond it, or are all the same; grades on two scales."""
-        sizes, low, high, positive, parts, part, known, _ = map(np.array, zip(*self._facts.values(), strict=True))
+        facts = map(np.array, zip(*self._facts.values(), strict=True))
+        sizes, low, high, positive, parts, part, above_0, above_1, known, _ = facts
         count, lowest, highest, least = int(sizes.sum()), low.min(), high.max(), positive.min()
         names = list(self._facts)
         never = [name for name, level in levels.items() if highest < level or highest <= level == 0]
         beyond = [name for name, level in levels.items() if level > 1 and 10 * level <= least < np.inf]
-        text = ""
-        if never:
+        for name in (never or beyond)[:1]:
+            level = levels[name]
             more = f", nor those of {counted(len(never) - 1, 'more measure')}" if len(never) > 1 else ""
-            level = levels[never[0]]
-            what = f"reaches {level:g}, the level of {never[0]}{more}" if level else f"is above 0 for {never[0]}"
-            text = f"no grade {what}; the highest is {highest:g}: are the grades"
-        elif beyond:
-            level = levels[beyond[0]]
-            text = f"the grades above 0 begin at {least:g}, far from {level:g}, the level of {beyond[0]}: are they"
-        if text:
+            what = f"reaches {level:g}, the level of {name}{more}" if level else f"is above 0 for {name}"
+            far = f"the grades above 0 begin at {least:g}, far from {level:g}, the level of {name}: are they"
+            text = f"no grade {what}; the highest is {highest:g}: are the grades" if never else far
             yield Note(f"{text} on another scale? Say which", tuple(never or beyond), settings=("scale",))
         # Where all are 1, what is covered is listed, and nothing else.
         if lowest == highest != 1 and not never and known.all():
@@ -264,20 +267,22 @@ class Looked:
             first, last = high[:place], high[place:]
             if first.min() > last.max() or first.max() < last.min():
                 text = f"the highest grade is {first.max():g} up to query {names[place - 1]}, and {last.max():g} from"
-                is_warning = min(first.max(), last.max()) <= 1
+                lower = min(first.max(), last.max())
+                # That all higher ones stand on one side by chance, of queries in any order and of grades in any order.
+                share, higher = sizes[high > lower].sum() / count, (above_1 if lower >= 1 else above_0).sum()
+                chance = max(2 / math.comb(len(names), place), share**higher)
+                is_warning = bool(lower <= 1 and chance < _CHANCE)
                 yield Note(f"{text} query {names[place]} on: are these on two scales?", (names[place],), is_warning)
                 return
 
     def _of_runs(self) -> Iterator[Note]:
         """Runs of other documents, or of constant scores; each once for all runs."""
-        alike = [(run_id, *pairs[0]) for run_id, pairs in self._alike.items() if len(pairs) > 2]
-        for one in alike[:1]:
-            yield _alike("documents", *one)
+        alike = {run_id: pairs[0] for run_id, pairs in self._alike.items() if len(pairs) > 2}
+        for run_id, pair in list(alike.items())[:1]:
+            yield _alike("documents", run_id, *pair)
         sizes = {run_id: len(queries) for run_id, queries in self._ranked.items()}
-        near = {run_id for run_id, *_ in alike}
-        strange = [
-            one for one, lost in self._strange.items() if len(lost) == max(sizes[one], _QUERIES) and one not in near
-        ]
+        other = [one for one, lost in self._strange.items() if len(lost) == max(sizes[one], _QUERIES)]
+        strange = [one for one in other if one not in alike]
         level = [run_id for run_id, queries in self._tied.items() if len(queries) >= max(_QUERIES, sizes[run_id] / 3)]
         odd = "none of the first documents has a grade (such as %s): are they of another collection?"
         same = "nearly all documents have one score (as for query %s), so ids order them: is it in another column?"

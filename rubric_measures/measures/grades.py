@@ -195,9 +195,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
             parts += [docs[place] for place in which]
             masks.append(lost[which])
         digits = (np.concatenate(masks) if masks else np.zeros((0, len(self.items)))).astype(np.uint8) + ord("0")
-        for place, item in sorted(enumerate(self.items), key=lambda placed: placed[1].item_id):
-            column = digits[:, place].tobytes().decode("ascii")
-            parts.append(f"{item.item_id}\0{item.importance}\0{item.weight!r}\0{item.part}\0{column}")
+        for one, cells in sorted(zip(self.items, digits.T, strict=True), key=lambda placed: placed[0].item_id):
+            parts.append(f"{one.item_id}\0{one.importance}\0{one.weight!r}\0{one.part}\0{cells.tobytes().decode()}")
         for doc_id, sentences in sorted(self.answers.items()):
             said = (f"{one.item_id} {one.joined} {list(one.citations)}" for one in sentences)
             parts.append(f"{doc_id}\0" + "\0".join(said))

@@ -7,6 +7,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import ir_measures
@@ -129,7 +130,9 @@ class Shown(Struct, eq=False, dict=True):
         """The graded passages of rankings."""
         size = len(rankings)
         looked = np.array([len(one.rows) for one in rankings], int)
-        flat = np.concatenate([*(one.rows for one in rankings), np.zeros(0, int)]).astype(int)
+        listed = [one.rows for one in rankings]
+        # Many short lists are joined faster as such.
+        flat = np.array([*chain(*listed)] if set(map(type, listed)) <= {list} else np.concatenate(listed), int)
         graded = np.flatnonzero(flat >= 0)
         numbers = np.repeat(np.arange(size), looked)[graded]
         counts = np.bincount(numbers, minlength=size)
@@ -203,11 +206,9 @@ class Shown(Struct, eq=False, dict=True):
         if key not in self._views:
             of = self.grades
             # The last row stands for passages that nobody graded.
-            grades, failed = (
-                None if cells is None else np.concatenate([cells, np.full((1, len(of.items)), no, cells.dtype)])[rows]
-                for cells, no in ((of.grades, NONE), (of.failed, False))
-            )
-            assert grades is not None
+            none = np.full((1, len(of.items)), NONE)
+            grades = np.concatenate([of.grades, none])[rows]
+            failed = None if of.failed is None else np.concatenate([of.failed, none > 0])[rows]
             # All measures of the query share it.
             grades.flags.writeable = False
             item_ids = tuple(item.item_id for item in of.items)
@@ -285,8 +286,7 @@ class _OfItems(Computation):
         """The values, and all that failed grades leave open of them. All graded passages count together whatever the
         cutoff: finding the best k of them is NP-hard.
         """
-        is_all = shown is query.everything
-        view = shown.view() if is_all else shown.view(self.cutoff, self.judged_only)
+        view = shown.view() if shown is query.everything else shown.view(self.cutoff, self.judged_only)
         clip = bool(self.measure.params.get("clip"))
         found = core.items(view, query.everything.view, self._row, self._shares, clip)
         if query.is_expecting or view.failed is None:
@@ -309,12 +309,10 @@ class _OfItems(Computation):
             return math.nan
         return float(self.scores(query, query.everything).value[0])
 
-    def lost_penalties(self, shown: Shown) -> Array | None:
+    def lost_penalties(self, shown: Shown) -> Array:
         """Rankings × items: penalties that failed grades of ranked passages may have hidden, where these count as
-        nothing, so that the score may be too high; None where there can be none.
+        nothing, so that the score may be too high. Of a measure of the items' own weights.
         """
-        if self._row.weight != "own":
-            return None
         view = shown.view(self.cutoff, self.judged_only)
         assert view.failed is not None
         lost: Array = view.failed.any(axis=1) & (view.weights < 0) & ~(view.best >= min(self._shares))
@@ -854,8 +852,8 @@ class QueryScorer:
             found = [one.scores(self, shown) for one in computations]
         lost, dropped = np.zeros(len(rankings), int), np.zeros(len(rankings), int)
         if self.counted.failed is not None and not self.is_expecting:
-            of_items = [one.lost_penalties(shown) for one in computations if isinstance(one, _OfItems)]
-            hidden = [one for one in of_items if one is not None]
+            own = [one for one in computations if isinstance(one, _OfItems) and one.asks == "weight"]
+            hidden = [one.lost_penalties(shown) for one in own]
             lost = np.any(hidden, axis=0).sum(axis=1) if hidden else lost
         if self.void is not None:
             gone = np.append(self.void, False)
@@ -868,14 +866,13 @@ class QueryScorer:
                 cited = [cited_coverage(grades, one.doc_ids, of == "first") for one in rankings]
                 needed[Needed(cutoff, of)] = np.array(cited).reshape(-1, 3)
                 continue
+            (rows, _, lengths), columns = shown.top(cutoff), asked.get(of, np.ones(len(grades.items), bool)) + 0
+            needed[Needed(cutoff, of)] = counts = np.zeros((len(rankings), 3), int)
+            counts[:, 0] = lengths * columns.sum()
             # Of how many items a passage has a valid grade, and a failed one; last come passages without grades.
-            counts, columns = np.zeros((len(grades.docs) + 1, 2), int), asked.get(of, np.ones(len(grades.items), bool))
-            counts[:-1, 0] = grades.valid[:, columns].sum(axis=1)
-            if grades.failed is not None:
-                counts[:-1, 1] = grades.failed[:, columns].sum(axis=1)
-            rows, _, lengths = shown.top(cutoff)
-            size = lengths[:, None] * columns.sum()
-            needed[Needed(cutoff, of)] = np.concatenate([size, counts[rows].sum(axis=1)], axis=1)
+            for place, cells in enumerate((grades.valid, grades.failed), 1):
+                if cells is not None:
+                    counts[:, place] = np.append(cells @ columns, 0)[rows].sum(axis=1)
         return QueryScores(
             np.stack([one.value for one in found]) if found else np.zeros((0, len(rankings))),
             found if self.counted.failed is not None else None,

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import logging
+import pickle
 import queue
 import threading
 import time
@@ -280,7 +281,7 @@ class _Execution:
         try:
             for table in dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
                 for data in table.column("returned").to_pylist():
-                    self.results.put(_unpacked(data))
+                    self.results.put(pickle.loads(data))
             self.results.put("it ended")
         except BaseException as error:
             # Not the exception: its frames would keep the actors, and these their processors.
@@ -293,13 +294,9 @@ class _Execution:
                 if at_once:
                     ray.kill(actor)
         self._thread.join(60)
-
-
-def _unpacked(data: bytes) -> Returned:
-    import pickle
-
-    found: Returned = pickle.loads(data)
-    return found
+        # References to it stay behind, with which it would live as long as the driver.
+        with contextlib.suppress(Exception):
+            ray.kill(self.desk)
 
 
 def _dataset(ray: Any, desk: Any, here: dict[str, str]) -> Any:

@@ -69,6 +69,19 @@ def test_grades_of_every_form_score_alike() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_loaded_grades_come_back_as_they_are_and_keep_how_failures_count() -> None:
+    of_records = rubric_measures.load("graded.jsonl.gz", "bank.jsonl", on_failed="zero")
+    of_items = rubric_measures.load(list(of_records.items), "bank.jsonl")
+    for grades in (of_records, of_items):
+        assert rubric_measures.load(grades) is grades
+        with pytest.raises(InputError, match="how failed grades count is chosen where they are loaded"):
+            rubric_measures.load(grades, on_failed="error")
+        assert rubric_measures.load(grades, "bank.jsonl").on_failed_given == grades.on_failed_given
+        with pytest.raises(InputError, match="no grade sets to choose from"):
+            rubric_measures.load(grades, llm="other")
+
+
+@pytest.mark.usefixtures("folder")
 def test_rankings_inside_records() -> None:
     board = rubric_measures.score("graded.jsonl.gz", measures=COVER, length=True, summary=True)
     assert board.ranking()[:2] == ["one", "two"]

@@ -42,7 +42,8 @@ def record_board(folder: Path, *measures: ir_measures.Measure) -> Leaderboard:
 def run_board(folder: Path, workers: int | None = None) -> Leaderboard:
     grades = load_records(folder / "graded.jsonl.gz", load_bank(folder / "bank.jsonl"))
     paths = [str(folder / "alpha.run"), str(folder / "beta.run")]
-    return score_run_files(grades, paths, [COVER, NDCG], workers=workers)
+    (board,) = score_run_files([(grades, [COVER, NDCG])], paths, workers=workers)
+    return board
 
 
 def test_rankings_inside_the_records(folder: Path) -> None:
@@ -78,7 +79,7 @@ def test_measures_that_skip_unjudged_passages_look_below_the_cutoff(folder: Path
     path.write_text("q1 Q0 x 1 3 deep\nq1 Q0 y 2 2 deep\nq1 Q0 d2 3 1 deep\n")
     measures = [RubricCover(rel=4, judged_only=True) @ 1, RubricQrels(measure="P(judged_only=True)@1", rel=4)]
     bank = load_bank(folder / "bank.jsonl")
-    board = score_run_files(load_records(folder / "graded.jsonl.gz", bank), [str(path)], measures)
+    (board,) = score_run_files([(load_records(folder / "graded.jsonl.gz", bank), measures)], [str(path)])
     assert [board.values["deep"][str(measure)]["q1"] for measure in measures] == [0.25, 1.0]
 
 
@@ -87,13 +88,13 @@ def test_errors_in_a_worker_name_file_and_line(folder: Path) -> None:
     broken.write_text("q1 Q0 d1 1 9.5 broken\nq1 Q0 d2 2 nan broken\n")
     grades = load_records(folder / "graded.jsonl.gz")
     with pytest.raises(FormatError, match=r"broken\.run:2: score: 'nan'"):
-        score_run_files(grades, [str(folder / "alpha.run"), str(broken)], [COVER], workers=2)
+        score_run_files([(grades, [COVER])], [str(folder / "alpha.run"), str(broken)], workers=2)
 
 
 def test_notes_of_a_worker_are_said_here(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "odd.run").write_text("q1 Q0 d1 1 1.0 odd\nq1 Q0 d2 2 2.0 odd\n")
     grades = load_records(folder / "graded.jsonl.gz")
-    score_run_files(grades, [str(folder / "odd.run"), str(folder / "beta.run")], [COVER], workers=2)
+    score_run_files([(grades, [COVER])], [str(folder / "odd.run"), str(folder / "beta.run")], workers=2)
     assert "rank column disagrees" in caplog.text
 
 

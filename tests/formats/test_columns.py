@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError
 from rubric_measures.formats import columns
-from rubric_measures.formats.columns import DocRows, DoubtError, Ranked, Tokens, docs_digest
+from rubric_measures.formats.columns import DocRows, DoubtError, Ranked, Tokens
 from rubric_measures.formats.trec import (
     checked_qrels,
     checked_rankings,
@@ -224,18 +224,18 @@ def test_a_ranking_gives_ids_rows_and_digests_to_any_depth(
         path.write_text("".join(f"q Q0 {doc} {rank} {score} s\n" for rank, (doc, score) in enumerate(docs.items(), 1)))
         expected = list(make_run("s", [("q", doc, score) for doc, score in docs.items()]).rankings["q"].doc_ids)
         rows = {doc: row for row, doc in enumerate([*rng.sample(expected, len(expected) // 2), "other", "é" * 30])}
-        index = DocRows(rows, {})
+        for depth in [None, 1, 5, 20, 150, 10_000]:
+            wanted = expected[:depth]
 
-        def check(_: str, ranked: Ranked) -> int:
-            for depth in [None, 0, 1, 5, 20, 150, 10_000]:
-                wanted = expected[:depth]  # noqa: B023
-                docs = ranked.first(depth)
-                assert docs.strings() == wanted
-                assert index.of(docs).tolist() == [rows.get(doc, -1) for doc in wanted]  # noqa: B023
-                assert docs_digest(docs) == ranking_digest(wanted)
-            return len(ranked.scores)
+            def check(_: str, ranked: Ranked) -> int:
+                assert ranked.docs.strings() == wanted  # noqa: B023
+                assert ranked.rows[0].tolist() == [rows.get(doc, -1) for doc in wanted]  # noqa: B023
+                for first in {1, len(wanted)}:  # noqa: B023
+                    assert ranked.digest(first) == ranking_digest(wanted[:first])  # noqa: B023
+                return len(ranked.scores)
 
-        assert list(map_runs([str(path)], check)) == [("s", {"q": len(docs)})]
+            index = DocRows({"p": {"other": 7}, "q": rows}, depth or np.inf)
+            assert list(map_runs([str(path)], check, indexes=[index])) == [("s", {"q": len(docs)})]
 
 
 @pytest.mark.parametrize(("single", "expected"), [(False, 2), (True, 1)])
@@ -255,9 +255,9 @@ def test_ids_with_spaces_are_found_as_files_have_them(tmp_path: Path) -> None:
     path.write_text("q Q0 my%20answer 1 2 s\nq Q0 b%25 2 1 s\n")
     known = {"my answer": 3, "b%25": 5}
     forms = spaced_ids(known)
-    index = DocRows(known, forms)
+    index = DocRows({"q": {**known, **{written: known[doc_id] for written, doc_id in forms.items()}}})
     read = map_runs(
-        [str(path)], lambda _, ranked: (index.of(ranked.first()).tolist(), docs_digest(ranked.first(), forms))
+        [str(path)], lambda _, ranked: (ranked.rows[0].tolist(), ranked.digest(forms=forms)), indexes=[index]
     )
     assert list(read) == [("s", {"q": ([3, 5], ranking_digest(["my answer", "b%25"]))})]
 
@@ -286,7 +286,7 @@ def test_many_runs_are_read_as_if_one_by_one(
             watched.append(path)
             yield path
 
-    take: Callable[[str, Ranked], list[str]] = lambda _, ranked: ranked.first().strings()  # noqa: E731
+    take: Callable[[str, Ranked], list[str]] = lambda _, ranked: ranked.docs.strings()  # noqa: E731
     with pytest.raises(FormatError, match="d:1: score: 'high' is not a finite number"):
         for run_id, found in map_runs(paths, take, workers, watch):  # type: ignore[arg-type]
             read.append(f"{run_id} {found}")

@@ -320,7 +320,7 @@ def test_judgments_may_be_cut_into_pieces_anywhere(piece: int, monkeypatch: pyte
 
 def test_only_what_is_taken_of_a_query_is_kept(tmp_path: Path) -> None:
     run = _write(tmp_path, "q2 Q0 a 1 1 s\nq1 Q0 c 1 3 s\nq1 Q0 b 2 2 s\n")
-    assert list(map_runs([str(run)], lambda query_id, ranked: (query_id, ranked.first(1).strings()[0]))) == [
+    assert list(map_runs([str(run)], lambda query_id, ranked: (query_id, ranked.docs.strings()[0]))) == [
         ("s", {"q2": ("q2", "a"), "q1": ("q1", "c")})
     ]
     # The lines of q1 are parted, so the careful reader has to read them.

@@ -509,6 +509,23 @@ def test_a_stream_that_breaks_is_begun_anew(cluster: Any, folder: Path, caplog: 
     assert "the stream of Ray Data broke and is begun anew" in caplog.text
 
 
+def test_no_process_of_a_run_outlives_it(cluster: Any, folder: Path) -> None:
+    """A notebook grades several times over one cluster, and each desk takes 200 MB."""
+    from ray._private.state import actors
+
+    before = set(actors())
+
+    def states() -> Counter[tuple[str, str]]:
+        return Counter((one["ActorClassName"], one["State"]) for key, one in actors().items() if key not in before)
+
+    groups, bank = make_groups(1, 2), make_bank(1, 1)
+    for _ in range(2):
+        assert statuses(graded(diary(folder, actors=1), groups, bank)[1]) == {"graded": 2}
+    wait_until(lambda: states()["Desk", "DEAD"] == states()["MapWorker(MapBatches(Worker))", "DEAD"] == 2)
+    # Ray Data has a few of its own, once for all runs.
+    assert {state for name, state in states() if name == "Desk" or "Worker" in name} == {"DEAD"}
+
+
 class Two:
     """Every call costs 2, which only its reply tells."""
 
