@@ -290,7 +290,8 @@ def _sources(
                 f"{_called(sources[0])}agreement needs two sources, or one graded-records file with judgments"
             )
         sources.append(f"{_JUDGMENTS}{os.fspath(sources[0])}")  # type: ignore[arg-type]
-    graded = [_has_graders(source) for source in sources]
+    # What can hold the grades of several graders, of which one is chosen.
+    graded = [_content(source) in ("records", "grades") for source in sources]
     names = " and ".join(os.fspath(source) for source in sources if isinstance(source, str | os.PathLike))
     if not any(map(_is_records, sources)):
         refuse_filters(names, {key: said for key, said in chosen.items() if not any(graded) or key not in OF_TABLES})
@@ -335,11 +336,6 @@ def _told_apart(sources: Sequence[Gradable], read: Sequence[LabelSource]) -> lis
 def _called(source: Gradable) -> str:
     """The name of a file before what is wrong with it."""
     return f"{os.fspath(source)}: " if isinstance(source, str | os.PathLike) else ""
-
-
-def _has_graders(source: Gradable) -> bool:
-    """Whether a source can hold the grades of several graders, of which one is chosen."""
-    return _content(source) in ("records", "grades")
 
 
 def _is_records(source: Gradable) -> bool:

@@ -22,6 +22,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import Any
 
 # Controls, line ends that `str.splitlines` knows, and marks that turn the direction of what follows.
 CONTROL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
@@ -155,13 +156,8 @@ class FormatError(InputError):
         return ": ".join(part for part in (where, self.field, self.problem) if part)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _format_error, (type(self), self.problem, self.path, self.line, self.field, self.settings)
-
-
-def _format_error(
-    kind: type[FormatError], problem: str, path: str, line: int, field: str, settings: tuple[str, ...]
-) -> FormatError:
-    return kind(problem, path=path, line=line, field=field, settings=settings)
+        said: Any = {"path": self.path, "line": self.line, "field": self.field, "settings": self.settings}
+        return partial(type(self), **said), (self.problem,)
 
 
 @contextlib.contextmanager
@@ -226,13 +222,8 @@ class UnknownNameError(InputError):
         super().__init__(f"{start}unknown {kind} {name!r}: {tail}" + (f" {hint}" if hint else ""), settings=settings)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _unknown_name_error, (self.kind, self.name, self.known, self.hint, self.where, self.settings)
-
-
-def _unknown_name_error(
-    kind: str, name: str, known: list[str], hint: str, where: str, settings: tuple[str, ...]
-) -> UnknownNameError:
-    return UnknownNameError(kind, name, known, hint=hint, where=where, settings=settings)
+        said: Any = {"hint": self.hint, "where": self.where, "settings": self.settings}
+        return partial(UnknownNameError, **said), (self.kind, self.name, self.known)
 
 
 class MeasureError(InputError):
@@ -254,11 +245,7 @@ class MissingExtraError(RubricMeasuresError, ImportError):
         super().__init__(f"{what} {lacks}; install it with: pip install 'rubric_measures[{extra}]'")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _missing_extra_error, (self.what, self.extra, self.is_module)
-
-
-def _missing_extra_error(what: str, extra: str, is_module: bool) -> MissingExtraError:
-    return MissingExtraError(what, extra, is_module=is_module)
+        return partial(MissingExtraError, is_module=self.is_module), (self.what, self.extra)
 
 
 class PlugInError(RubricMeasuresError):

@@ -576,10 +576,6 @@ def _graded(grades: Sequence[Grade], lost: str) -> list[Qrel]:
     return rows
 
 
-def _to_bank(read: Callable[[Any], TestBank]) -> Bridge:
-    return lambda content, _: bank_entries(read(content))
-
-
 BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "qrels"): _records_to_qrels,
     ("records", "item qrels"): _qrels("item", _grades),
@@ -615,7 +611,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("grades", "records"): _table_to_records,
     **{("experiment", kind): _part_of(kind) for kind in ("queries", "records", "answers", "games")},
     **{(kind, "records"): lambda lines, _: records_of_judged(lines) for kind in _JUDGED},
-    **{(kind, "bank"): _to_bank(bank_of_judged) for kind in _JUDGED if kind != "assessments"},
+    **{(kind, "bank"): lambda lines, _: bank_entries(bank_of_judged(lines)) for kind in _JUDGED[:2]},
     **{(kind, "grades"): _judged_to_grades for kind in _JUDGED},
 }
 # Kinds that others pass through: assignments give the texts of their queries as a test bank.

@@ -24,6 +24,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -442,6 +443,10 @@ class UnknownCollectionError(InputError, KeyError):
         return str(self.args[0])
 
 
+def _of_parts(name: str, doc: str) -> Any:
+    return property(attrgetter(f"_parts.{name}"), doc=doc)
+
+
 class Collection(ir_datasets.Dataset):  # type: ignore[misc]
     """An ir_datasets Dataset with rubric items and grades.
 
@@ -459,39 +464,19 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
         self.source = source
         self._parts = parts
 
-    @property
-    def banks(self) -> Mapping[str, TestBank]:
-        """Name (`questions`, `nuggets`) -> test bank."""
-        return self._parts.banks
-
-    @property
-    def judgments(self) -> Sequence[Qrel]:
-        """What assessors said: one row a (query, document), or more in diversity qrels."""
-        return self._parts.judgments
-
-    @property
-    def runs(self) -> Mapping[str, Run]:
-        """run_id -> retrieval run, sorted by id."""
-        return self._parts.runs
-
-    @property
-    def answers(self) -> Sequence[Answer]:
-        """Generated answers."""
-        return self._parts.answers
-
-    @property
-    def grades(self) -> Grades | None:
-        """The grades of the one grade set that the filter leaves, over the bank it belongs to; None without records."""
-        return self._parts.grades
+    banks = _of_parts("banks", "Name (`questions`, `nuggets`) -> test bank.")
+    judgments = _of_parts("judgments", "What assessors said: a row a (query, document), or more in diversity qrels.")
+    runs = _of_parts("runs", "run_id -> retrieval run, sorted by id.")
+    answers = _of_parts("answers", "Generated answers.")
+    grades = _of_parts(
+        "grades", "The grades of the one grade set that the filter leaves, over its bank; None without records."
+    )
 
     @property
     def query_texts(self) -> Mapping[str, str]:
         """query_id -> text."""
-        return {query.query_id: _query_text(query) for query in self.queries_iter()} if self.has_queries() else {}
-
-
-def _query_text(query: Any) -> str:
-    return str(query.default_text() if hasattr(query, "default_text") else query[1])
+        queries = self.queries_iter() if self.has_queries() else ()
+        return {one.query_id: str(one.default_text() if hasattr(one, "default_text") else one[1]) for one in queries}
 
 
 def opened_collection(collection: Any) -> Any:

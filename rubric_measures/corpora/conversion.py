@@ -25,7 +25,7 @@ from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.trec import distinct_run_names, read_passage_qrels, read_run, run_file
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import QueryPassages, iter_graded
-from rubric_measures.types.entities import Qrel, Run
+from rubric_measures.types.entities import Run
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -100,7 +100,10 @@ def convert_files(
         with naming(*runs):
             content = add_runs(content, _named_runs(runs), options.depth)
         with naming(*qrels):
-            content = add_judgments(content, [row for path in qrels for row in _judgments(path)])
+            reads = [read_judgments if is_grade_table(path) else read_passage_qrels for path in qrels]
+            content = add_judgments(
+                content, [row for path, read in zip(qrels, reads, strict=True) for row in read(path)]
+            )
     if target.kind == "runs" and Path(output).is_dir():
         _keep_runs(Path(output), content, [*paths, *runs, *qrels])
     with naming(*paths):
@@ -124,10 +127,6 @@ def _by_query(path: PathName) -> Iterator[QueryPassages]:
         seen.add(query_id)
         first, *others = pieces
         yield first._replace(passages=[passage for piece in (first, *others) for passage in piece.passages])
-
-
-def _judgments(path: PathName) -> Sequence[Qrel]:
-    return read_judgments(path) if is_grade_table(path) else read_passage_qrels(path)
 
 
 def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: bool) -> None:

@@ -377,16 +377,13 @@ def _chosen(present: Sequence[str], said: Mapping[str, str], name: str) -> dict[
         free: list[Role] = [role for role in _COULD_BE_EITHER if role not in chosen and role not in said]
         if free:
             chosen[free[0]] = either
-    lacking = [role for role in ("query", "answer") if role not in chosen]
+    usual = {"query": _NAMES["query"], "answer": (_EITHER, *_NAMES["answer"])}
+    lacking = [role for role in usual if role not in chosen]
     if lacking:
-        needed = "; ".join(f"{role}: one of {', '.join(_usual(role))}" for role in lacking)  # type: ignore[arg-type]
+        needed = "; ".join(f"{role}: one of {', '.join(usual[role])}" for role in lacking)
         problem = f"has no column of the {' and the '.join(lacking)}; it has {listed}; expected {needed}, or say which"
         raise FormatError(problem, path=name, settings=("columns",))
     return chosen
-
-
-def _usual(role: Role) -> list[str]:
-    return [*(["answer"] if role == "answer" else []), *_NAMES[role]]
 
 
 def _cell_text(value: Any) -> str:

@@ -399,10 +399,6 @@ class _Started(Generic[K, T]):
     open: int = 0
 
 
-def _never() -> bool:
-    return False
-
-
 class RunState(Generic[K, T]):
     """The state of one run, for runners. A backend may pull requests from a thread of its own, hence the lock."""
 
@@ -414,7 +410,7 @@ class RunState(Generic[K, T]):
         hold: Callable[[], bool] | None = None,
     ) -> None:
         self.runner, self.jobs, self.stats = runner, jobs, stats
-        self.hold = hold if hold is not None else _never
+        self.hold = hold if hold is not None else lambda: False
         self.lock = threading.RLock()
         self.exhausted = False
         self.steps: deque[_Started[K, T]] = deque()  # have asked, and nothing of it was looked up yet

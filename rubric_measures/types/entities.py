@@ -44,18 +44,6 @@ class Query(NamedTuple):
         return self.text
 
 
-class Passage(NamedTuple):
-    """One text to grade for one query: a passage of a document, or a generated answer (or a segment of one)."""
-
-    query_id: str
-    doc_id: str
-    text: str
-
-    def default_text(self) -> str:
-        """The text that is graded."""
-        return self.text
-
-
 class Grade(NamedTuple):
     """This text, for this query, covers this rubric item this well; one row a (query, document, item, grader).
 
@@ -433,10 +421,6 @@ class Signature(Struct, frozen=True):
     def short(self) -> str:
         """The first twelve hex digits of the hash of all settings."""
         return content_hash(dict(self.settings))[:12]
-
-    def extended(self, **settings: object) -> Signature:
-        """A signature with further (or replaced) settings."""
-        return Signature({**self.settings, **settings})
 
 
 class Qrel(NamedTuple):
