@@ -150,14 +150,7 @@ def labels_of_qrels(
 
 
 def labels_of_table(
-    source: Any,
-    name: str = "",
-    llm: str | None = None,
-    prompt_class: str | None = None,
-    *,
-    items: bool = False,
-    label: Label = "max",
-    rel: int | None = None,
+    source: Any, name: str = "", llm: str | None = None, prompt_class: str | None = None, **counted: Any
 ) -> LabelSource:
     """The labels (or item grades) of a table, by the only grader that it has, or the one that is named.
 
@@ -166,9 +159,7 @@ def labels_of_table(
         name: what it is called; by default as the file.
         llm: the grader, where there are several.
         prompt_class: its prompt, likewise.
-        items: see `labels_of_grades`.
-        label: likewise.
-        rel: likewise.
+        counted: `items`, `label` and `rel`, see `labels_of_grades`.
 
     Raises:
         InputError: it has several graders, and none of them is called so.
@@ -177,7 +168,7 @@ def labels_of_table(
     if len({(row.grader, row.prompt_class) for row in rows}) > 1:
         rows = chosen_grades(rows, name, llm, prompt_class)
         name = " ".join(filter(None, (name, llm, prompt_class)))
-    return labels_of_grades(grades_of_table(rows), name, items=items, label=label, rel=rel)
+    return labels_of_grades(grades_of_table(rows), name, **counted)
 
 
 def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:

@@ -292,10 +292,7 @@ def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Ite
 
     order, name = _runs_of(board), board.measures[0]
     queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))
-    table = [
-        [math.nan if value is None else value for value in (board.values[run][name].get(query) for run in order)]
-        for query in queries
-    ]
+    table = [[_value(board.values[run][name].get(query)) for run in order] for query in queries]
     title = f"{name}, query by query: {len(order)} runs over {len(queries)} queries, the easiest on top"
     yield plot_queries(queries, order, table, name, title)
     if grades is None:
@@ -313,6 +310,10 @@ def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Ite
             None if query.scale is None else (query.scale.lowest, query.scale.highest),
             query.covers,
         )
+
+
+def _value(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> list[_ItemGrades]:

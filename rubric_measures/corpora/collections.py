@@ -468,9 +468,7 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
     judgments = _of_parts("judgments", "What assessors said: a row a (query, document), or more in diversity qrels.")
     runs = _of_parts("runs", "run_id -> retrieval run, sorted by id.")
     answers = _of_parts("answers", "Generated answers.")
-    grades = _of_parts(
-        "grades", "The grades of the one grade set that the filter leaves, over its bank; None without records."
-    )
+    grades = _of_parts("grades", "The grades of the one grade set that is left, over its bank; None without records.")
 
     @property
     def query_texts(self) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -100,10 +100,8 @@ def convert_files(
         with naming(*runs):
             content = add_runs(content, _named_runs(runs), options.depth)
         with naming(*qrels):
-            reads = [read_judgments if is_grade_table(path) else read_passage_qrels for path in qrels]
-            content = add_judgments(
-                content, [row for path, read in zip(qrels, reads, strict=True) for row in read(path)]
-            )
+            judged = (read_judgments(path) if is_grade_table(path) else read_passage_qrels(path) for path in qrels)
+            content = add_judgments(content, chain.from_iterable(judged))
     if target.kind == "runs" and Path(output).is_dir():
         _keep_runs(Path(output), content, [*paths, *runs, *qrels])
     with naming(*paths):

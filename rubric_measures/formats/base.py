@@ -137,16 +137,16 @@ class Format(NamedTuple):
     recognise: Callable[[Head], bool] | None = None
 
 
-def write_objects(path: PathName, rows: Iterable[Mapping[str, Any]], what: str) -> None:
-    """Writes JSON objects, one a line, with all their fields; `what` is their plural, for the error.
+def write_lines(path: PathName, texts: Iterable[str], what: str) -> None:
+    """Writes texts, one a line; `what` is their plural, for the error.
 
     Raises:
         InputError: the file cannot be written, or there is nothing to write.
     """
     count = 0
     with atomic_writer(path) as stream:
-        for count, row in enumerate(rows, 1):  # noqa: B007 - the number of rows
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+        for count, text in enumerate(texts, 1):  # noqa: B007 - the number of texts
+            stream.write(text + "\n")
         if not count:
             raise InputError(f"{path_name(path)}: there are no {what} to write")
 

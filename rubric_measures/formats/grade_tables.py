@@ -35,7 +35,8 @@ _GRADES = ("grade", "label", "relevance", "rel", "rating", "score")
 _ITEMS = ("item_id", "iteration", "subtopic_id", "criterion_id", "criterion", "nugget_id", "item", "question_id")
 _GRADERS = ("grader", "judge", "judge_model", "assessor", "annotator", "llm", "model")
 _SHOWN = 12
-_STATUS: Mapping[bool, GradeStatus] = {True: "unparsed", False: "graded"}
+# Whether there is no grade -> the status, where nothing else is said.
+STATUS: Mapping[bool, GradeStatus] = {True: "unparsed", False: "graded"}
 
 
 class GradeRow(NamedTuple):
@@ -79,7 +80,7 @@ def _wrong(said: Mapping[str, Any]) -> str | None:
 def _grade_rows(rows: Iterable[Row]) -> list[GradeRow]:
     """The grades; one that is empty is `unparsed`, where nothing else is said."""
     made = [GradeRow(**row.said) for row in rows]
-    return [row if row.status else row._replace(status=_STATUS[row.grade is None]) for row in made]
+    return [row if row.status else row._replace(status=STATUS[row.grade is None]) for row in made]
 
 
 GRADES = Spec(

@@ -11,6 +11,7 @@ from msgspec import Struct
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.base import PathName
+from rubric_measures.formats.grade_tables import STATUS
 from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
@@ -57,10 +58,6 @@ def _passages(rows: list[Row]) -> list[QueryPassages]:
             GradedPassage(doc_id=said["doc_id"], text=said["text"], paragraph_data=data)
         )
     return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
-
-
-def _labels(rows: list[Row]) -> list[Grade]:
-    return [Grade(**row.said, status="unparsed" if row.said["relevance"] is None else "graded") for row in rows]
 
 
 def _said_of_labels(grades: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -157,7 +154,8 @@ RAGELO_ANSWERS = Spec(
 RAGELO_EVALUATIONS = Spec(
     kind="evaluations", description="RAGElo's CSV of document labels", what="evaluations",
     fields=(_QUERY, _DOC, _REPLY, Field("relevance", ("answer",), whole, COLUMN)),
-    key=("query_id", "doc_id"), into=_labels, outof=_said_of_labels,
+    key=("query_id", "doc_id"), outof=_said_of_labels,
+    into=lambda rows: [Grade(**one.said, status=STATUS[one.said["relevance"] is None]) for one in rows],
 )  # fmt: skip
 RAGELO_GAMES = Spec(
     kind="games", description="RAGElo's CSV of pairwise evaluations", what="games",
@@ -287,10 +285,6 @@ def _games_of_results(rows: Iterable[Row]) -> list[Preference]:
     return games
 
 
-def _is_one_result(said: Mapping[str, Any]) -> str | None:
-    return None if said["agent_a"] is None else _is_one_game({**said, "status": None})
-
-
 _RESULTS = Spec(
     kind="games", description="results of RAGElo 0.7: games (NAME_results.jsonl)", what="results", forms=("jsonl",),
     fields=(
@@ -300,7 +294,8 @@ _RESULTS = Spec(
         Field("run_id", _AGENT, ident, None),
         Field("", ("usage", "a_vs_b_result", "b_vs_a_result", "game_id"), default=None),
     ),
-    key=("query_id", "agent_a", "agent_b", "grader", "doc_id", "run_id"), twice="first wins", check=_is_one_result,
+    key=("query_id", "agent_a", "agent_b", "grader", "doc_id", "run_id"), twice="first wins",
+    check=lambda said: None if said["agent_a"] is None else _is_one_game({**said, "status": None}),
     into=_games_of_results, outof=lambda games: (), told=("qid", "evaluator_name"),
 )  # fmt: skip
 # Only read: what a model said of both answers is left behind.

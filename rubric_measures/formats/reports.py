@@ -13,6 +13,7 @@ What tracks take as runs: `track_rules.toml`, read.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import tomllib
@@ -29,7 +30,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
-from rubric_measures.formats.base import Format, Head, PathName, say_left_out, write_objects
+from rubric_measures.formats.base import Format, Head, PathName, say_left_out, write_lines
 from rubric_measures.formats.specs import RecordLines
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade
@@ -464,7 +465,8 @@ def _rewritten(report: CitedReport, form: str, lost: Counter[str]) -> dict[str, 
 def _form(name: str, tracks: str) -> Format:
     def write(path: PathName, reports: Sequence[CitedReport]) -> None:
         lost: Counter[str] = Counter()
-        write_objects(path, (_rewritten(report, name, lost) for report in reports), "reports")
+        rows = (json.dumps(_rewritten(report, name, lost), ensure_ascii=False) for report in reports)
+        write_lines(path, rows, "reports")
         say_left_out(path, (f"{count} {what}" for what, count in lost.items() if count))
 
     return Format("reports", f"reports in the form of {tracks}", None, write)

@@ -8,6 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector
 from rubric_measures.base.json_text import check_keys, decoded, json_texts, parse_json
 from rubric_measures.base.tables import active, inert, is_formula
-from rubric_measures.formats.base import Format, Head, Kind, PathName, given, say_left_out
+from rubric_measures.formats.base import Format, Head, Kind, PathName, given, say_left_out, write_lines
 from rubric_measures.formats.tables import (
     PARQUET,
     Cells,
@@ -87,9 +88,7 @@ def ident(value: Any) -> str:
 
 def whole(value: Any) -> int:
     """A whole number of at most nine digits."""
-    said = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    if isinstance(value, float) and value.is_integer():
-        said = str(int(value))
+    said = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
     if not said.lstrip("-").isdecimal() or len(said) > 9:
         raise ValueError("expected a whole number")
     return int(said)
@@ -462,22 +461,23 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         first = next(rows, None)
         if first is None:
             raise InputError(f"{name}: there are no {self.what} to write")
+        rows = chain([first], rows)
         if form == "parquet":
             kinds = {field.names[0]: _ARROW.get(field.parse, "string") for field in self.fields}
-            write_parquet(path, list(_chained(first, rows)), kinds)
+            write_parquet(path, list(rows), kinds)
         else:
             with atomic_writer(path) as stream:
                 if form == "tsv" and self.bare and "csv" not in self.forms:
-                    self._write_bare(stream, _chained(first, rows), name, lost)
+                    self._write_bare(stream, rows, name, lost)
                 elif form == "json" and self.keyed:
                     key, inner = map(self._named, self.keyed)
-                    entries = {row.pop(key): row if len(row) > 1 else row[inner] for row in _chained(first, rows)}
+                    entries = {row.pop(key): row if len(row) > 1 else row[inner] for row in rows}
                     stream.write(json.dumps(entries, ensure_ascii=False, indent=1) + "\n")
                 elif form in _DELIMITERS:
-                    self._write_table(stream, form, _chained(first, rows), lost)
+                    self._write_table(stream, form, rows, lost)
                 else:
                     separators = (",", ":") if self.is_compact else None
-                    for row in _chained(first, rows):
+                    for row in rows:
                         stream.write(json.dumps(row, ensure_ascii=False, separators=separators) + "\n")
         say_left_out(name, (f"{to} of {counted(count, 'row')}" for to, count in sorted(lost.items())))
 
@@ -584,8 +584,8 @@ def _parsed(
                 seen = ", ".join(map(repr, list(cells)[:6])) or "nothing"
                 problem = "is empty" if names else f"expected {' or '.join(field.names[:6])}; found {seen}"
                 raise FormatError(problem, field=column or field.names[0])
-            is_none = field.default is COLUMN
-            said[field.to] = field.parse("") if field.default is PRESENT else None if is_none else field.default
+            other = None if field.default is COLUMN else field.default
+            said[field.to] = field.parse("") if field.default is PRESENT else other
             if is_sparse and column in cells and field.default is not PRESENT:
                 others[column] = value
             continue
@@ -642,11 +642,6 @@ def _value(cells: Cells, names: Sequence[str]) -> tuple[str, Any]:
             return name, value
     is_blank = any(_found(cells, name) == "" for name in names)
     return (names[0] if names else "", "" if is_blank else None)
-
-
-def _chained(first: dict[str, Any], rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    yield first
-    yield from rows
 
 
 class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
@@ -749,13 +744,9 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         Raises:
             InputError: the file cannot be written, or there is nothing to write.
         """
-        count = 0
-        with atomic_writer(path) as stream:
-            for count, one in enumerate(content, 1):  # noqa: B007 - the number of objects
-                raw = one.raw
-                stream.write((formatted(raw, indent=0) if b"\n" in raw else raw).decode("utf-8") + "\n")
-            if not count:
-                raise InputError(f"{path_name(path)}: there are no {self.what} to write")
+        raw = (one.raw for one in content)
+        texts = (formatted(one, indent=0) if b"\n" in one else one for one in raw)
+        write_lines(path, (text.decode("utf-8") for text in texts), self.what)
 
 
 def _without_nan(data: bytes, name: str, line: int) -> bytes:

@@ -389,11 +389,7 @@ def _notes(
     alone = [group for group in pieces if len(group) == 1]
     total = games.points().sum(axis=0)
     for what, sums in (("won every game", total.sum(axis=0)), ("lost every game", total.sum(axis=1))):
-        names = [
-            games.agents[place]
-            for (place,) in alone
-            if sums[place] == 0 and total[place].sum() + total[:, place].sum() > 0
-        ]
+        names = [games.agents[place] for (place,) in alone if sums[place] == 0 and _played(total, place)]
         if names:
             notes.append(f"{', '.join(names)} {what}: the rating is as far out as the prior lets it be")
     if len(games.query_ids) < 2 and settings.unit == "queries":
@@ -412,6 +408,10 @@ def _notes(
     if games.by_assessors:
         notes.append(f"{games.by_assessors} of {len(games)} games were judged by assessors")
     return notes
+
+
+def _played(total: FloatArray, place: int) -> bool:
+    return bool(total[place].sum() + total[:, place].sum() > 0)
 
 
 def _signature(games: Games, listed: Sequence[Preference], settings: TournamentSettings) -> Signature:
