@@ -142,7 +142,7 @@ def one_line(text: str) -> str:
 
 def test_every_section_is_shorter_than_thirty_lines() -> None:
     files = dict(FILE.findall(PAGE.read_text(encoding="utf-8")))
-    assert len(files) == 5
+    assert len(files) == 6
     assert max(text.count("\n") for text in files.values()) < 30
     kinds = PAGE.read_text("utf-8").partition("| kind |")[2]
     named = re.findall(r"`([a-z ]+)`", "".join(re.findall(r"^\| `.*? \|", kinds, re.MULTILINE)))
@@ -219,6 +219,13 @@ def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_pa
     # Read back by recognition.
     assert run("convert", "items.txt", "--to", "bank", "-o", "bank.jsonl", beside=(ours,)).returncode == 0
     assert "What is tea?" in (tmp_path / "bank.jsonl").read_text()
+    # A format that is a spec: told by its columns, and errors in their names.
+    (tmp_path / "team.csv").write_text("ask_id,bot,said\nq1,x,So.\nq1,y,\n")
+    assert run("convert", "team.csv", "--to", "answers", "-o", "answers.jsonl", beside=(ours,)).returncode == 0
+    assert '"text": "So."' in (tmp_path / "answers.jsonl").read_text()
+    (tmp_path / "team.csv").write_text("ask_id,bot,said\nq1,,So.\n")
+    failed = run("convert", "team.csv", "--to", "answers", "-o", "other.jsonl", beside=(ours,))
+    assert (failed.returncode, "team.csv:2: bot: is empty" in failed.stderr) == (2, True), failed.stderr
     model = ("--model", "dice:7", "--model-option", "sides=3", "--prompt", "OurCoverage", "--cache", "r.sqlite")
     done = run("grade", "graded.jsonl.gz", "--bank", "bank.jsonl", *model, "-o", "out.jsonl", beside=(ours,))
     assert done.returncode == 0, done.stderr
