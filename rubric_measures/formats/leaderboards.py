@@ -380,8 +380,6 @@ def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterat
     """Rows with names: a table with a header, or JSON. `stderr:` and `coverage:`, or `+/-`, stand beside a measure."""
     found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
     columns = found.columns or ()
-    if len(set(columns)) != len(columns):
-        raise FormatError("names a column twice", path=name, line=1)
     renamed = {}
     if "+/-" in columns[1:-1]:
         # The workbench's: a measure, this, its standard error.

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -18,7 +19,7 @@ from msgspec.structs import force_setattr
 
 from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector
-from rubric_measures.base.json_text import check_keys, decoded, json_texts, parse_json
+from rubric_measures.base.json_text import decoded, json_texts, parse_json
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import Format, Head, Kind, PathName, given, say_left_out, write_lines
 from rubric_measures.formats.tables import (
@@ -35,7 +36,7 @@ from rubric_measures.records.models import JsonRecord
 
 T = TypeVar("T")
 R = TypeVar("R", bound=JsonRecord)
-Twice = Literal["refuse", "first wins", "last wins", "allow"]
+Twice = Literal["refuse", "first wins", "last wins"]
 Form = Literal["csv", "tsv", "jsonl", "json", "parquet"]
 _DELIMITERS: Mapping[str, str] = {"csv": ",", "tsv": "\t"}
 _SHOWN = 12
@@ -73,8 +74,9 @@ def text(value: Any) -> str:
     """A text; a number that stands in its place is written as one."""
     if isinstance(value, str):
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return str(int(value)) if float(value).is_integer() else str(value)
+    found = int(value) if isinstance(value, float) and value.is_integer() else value
+    if (isinstance(found, int) and not isinstance(found, bool)) or (isinstance(found, float) and math.isfinite(found)):
+        return str(found)
     raise ValueError("expected a text")
 
 
@@ -87,19 +89,18 @@ def ident(value: Any) -> str:
 
 
 def whole(value: Any) -> int:
-    """A whole number of at most nine digits."""
-    said = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
-    if not said.lstrip("-").isdecimal() or len(said) > 9:
+    """A whole number of at most nine digits; pandas writes those of columns with gaps as 1.0."""
+    said = re.fullmatch(r"\s*(-?\d{1,9})(?:\.0+)?\s*", str(value))
+    if said is None:
         raise ValueError("expected a whole number")
-    return int(said)
+    return int(said[1])
 
 
 def number(value: Any) -> float:
     """A finite number; a whole one is an `int`."""
-    try:
-        found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
-    except ValueError:
-        found = math.nan
+    found = math.nan
+    with contextlib.suppress(ValueError, OverflowError):
+        found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else found
     if not math.isfinite(found):
         raise ValueError("expected a number")
     return int(found) if found.is_integer() else found
@@ -236,7 +237,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         outof: the same backwards: the rows by our names; what has no field is counted and said.
         forms: how files are written, the first one where their name does not say it; none where they are only read.
         key: the fields of which no two rows may be alike.
-        twice: what is done where they are. Rows that are alike in all are one, unless they are all allowed.
+        twice: what is done where they are. Rows that are alike in all are one.
         check: what is wrong with a row as a whole; None for nothing.
         told: the columns by which a file is told, or what tells it by its beginning; None for the first names of the
             fields that are needed, nothing for any of their names.
@@ -291,7 +292,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if head.is_json:
             return "jsonl" in self.forms and all(_found(head.object, name) is not None for name in told)
         cells = cells_of(head.line)
-        has_header = bool({"csv", "tsv"} & set(self.forms)) and {*told} <= {*cells, *map(plain_name, cells)}
+        is_table = not self.forms or not {"csv", "tsv"}.isdisjoint(self.forms)
+        has_header = is_table and {*told} <= {*cells, *map(plain_name, cells)}
         return has_header or self._is_bare(head)
 
     def _is_bare(self, head: Head) -> bool:
@@ -366,11 +368,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         return [field for field in needed if known.isdisjoint(field.names)]
 
     def _check_header(self, columns: Sequence[str], name: str) -> None:
-        lacking = self._lacking(columns)
-        if lacking:
+        if lacking := self._lacking(columns):
             raise FormatError(self._lacks(lacking, columns), path=name, line=1)
-        if again := [column for column, count in Counter(columns).items() if count > 1 and column]:
-            raise FormatError(f"the header names {again[0]} twice; keep one", path=name, line=1)
 
     def _lacks(self, lacking: Sequence[Field], columns: Iterable[str]) -> str:
         import difflib
@@ -394,11 +393,13 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if known is None:
                 known = places[columns] = _places(self.fields, cells)
             if only is not None:
-                value = _value(cells, known.fields[0][1])[1]
-                if value not in (None, "") and str(value).strip() not in only:
-                    continue
+                with contextlib.suppress(ValueError):
+                    if ident(_value(cells, known.fields[0][1])[1]) not in only:
+                        continue
+            if self.is_guarded and is_text:
+                cells = {column: active(cell) for column, cell in cells.items()}
             try:
-                said, further = _parsed(known, cells, self.is_sparse, self.is_guarded and is_text)
+                said, further = _parsed(known, cells, self.is_sparse)
             except FormatError as error:
                 raise FormatError(error.problem, path=name, line=line, field=error.field) from None
             if (wrong := self.check(said)) is not None:
@@ -425,16 +426,11 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if before is row:
                 yield row
                 continue
-            if before[1:] == row[1:] and self.twice != "allow":
-                again += 1
-            elif self.twice == "refuse":
+            if before[1:] != row[1:] and self.twice == "refuse":
                 said = " / ".join(str(one) for one in key if one not in (None, ""))
                 problem = f"{said} stands in line {before.line} already; keep one"
                 raise FormatError(problem, path=name, line=row.line)
-            elif self.twice == "first wins":
-                again += 1
-            else:
-                yield row
+            again += 1
         warn("%s: %d of the %s repeat an earlier one; each is kept once", name, again, self.what)
 
     def _last(self, rows: Iterable[Row], name: str) -> Iterator[Row]:
@@ -559,16 +555,13 @@ def _places(fields: Sequence[Field], cells: Cells) -> _FieldColumns:
     return _FieldColumns(found, [column for column in cells if column not in taken], inside)
 
 
-def _parsed(
-    places: _FieldColumns, cells: Cells, is_sparse: bool = False, is_guarded: bool = False
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _parsed(places: _FieldColumns, cells: Cells, is_sparse: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a row says by our names, and the fields that nobody knows; errors name the field.
 
     Args:
         places: which columns are which fields.
         cells: the row.
         is_sparse: whether known fields that are there without a value are kept among the others.
-        is_guarded: whether texts may have a `'` before what a spreadsheet would compute.
     """
     said: dict[str, Any] = {}
     others: dict[str, Any] = {}
@@ -590,7 +583,7 @@ def _parsed(
                 others[column] = value
             continue
         try:
-            said[field.to] = field.parse(active(value) if is_guarded else value)
+            said[field.to] = field.parse(value)
         except FormatError as error:
             inner = error.field if error.field.startswith("[") else f".{error.field}"
             raise FormatError(error.problem, field=column + inner) from None
@@ -647,7 +640,8 @@ def _value(cells: Cells, names: Sequence[str]) -> tuple[str, Any]:
 class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
     """A format of objects that hold others, JSON lines: each is a typed record, which keeps what it has no field for.
 
-    They are written as they were read, byte for byte; one that stands over several lines is put on one.
+    They are written as they were read, byte for byte, but for what `named`, `texts` or `is_lenient` change: the JSON of
+    such an object is written anew. One that stands over several lines is put on one.
 
     Attributes:
         kind: see `Format`.
@@ -659,7 +653,6 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         recognise: whether a file that begins so has the format; None where that cannot be told.
         named: the object with what its file says of it by its name; raises ValueError.
         choices: the values of the fields that allow but a few texts, for errors.
-        by_hand: whether people write such files: then no object may name a field twice.
         is_lenient: whether real files have NaN in the place of a text; it is none.
         texts: the JSON texts of a file with their lines, where they are others than those that stand there.
     """
@@ -673,7 +666,6 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
     recognise: Callable[[Head], bool] | None = None
     named: Callable[[R, str], R] | None = None
     choices: Sequence[str] = ()
-    by_hand: bool = False
     is_lenient: bool = False
     texts: Callable[[str], Iterable[tuple[int, bytes]]] = json_texts
 
@@ -709,8 +701,6 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
             if self.is_lenient and b"NaN" in data:
                 data = _without_nan(data, name, line)
             found = decoded(decoder, data, path=name, line=line, choices=self.choices)
-        if self.by_hand:
-            check_keys(data, path=name, line=line)
         force_setattr(found, "_source", data)
         if self.named is not None:
             try:

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TextIO, TypeAlias
 
-from rubric_measures.base.errors import FormatError, InputError, MissingExtraError, warn
+from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import note_unfinished, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import check_keys, json_texts, parse_json
 from rubric_measures.base.plugins import require
@@ -101,9 +101,10 @@ def _in_memory(source: Any, what: str, unwrap: Unwrap) -> Rows:
         source = source.to_dicts()
     elif hasattr(source, "columns") and hasattr(source, "to_dict"):
         # None, whatever stands for no value.
+        _check_columns(source.columns, name)
         source = source.astype(object).where(source.notna(), None).to_dict("records")
     elif isinstance(source, Mapping):
-        source = [row for _, row in unwrap(1, dict(source))]
+        source = [row for _, row in unwrap(1, _plain(dict(source)))]
     if not isinstance(source, Iterable):
         raise InputError(f"{source!r:.60} is no table; give a file, a data frame, or rows")
 
@@ -111,9 +112,34 @@ def _in_memory(source: Any, what: str, unwrap: Unwrap) -> Rows:
         for number, row in enumerate(source, 1):
             if not isinstance(row, Mapping):
                 raise InputError(f"{name}: row {number} is {row!r:.40}; expected a mapping")
-            yield number, row
+            _check_columns(row, name)
+            yield number, _plain(dict(row))
 
     return Rows(name, None, rows())
+
+
+def _check_columns(columns: Iterable[Any], name: str, line: int = 0) -> None:
+    """Refuses columns whose name is no text, and two of one name, of which the last would count in silence."""
+    known = set()
+    for column in columns:
+        if not isinstance(column, str):
+            raise FormatError(f"expected names of columns that are texts; found {column!r:.40}", path=name, line=line)
+        if column and column in known:
+            raise FormatError(f"the header names {column} twice; keep one", path=name, line=line)
+        known.add(column)
+
+
+def _plain(value: Any) -> Any:
+    """What arrays and numbers of numpy hold, and None for what stands for no value in pandas."""
+    if type(value) in (str, int, float):
+        return value
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
 
 
 def _parquet(source: PathName, name: str) -> Iterator[tuple[int, Cells]]:
@@ -126,10 +152,14 @@ def _parquet(source: PathName, name: str) -> Iterator[tuple[int, Cells]]:
 
 
 def parquet_columns(source: PathName) -> tuple[str, ...]:
-    """The columns of a parquet file; none where nothing here reads it."""
+    """The columns of a parquet file; none where it is damaged.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
     try:
         return tuple(require("pyarrow.parquet", "parquet").read_schema(source).names)
-    except (MissingExtraError, OSError, ValueError):
+    except (OSError, ValueError):
         return ()
 
 
@@ -191,7 +221,7 @@ def unwrapped(line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
         return list(enumerate((dict(zip(value, row, strict=True)) for row in zip(*cells, strict=True)), 1))
     if cells and all(isinstance(column, dict) and column.keys() == cells[0].keys() for column in cells):
         places = list(cells[0])
-        if all(place.isdigit() for place in places):
+        if all(str(place).isdigit() for place in places):
             return [(int(place) + 1, {name: column[place] for name, column in value.items()}) for place in places]
     return [(line, value)]
 
@@ -215,6 +245,9 @@ def _delimited(
             # The header lacks something: whoever knows the columns says what.
             return Rows(name, columns, iter(()), True)
         columns, said, lines = known, "first line", chain([first], lines)
+    # Tables of promptfoo name `Status` and `Score` anew behind each `[provider] prompt`.
+    marks = [at for at, column in enumerate(columns) if column[:1] == "["]
+    _check_columns([*columns[: (marks or [len(columns)])[0]], *(columns[at] for at in marks)], name, first[0])
 
     def rows() -> Iterator[tuple[int, Cells]]:
         for line, cells in lines:
@@ -259,9 +292,8 @@ def _cells(source: PathName, name: str, is_quoted: bool) -> Iterator[tuple[int, 
         except csv.Error as error:
             raise FormatError(f"is no table ({error})", path=name, line=reader.line_num + blank) from None
         except UnicodeDecodeError:
-            raise FormatError(
-                "is not UTF-8; convert the file first", path=name, line=reader.line_num + blank + 1
-            ) from None
+            line = reader.line_num + blank + 1
+            raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
         finally:
             csv.field_size_limit(before)
     note_unfinished(last, name)

@@ -239,7 +239,7 @@ def test_what_a_form_cannot_hold_is_said(tmp_path: Path, caplog: pytest.LogCaptu
         ("all V\n", ":1: has 2 columns"),
         ("t1 X r1 1 0.5 V\n", ":1: has six columns, but is not"),
         ("run_id\tV\nr1\n", ":2: 1 cells; the header has 2"),
-        ("run_id\tV\tV\nr1\t1\t1\n", ":1: names a column twice"),
+        ("run_id\tV\tV\nr1\t1\t1\n", ":1: the header names V twice; keep one"),
         ("run_id\tV\nr1\t1\nr2\thigh\n", ":3: V: 'high' is not a finite number"),
         ('{"run_id": "", "measure": "V", "value": 1}\n', ":1: run_id: is missing"),
         ('{"run_id": "a"\n', ":1: is not JSON"),
