@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -17,10 +16,13 @@ from rubric_measures.base.files import iter_lines, open_binary, path_name, peek_
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.specs import DOC_IDS, PRESENT, TEXTS, Field, Spec, ident, text
-from rubric_measures.formats.tables import Cells, Rows, as_object, cells_of, plain_name
+from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, cells_of, plain_name, unwrapped
 
 # Bytes of lines that are passed over at once, unless a wanted one is among them.
 _PIECE = 1 << 16
+# What ids are of that stand in a line as they are: no blanks, quotes, escapes, or letters of other scripts.
+_PLAIN = bytes(set(range(33, 127)) - set(b'"\\'))
+_NO_LINE = b"\n\n"
 
 
 class Document(NamedTuple):
@@ -111,77 +113,65 @@ def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
     """
     name = path_name(path)
     line, first = next(iter_lines(path), (0, b"")) if name != "-" else (0, b"")
-    if first[:1] == b"{":
+    if first.lstrip()[:1] == b"{":
         with contextlib.suppress(FormatError):
             said = parse_json(first, path=name, line=line)
             field = next((one for one in DOC_IDS if said.get(one) not in (None, "")), None)
-            if field is not None:
-                lines = _wanted_lines(name, _in_objects(field, said[field], first, wanted))
+            # An object that holds rows is no line of a document.
+            if field is not None and unwrapped(line, said) == [(line, said)]:
+                lines = _wanted_lines(name, wanted, *_in_objects(field, first))
                 return Rows(
                     name, None, ((at, as_object(parse_json(data, path=name, line=at), name, at)) for at, data in lines)
                 )
-    elif b"\t" in first:
+    elif b"\t" in first and not first.lstrip().startswith((b"[", PARQUET)):
         cells = [cell.strip() for cell in first.decode("utf-8", "replace").split("\t")]
         is_header = DOCUMENTS.is_header(cells)
         columns = cells if is_header else next((list(one) for one in DOCUMENTS.bare if len(one) == len(cells)), [])
         field = next((one for one in DOC_IDS if one in columns), None)
-        if field is not None:
-            lines = _wanted_lines(name, _in_columns(columns.index(field), wanted))
+        if field is not None and len({*columns}) == len(columns):
+            lines = _wanted_lines(name, wanted, *_in_columns(columns.index(field)))
             rows = ((at, _cells(data, columns, name, at)) for at, data in lines if at > line or not is_header)
             return Rows(name, tuple(columns), rows, True)
     return path
 
 
-class _Layout(NamedTuple):
-    """How lines begin: this, an id, and this; where they do not, `id_of` says the id."""
-
-    begin: bytes | None
-    end: bytes
-    ids: AbstractSet[bytes]
-    id_of: Callable[[bytes], bytes]
+# How lines begin before their id, and go on behind it; and what says the id of those of which that is not so.
+_Layout: TypeAlias = tuple[bytes, bytes, Callable[[bytes], str]]
 
 
-def _in_objects(field: str, value: Any, first: bytes, wanted: AbstractSet[str]) -> _Layout:
+def _in_objects(field: str, first: bytes) -> _Layout:
     id_alone: Any = msgspec.defstruct("_Id", [("doc_id", str | int | float | None, None)], rename={"doc_id": field})
     decode = msgspec.json.Decoder(id_alone).decode
-    # Ids as programs write them: with characters of other scripts escaped, or slashes, or neither.
-    forms = {json.dumps(one, ensure_ascii=is_ascii)[1:-1] for one in wanted for is_ascii in (True, False)}
-    ids = {form.encode("utf-8", "surrogatepass") for form in forms | {form.replace("/", r"\/") for form in forms}}
-    quote = b'"' if isinstance(value, str) else b""
-    begin = re.match(rb'\{\s*"%b"\s*:\s*%b' % (re.escape(field.encode("utf-8")), quote), first)
-    return _Layout(
-        begin and begin[0], quote + b",", ids, lambda line: json.dumps(ident(decode(line).doc_id))[1:-1].encode()
-    )
+    begin = re.match(rb'\s*\{\s*"%b"\s*:\s*"' % re.escape(field.encode("utf-8")), first)
+    return begin[0] if begin else _NO_LINE, b'",', lambda line: ident(decode(line).doc_id)
 
 
-def _in_columns(place: int, wanted: AbstractSet[str]) -> _Layout:
-    ids = {one.encode("utf-8", "surrogatepass") for one in wanted}
-    return _Layout(None if place else b"", b"\t", ids, lambda line: line.split(b"\t")[place].strip())
+def _in_columns(place: int) -> _Layout:
+    return _NO_LINE if place else b"", b"\t", lambda line: line.split(b"\t")[place].decode().strip()
 
 
-def _wanted_lines(name: str, layout: _Layout) -> Iterator[tuple[int, bytes]]:
+def _wanted_lines(
+    name: str, wanted: AbstractSet[str], begin: bytes, end: bytes, id_of: Callable[[bytes], str]
+) -> Iterator[tuple[int, bytes]]:
     """The lines of wanted documents, and those without an id, about which the reader of rows has something to say."""
-    begin, end, ids, id_of = layout
-    wanted = {(begin or b"") + one for one in ids}
-    number = 1
+    ids = {before + one.encode("utf-8", "surrogatepass") for one in wanted for before in (b"", begin)}
+    number, rest = 1, begin.translate(None, _PLAIN)
     with open_binary(name) as stream:
         while lines := stream.readlines(_PIECE):
             if number == 1:
                 lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
-            found: list[bytes | None] = []
-            if begin is not None:
-                found = [line.partition(end)[0] for line in lines if line.startswith(begin)]
-            if len(found) < len(lines):
-                found = [(begin or b"") + one if (one := _id_in(line, id_of)) is not None else None for line in lines]
-            if not wanted.isdisjoint(found) or None in found:
+            cut = [line.partition(end)[0] for line in lines if line.startswith(begin)]
+            is_plain = len(cut) == len(lines) and b"".join(cut).translate(None, _PLAIN) == rest * len(lines)
+            found = cut if is_plain and begin not in cut else [_id_in(line, id_of) for line in lines]
+            if not ids.isdisjoint(found) or None in found:
                 pairs = enumerate(zip(found, lines, strict=True), number)
-                yield from ((at, line.rstrip(b"\r\n")) for at, (one, line) in pairs if one is None or one in wanted)
+                yield from ((at, line.rstrip(b"\r\n")) for at, (one, line) in pairs if one is None or one in ids)
             number += len(lines)
 
 
-def _id_in(line: bytes, id_of: Callable[[bytes], bytes]) -> bytes | None:
+def _id_in(line: bytes, id_of: Callable[[bytes], str]) -> bytes | None:
     try:
-        return id_of(line) if line.strip() else b""
+        return (id_of(line).encode("utf-8") or None) if line.strip() else b""
     except (ValueError, IndexError):
         return None
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings, strategies
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import load_collection
+from rubric_measures.formats.documents import read_documents
+from rubric_measures.formats.specs import ident
 
 SKY, GRASS = "The sky is blue.", "Grass is green."
 
@@ -112,6 +117,54 @@ def test_wanted_documents_are_found_however_they_are_written(
     wanted = {row["id"]: row["text"] for row in rows[::333]}
     found = load_collection(path).docs_store().get_many([*wanted, "café/2001 b"])
     assert {key: doc.text for key, doc in found.items()} == wanted
+
+
+TEXT = strategies.sampled_from(["x", 'say "a",', "a, b", "é"])
+IDS = strategies.one_of(
+    strategies.sampled_from(
+        ["a", "b,c", "d e", "caf\u00e9", "\u4e2d", "f/g", "h\\i", "1", "2.0", " a", "b ", "\u00a0c"]
+    ),
+    strategies.sampled_from([1, 2, 10, 1.0, 2.5, -3]),
+)
+SHAPES: dict[str, Callable[[list[tuple[Any, str]]], str]] = {
+    "as Python writes it": lambda pairs: lines(*({"id": one, "text": said} for one, said in pairs)),
+    "as UTF-8": lambda pairs: "".join(
+        json.dumps({"id": one, "text": said}, ensure_ascii=False, separators=(",", ":")) + "\n" for one, said in pairs
+    ),
+    "with upper-case escapes": lambda pairs: "".join(
+        f'{{"id":{re.sub("u00e9", "u00E9", json.dumps(one))},"text":{json.dumps(said)}}}\n' for one, said in pairs
+    ),
+    "with blanks": lambda pairs: "".join(
+        f' {{ "id" : {json.dumps(one)} , "text" : {json.dumps(said)} }}\n' for one, said in pairs
+    ),
+    "a tab first": lambda pairs: "".join("\t" + lines({"id": one, "text": said}) for one, said in pairs),
+    "the id last": lambda pairs: lines(*({"text": said, "id": one} for one, said in pairs)),
+    "a list": lambda pairs: json.dumps([{"id": one, "text": said} for one, said in pairs]),
+    "a list with tabs": lambda pairs: json.dumps([{"id": one, "text": said} for one, said in pairs], indent="\t"),
+    "lists of a column": lambda pairs: json.dumps(
+        dict(zip(("id", "text"), map(list, zip(*pairs, strict=True)), strict=True))
+    ),
+    "as pandas.to_json": lambda pairs: json.dumps(
+        {name: {str(at): pair[place] for at, pair in enumerate(pairs)} for place, name in enumerate(("id", "text"))}
+    ),
+    "TSV": lambda pairs: "".join(f"{one}\t{said}\n" for one, said in pairs),
+    "TSV, the id last": lambda pairs: "text\tid\n" + "".join(f"{said}\t{one}\n" for one, said in pairs),
+    "CSV": lambda pairs: "id,text\n" + "".join(f'"{one}",{len(said)}\n' for one, said in pairs),
+}
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pairs=strategies.lists(strategies.tuples(IDS, TEXT), min_size=1, unique_by=lambda pair: ident(pair[0])))
+@example(pairs=[(1, "x"), ("2.0", "x"), ("b ", "x"), ("caf\u00e9", "x")])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_wanted_documents_are_those_of_the_whole_reading(
+    shape: str, pairs: list[tuple[Any, str]], tmp_path: Path
+) -> None:
+    path = tmp_path / "docs"
+    path.write_text(SHAPES[shape](pairs), encoding="utf-8", newline="")
+    known = read_documents([path])
+    for wanted in ({next(iter(known))}, set(list(known)[::2]), {*known, "none"}, {"none"}):
+        assert read_documents([path], wanted) == {one: known[one] for one in known if one in wanted}
 
 
 def test_of_wanted_documents_all_is_looked_at_and_of_others_the_id(tmp_path: Path) -> None:
