@@ -17,7 +17,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, count, groupby, pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple, get_args
 
@@ -55,8 +55,8 @@ _WITHOUT_TEXT = "a text for each facet and none of their own, which prompts that
 _KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 # What a review writes into the info of an item that it edited; no other program asks for it.
 MARKS = ("edited_by", "edited_at", "edit", "regrade", "same_as")
-# What entries of one program say of themselves, which is nothing of the bank.
-_OF_FORM = ("format_version", "status", "task_id")
+# Format -> what its entries say of themselves, which is nothing of the bank.
+_OF_FORM = {"nugget-bank": ("format_version", "nugget_bank", "claim_bank"), "ragdoll:rubric": ("status", "task_id")}
 # What changes numbers.
 _NUMBERS = attrgetter("importance", "weight", "gold_answers")
 # Formats whose items are called by their text without the blanks around it.
@@ -75,18 +75,13 @@ def facet_ids(texts: Iterable[str | None]) -> dict[str, str]:
 'Key advantages of nuclear energy?': 'key-advantages-of-nuclear-energy-2'}
     """
     ids: dict[str, str] = {}
-    used: set[str] = set()
     for said in texts:
         stripped = (said or "").strip()
         if not stripped or stripped in ids:
             continue
         words = "-".join(re.findall(r"\w+", stripped.lower()))[:60].rstrip("-") or "facet"
-        facet_id, number = words, 1
-        while facet_id in used:
-            number += 1
-            facet_id = f"{words}-{number}"
-        used.add(facet_id)
-        ids[stripped] = facet_id
+        named = chain([words], (f"{words}-{number}" for number in count(2)))
+        ids[stripped] = next(one for one in named if one not in ids.values())
     return ids
 
 
@@ -117,7 +112,8 @@ class BankItem(Struct, frozen=True, kw_only=True):
         item_id: the id that the file gives, if any (assessors write banks by hand).
         importance: `vital`, `okay`, what else a program wrote there, or a number, which is a weight.
         weight: the weight of a criterion.
-        gold_answers: the answer key: texts, or objects with an `answer` and what is said of it.
+        gold_answers: the answer key: texts, or objects with an `answer` and what is said of it, in a list or an object.
+        key: what it is called in the object that it stands in; None where it stands in a list.
         info: anything.
         further: what else the file says of it.
     """
@@ -130,7 +126,8 @@ class BankItem(Struct, frozen=True, kw_only=True):
     item_id: str | None = None
     importance: str | float | None = None
     weight: float | None = None
-    gold_answers: Sequence[Any] | None = None
+    gold_answers: Any = None
+    key: str | None = None
     info: Any = None
     further: Mapping[str, Any] = {}
 
@@ -187,7 +184,8 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
             _same(known, entry.facet_text, f"facet {entry.facet_id!r}", name, entry.line)
         facets = facet_ids(item.facet_text for item in entry.items if item.facet_id is None)
         facet_texts |= {(entry.query_id, facet_id): said for said, facet_id in facets.items()}
-        kept = {to: value for to, value in entry.further.items() if value not in (None, "") and to not in _OF_FORM}
+        of_form = _OF_FORM.get(entry.form, ())
+        kept = {to: value for to, value in entry.further.items() if value not in (None, "") and to not in of_form}
         further[entry.query_id] = kept | further.get(entry.query_id, {})
         for index, item in enumerate(entry.items):
             if item.query_id not in (None, entry.query_id):
@@ -235,9 +233,10 @@ def _rubric_item(
         further["importance"] = item.importance
     if further.get("importance") is not None:
         odd[str(further["importance"])] += 1
-    answers = [one if isinstance(one, str) else one["answer"] for one in item.gold_answers or ()]
-    if any(isinstance(one, dict) and len(one) > 1 for one in item.gold_answers or ()):
-        further["answers"] = item.gold_answers
+    listed = _listed(item.gold_answers) or ()
+    answers = [one if isinstance(one, str) else one["answer"] for one in listed]
+    if any(isinstance(one, dict) and len(one) > 1 for one in listed):
+        further["answers"] = listed
     notes["every"] += further.get("aggregator_type") == "AND" and len(answers) > 1
     info = item.info
     if further:
@@ -354,8 +353,7 @@ def item_id_of(entry: BankEntry, item: BankItem, facet_id: str | None = None) ->
         facet_id: its facet, where neither it nor the entry says the id.
     """
     if item.item_id or entry.form not in _HASHED:
-        facets = (item.facet_id, facet_id, entry.facet_id)
-        facet_id = next((one for one in facets if one is not None), None)
+        facet_id = next((one for one in (item.facet_id, facet_id, entry.facet_id) if one is not None), None)
         return item.item_id or make_item_id(entry.query_id, item.text, facet_id)
     return hashlib.md5(item.text.encode("utf-8"), usedforsecurity=False).hexdigest()
 
@@ -415,9 +413,8 @@ def losses(before: TestBank, after: TestBank) -> str:
             counts.update(f"{said} of %d items" for said, (had, has) in pairs.items() if had and had != has)
         counts["texts of %d queries"] += before.query_texts.get(query_id) != after.query_texts.get(query_id)
         said = after.further.get(query_id, {})
-        further = before.further.get(query_id, {}).items()
-        lost = [to.replace("%", "%%") for to, value in further if said.get(to) != value]
-        counts.update(f"{to} of %d queries" for to in lost)
+        further = before.further.get(query_id, {})
+        counts.update(f"{to.replace('%', '%%')} of %d queries" for to in further if said.get(to) != further[to])
     kept = {(key[0], one) for key, one in after.facet_texts.items()}
     counts["texts of %d facets"] = len({(key[0], one) for key, one in before.facet_texts.items()} - kept)
     return ", ".join(said % count for said, count in counts.items() if count)
@@ -473,7 +470,7 @@ def _bank(
     kind: ItemKind | None = None,
     accept: Callable[[list[BankEntry]], list[BankEntry]] = lambda entries: entries,
     adapt: Callable[[BankEntry], BankEntry] = lambda entry: entry,
-    nest: Callable[[list[Row]], list[Row]] = lambda rows: rows,
+    nest: Callable[[list[Row]], Iterable[Row]] = lambda rows: rows,
     flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
     by_query: bool = True,
     **spec: Any,
@@ -502,6 +499,12 @@ def _bank(
         is_own = all(one.form == form for one in entries)
         if not is_own or (by_query and len({one.query_id for one in entries}) < len(entries)):
             bank = bank_of_entries(entries, says=says)
+            two = Counter(to for _, to in {
+                (one.query_id, to): 0 for one in entries for to, value in one.further.items()
+                if value not in (None, "") and bank.further.get(one.query_id, {}).get(to, value) != value
+            })  # fmt: skip
+            if says:
+                warn("%d fields of queries have two values (%s); the first is kept", two.total(), shown_counts(two))
             made = bank_entries(bank, by_query=by_query)
             is_whole = form == "bank"
             entries = [replace(adapt(one if is_whole else _spread(one)), form=form) for one in made]
@@ -559,7 +562,11 @@ def _filled(value: Any) -> str:
 
 def _figure(value: Any) -> float:
     """A number as it is written."""
-    return value if isinstance(value, int | float) and number(value) is not None else number(value)
+    found = value if isinstance(value, int | float) else number(value)
+    if abs(found) > LARGEST_SCORE:
+        raise ValueError(f"is too large for a weight (at most {LARGEST_SCORE:g})")
+    number(found)
+    return found
 
 
 def _texts(value: Any) -> list[str]:
@@ -647,22 +654,26 @@ def _joined(answers: Sequence[str]) -> str:
     return " | ".join(answers) if is_plain else json.dumps(list(answers), ensure_ascii=False)
 
 
-def _nested(rows: list[Row]) -> list[Row]:
+def _nested(rows: list[Row]) -> Iterator[Row]:
     """Rows of items as entries; where a row says no kind, all such are questions if all end with a question mark."""
     without = [row.said["text"] for row in rows if row.said["text"] and not row.said["kind"]]
     usual = "question" if all(one.endswith(("?", "？", "؟")) for one in without) else "nugget"
-    entries = []
     for row in rows:
         said = {**row.said, "kind": row.said["kind"] or usual}
         entry = {to: said.pop(to) for to in ("query_id", "query_text", "facet_id")}
         items = [Row(row.line, said, row.further)] if said["text"] else []
-        entries.append(Row(row.line, {**entry, "items": items}, {}))
-    return entries
+        yield Row(row.line, {**entry, "items": items}, {})
 
 
 def _flat(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for item in said["items"] or [{}]:
         yield {**said, "further": {}, **item}
+
+
+def _texts_only(entry: BankEntry) -> BankEntry:
+    """An entry whose items say nothing but texts besides; `losses` counts what else they said."""
+    texts = ({to: said for to, said in item.further.items() if type(said) is str} for item in entry.items)
+    return replace(entry, items=[replace(item, further=said) for item, said in zip(entry.items, texts, strict=True)])
 
 
 # What tables of other things have.
@@ -692,7 +703,7 @@ BANK_CSV = _bank(
     check=lambda said: (
         "text is empty; remove the row, or give the item a text" if said["item_id"] and not said["text"] else None
     ),
-    nest=_nested, flatten=_flat, is_sparse=False, is_guarded=True, bare=(("query_id", "text"),),
+    adapt=_texts_only, nest=_nested, flatten=_flat, is_sparse=False, is_guarded=True, bare=(("query_id", "text"),),
     keyed=("query_id", "text"), told=_is_table,
 )  # fmt: skip
 
@@ -766,7 +777,7 @@ def _as_tasks(entry: BankEntry) -> BankEntry:
             )
         tier = item.further.get("tier") or ("mandatory" if (item.weight or 0) >= _VITAL else "optional")
         items.append(replace(item, weight=number(item.weight), further={**item.further, "tier": tier}))
-    further = {"task_id": entry.query_id, "status": "completed", **entry.further}
+    further = {**entry.further, "task_id": entry.query_id, "status": "completed"}
     return replace(entry, query_text=entry.query_text or "", items=items, further=further)
 
 
@@ -784,19 +795,22 @@ RAGDOLL = _bank(
 )  # fmt: skip
 
 
-def _answers(value: Any) -> list[dict[str, Any]]:
-    """The answers of a question, with what is said of them (`references`)."""
-    listed = list(value.values()) if isinstance(value, dict) else value
-    if not isinstance(listed, list) or not all(isinstance(one, dict) and one.get("answer") for one in listed):
+def _listed(value: Any) -> Any:
+    return list(value.values()) if isinstance(value, dict) else value
+
+
+def _answers(value: Any) -> Any:
+    """The answers of a question, with what is said of them (`references`), as they stand there."""
+    listed = _listed(value)
+    said = [isinstance(one, dict) and one.get("answer") for one in listed] if isinstance(listed, list) else [None]
+    if not all(isinstance(one, str) and one for one in said):
         raise ValueError("expected a list or an object of answers {answer, references}")
-    return listed
+    return value
 
 
 def _stated(value: Any) -> Any:
     """An importance: a number is a weight."""
-    if isinstance(value, int | float) and abs(value) > LARGEST_SCORE:
-        raise ValueError(f"is too large for a weight (at most {LARGEST_SCORE:g})")
-    return value if isinstance(value, int | float) else text(value)
+    return _figure(value) if isinstance(value, int | float) else text(value)
 
 
 def _as_asked(entry: BankEntry, **usual: str) -> BankEntry:
@@ -839,7 +853,10 @@ def _as_dicts(entry: BankEntry) -> BankEntry:
     if len({(item.kind, item.text) for item in entry.items}) < len(entry.items):
         raise InputError(f"query {entry.query_id!r}: two items have the same text, which a nugget bank cannot hold")
     further = {to: value for to, value in entry.further.items() if to != "metadata"}
-    return _as_asked(replace(entry, further={"format_version": "v3", **further}))
+    asked = _as_asked(replace(entry, further={"nugget_bank": {}, **further, "format_version": "v3"}))
+    answers = ({one["answer"]: one for one in item.gold_answers} or None for item in asked.items)
+    pairs = zip(asked.items, answers, strict=True)
+    return replace(asked, items=[replace(item, key=item.text, gold_answers=said) for item, said in pairs])
 
 
 def _as_lists(entry: BankEntry) -> BankEntry:
@@ -850,16 +867,18 @@ def _as_lists(entry: BankEntry) -> BankEntry:
     return replace(asked, items=[replace(item, query_id=None) for item in asked.items])
 
 
-def _together(rows: list[Row]) -> list[Row]:
-    """Rows whose items are the questions and the claims."""
-    return [
-        row._replace(said={**row.said, "items": row.said["items"] + row.said["claims"], "claims": None}) for row in rows
-    ]
+def _together(rows: list[Row]) -> Iterator[Row]:
+    """Rows whose items are the questions and the claims; containers that are there and empty are written so."""
+    for row in rows:
+        both = {"nugget_bank": row.said["items"], "claim_bank": row.said["claims"]}
+        items = [one for found in both.values() for one in found or ()]
+        empty: dict[str, Any] = {name: {} for name, found in both.items() if found == []}
+        yield row._replace(said={**row.said, "items": items, "claims": None}, further={**row.further, **empty})
 
 
 def _apart(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    claims = [item for item in said["items"] if item["kind"] == "nugget"]
-    yield {**said, "items": [item for item in said["items"] if item["kind"] != "nugget"], "claims": claims or None}
+    of_kind = ([item for item in said["items"] if item["kind"] == kind] or None for kind in _KINDS)
+    yield {**said, **dict(zip(("items", "claims"), of_kind, strict=True))}
 
 
 def _nugget_fields(text_name: str, *more: Field) -> tuple[Field, ...]:
@@ -869,25 +888,17 @@ def _nugget_fields(text_name: str, *more: Field) -> tuple[Field, ...]:
     )  # fmt: skip
 
 
-def _of_answers(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {one["answer"]: one for one in answers}
-
-
-_QUESTIONS = Inside(
-    {"question": _nugget_fields("question", Field("gold_answers", ("answers",), _answers, None, _of_answers))},
-    to="kind", key="text",
-)  # fmt: skip
+_ASKED_FIELDS = _nugget_fields("question", Field("gold_answers", ("answers",), _answers, None))
+_QUESTIONS = Inside({"question": _ASKED_FIELDS}, to="kind", key="text")
 _CLAIMS = Inside({"nugget": _nugget_fields("claim")}, to="kind", key="text")
-_LISTED = _items(
-    *_nugget_fields("question", Field("gold_answers", ("answers",), _answers, None)), named="nugget_bank"
-)  # fmt: skip
+_LISTED = _items(*_ASKED_FIELDS, named="nugget_bank")
 NUGGET_BANK = _bank(
     "nugget-bank", "nugget bank of TREC Auto-Judge", what="nugget banks", key=("query_id",),
     fields=(
         Field("query_id", ("query_id",)), Field("query_text", ("title_query",), text, None),
         Field("format_version", ("format_version",), text, None),
-        Field("items", ("nugget_bank",), _QUESTIONS, [], _QUESTIONS.keyed),
-        Field("claims", ("claim_bank",), _CLAIMS, [], _CLAIMS.keyed),
+        Field("items", ("nugget_bank",), _QUESTIONS, None, _QUESTIONS.keyed),
+        Field("claims", ("claim_bank",), _CLAIMS, None, _CLAIMS.keyed),
     ),
     adapt=_as_dicts, nest=_together, flatten=_apart,
     told=lambda head: bool({"nugget_bank", "claim_bank"} & head.object.keys()) and "query_id" in head.object,
@@ -910,8 +921,7 @@ def _lessons(entries: list[BankEntry]) -> list[BankEntry]:
             answer = choices.get(key) if choices else key
             keyless += answer is None
             items.append(replace(item, gold_answers=None if answer is None else [answer], further={}))
-        collected = replace(entry, query_id=f"tqa2:{entry.query_id}", items=items, further={"test_collection": "tqa2"})
-        made.append(collected)
+        made.append(replace(entry, query_id=f"tqa2:{entry.query_id}", items=items, further={"test_collection": "tqa2"}))
     warn("%d questions have a correct answer that is none of their choices; no gold answer", keyless)
     return made
 

@@ -321,7 +321,13 @@ DRAGUN = Toolkit(
 
 
 def toolkit_of(lines: Sequence[AnyJudged]) -> Toolkit:
-    """The toolkit that lines are of."""
+    """The toolkit that lines are of.
+
+    Raises:
+        InputError: there are none.
+    """
+    if not lines:
+        raise InputError("there are no judged answers")
     return next(one for one in (NUGGETIZER, RAGDOLL, DRAGUN) if isinstance(lines[0], one.type))
 
 

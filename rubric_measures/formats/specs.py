@@ -199,7 +199,7 @@ class Inside(Struct, frozen=True):
             except FormatError as error:
                 raise FormatError(error.problem, field=f"{where}.{error.field}") from None
             if isinstance(value, dict):
-                said = {self.key: key, **given(said)}
+                said = {self.key: key, "key": key, **given(said)}
             rows.append(Row(number, {**said, self.to: variant} if self.to else said, further))
         return rows
 
@@ -219,10 +219,10 @@ class Inside(Struct, frozen=True):
         first = next(iter(variants))
         return [_written(variants[row[self.to] if self.to else first], row, self.is_sparse) for row in rows]
 
-    def keyed(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """The rows as they are written in an object."""
-        listed = list(rows)
-        return dict(zip((row[self.key] for row in listed), self.written(listed), strict=True))
+    def keyed(self, rows: Sequence[Mapping[str, Any]]) -> Any:
+        """The rows as they are written in an object, by their `key`; in a list where one has none."""
+        made, keys = self.written(rows), [row.get("key") for row in rows]
+        return made if None in keys else dict(zip(keys, made, strict=True))
 
 
 class Spec(Struct, Generic[T], frozen=True, kw_only=True):

@@ -271,10 +271,8 @@ def labels_of_support_records(
 
 def _written(text: str, cited: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
     """A sentence as files write it, but for its number."""
-    citations = [
-        {"citationID": rank, "reference": doc_id, "support": label}
-        for rank, (doc_id, label) in enumerate(zip(cited, labels, strict=True))
-    ]
+    pairs = enumerate(zip(cited, labels, strict=True))
+    citations = [{"citationID": rank, "reference": doc_id, "support": label} for rank, (doc_id, label) in pairs]
     return {"text": text, "citations": citations}
 
 
@@ -415,14 +413,11 @@ def judgments_of_answers(answers: Iterable[SupportAnswer]) -> list[SupportTask]:
                     "topic_id": answer.query_id, "run_id": answer.run_id, "sentence_index": place,
                     "citation_index": rank, "docid": one.reference,
                 }  # fmt: skip
-                task_id = f"{answer.run_id}:{answer.query_id}:s{place}:c{rank}"
                 said: dict[str, Any] = {
-                    "task_id": task_id,
-                    "statement": sentence.text,
-                    "citation": "",
-                    "support_label": label,
-                }
-                said |= {"raw_output": reply, "status": "completed", "error": None, "metadata": metadata}
+                    "task_id": f"{answer.run_id}:{answer.query_id}:s{place}:c{rank}", "statement": sentence.text,
+                    "citation": "", "support_label": label, "raw_output": reply, "status": "completed", "error": None,
+                    "metadata": metadata,
+                }  # fmt: skip
                 tasks.append(SupportTask(**said))
     warn("%d citations without a label left out: a support judgment has one", bare)
     return tasks
@@ -493,9 +488,8 @@ class ArgueSentence(Struct):
         return self._by_document(_IS_RELEVANT, "is_relevant")
 
     def _by_document(self, kind: str, name: str) -> dict[str, bool | None]:
-        said = {
-            one.doc_id: (one.response or {}).get(name) for one in self.judgments or () if one.judgment_type_id == kind
-        }
+        of_kind = (one for one in self.judgments or () if one.judgment_type_id == kind)
+        said = {one.doc_id: (one.response or {}).get(name) for one in of_kind}
         return {doc_id: one if isinstance(one, bool) else None for doc_id, one in said.items() if doc_id is not None}
 
     @property
@@ -507,10 +501,7 @@ class ArgueSentence(Struct):
         said = {name: value for one in self.judgments or () for name, value in (one.response or {}).items()}
         needs, first = (
             [said[name] for name in names if isinstance(said.get(name), bool)]
-            for names in (
-                ("requires_citation", "needs_citation"),
-                ("is_first_instance", "first_instance", "is_first"),
-            )
+            for names in (("requires_citation", "needs_citation"), ("is_first_instance", "first_instance", "is_first"))
         )
         return any(needs) and all(first) if needs else None
 

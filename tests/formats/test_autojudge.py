@@ -70,6 +70,22 @@ def test_both_forms_are_the_same_after_writing(tmp_path: Path) -> None:
         assert form.read(tmp_path / "again") == banks
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"nugget_bank": {"a": {"question": "t", "x": 1}, "b": {"question": "t", "x": 2}}},
+        {"nugget_bank": [{"question": "t", "x": 1}, {"question": "t", "x": 2}], "claim_bank": {"k": {"claim": "c"}}},
+        {"nugget_bank": {"k1": {"question": "t", "answers": [{"answer": "A", "n": 1}, {"answer": "A"}], "key": 1}}},
+        {"nugget_bank": {"t": {"question": "t", "answers": {"k": {"answer": "A"}}}}, "claim_bank": {}},
+        {"claim_bank": {"c": {"claim": "c"}}},
+    ],
+)
+def test_keys_and_containers_stay(tmp_path: Path, said: dict[str, object]) -> None:
+    path = _write(tmp_path, [{"query_id": "q", **said}])
+    NUGGET_BANK.write(tmp_path / "again", NUGGET_BANK.read(path))
+    assert (tmp_path / "again").read_text() == json.dumps({"query_id": "q", **said}, separators=(",", ":")) + "\n"
+
+
 def test_banks_make_a_test_bank(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="rubric_measures"):
         read = [NUGGET_BANK.read(_write(tmp_path, [V3])), NUGGET_LISTS.read(_write(tmp_path, [LISTS]))]
@@ -112,6 +128,18 @@ def test_a_test_bank_is_the_same_in_both_forms(tmp_path: Path) -> None:
         (
             [{"query_id": "q", "nugget_bank": {"x": {"question": "x", "importance": 10**400}}}],
             ":1: nugget_bank.x.importance: is too large for a weight",
+        ),
+        (
+            [{"query_id": "q", "nugget_bank": {"x": {"question": "x", "importance": True}}}],
+            ":1: nugget_bank.x.importance: expected a number",
+        ),
+        (
+            [{"query_id": "q", "nugget_bank": {"x": {"question": "x", "answers": [{"answer": 5}]}}}],
+            ":1: nugget_bank.x.answers: expected a list or an object of answers",
+        ),
+        (
+            [{"query_id": "q", "nugget_bank": {"x": {"question": "x", "answers": [{"answer": ["x"]}]}}}],
+            ":1: nugget_bank.x.answers: expected a list or an object of answers",
         ),
         ([{**V3, "query_id": "q2"}], ":1: items[0].query_id: the item belongs to query 'q1', its entry to 'q2'"),
     ],

@@ -53,9 +53,10 @@ def test_criteria_are_the_same_after_writing(tmp_path: Path) -> None:
         FORMAT.write(tmp_path / "b.jsonl", bank_entries(TestBank.from_items([RubricItem("q/a", "q", "a")])))
 
 
-def test_bad_files_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weight", ['"five"', "1e300", "-1e300", '"1e300"', "9" * 400, "true"])
+def test_bad_files_are_refused(tmp_path: Path, weight: str) -> None:
     path = tmp_path / "bad.json"
-    path.write_text('{"qid": "1", "rubrics": [{"criterion": "x", "weight": "five"}]}')
+    path.write_text(f'{{"qid": "1", "rubrics": [{{"criterion": "x", "weight": {weight}}}]}}')
     with pytest.raises(FormatError, match=r"bad.json:1: rubrics\[0\].weight: "):
         FORMAT.read(path)
 
