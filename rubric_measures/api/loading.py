@@ -21,9 +21,9 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, overl
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
-from rubric_measures.base.files import peek_head
 from rubric_measures.base.plugins import named_groups
 from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
+from rubric_measures.formats.base import begins_records
 from rubric_measures.formats.grade_tables import (
     GRADES,
     OF_TABLES,
@@ -189,7 +189,8 @@ def file_path(source: File) -> Iterator[str]:
         yield os.fspath(source)
         return
     if not is_file(source):
-        raise InputError(f"cannot read {source!r:.60}; expected a file's name, or a file that is open")
+        shown = " ".join(repr(source).split())[:60]
+        raise InputError(f"cannot read {shown}; expected a file's name, or a file that is open")
     name = getattr(source, "name", None)
     shown = name if isinstance(name, str) else "open file"
     with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
@@ -290,25 +291,19 @@ def content_of(path: str) -> Content:
     """
     if path != "-" and not Path(path).exists():
         return "dataset"
-    head = peek_head(path).lstrip()
-    start = head[:1]
-    if start == b"[" and head[1:].lstrip()[:1] != b"{":
+    if begins_records(path):
         return "records"
     if is_grade_table(path):
         return "grades"
-    if start == b"{" and path != "-":
-        first = head_of(path)
-        if b'"assignment"' in first.first:
-            return "assignments"
-        if first.has(b"sentences", b"run_id"):
-            return "support"
-        if first.has(b"criteria", b"run_id", b"status"):
-            return "graded answers"
-    elif start and path != "-":
-        from rubric_measures.formats.judged import ASSESSMENTS
+    if path != "-":
+        from rubric_measures.formats.judged import ASSESSMENTS, ASSIGNMENTS, GRADED
+        from rubric_measures.formats.support import SUPPORT_LABELS
 
-        if ASSESSMENTS.recognise(head_of(path)):
-            return "assessments"
+        head = head_of(path)
+        kinds: dict[Content, Any] = {"assignments": ASSIGNMENTS, "graded answers": GRADED, "support": SUPPORT_LABELS}
+        for content, spec in {**kinds, "assessments": ASSESSMENTS}.items():
+            if spec.recognise(head):
+                return content
     return "judgments" if added_format(path) is None else "added"
 
 

@@ -47,7 +47,8 @@ from rubric_measures.base.errors import InputError, RubricMeasuresError, Unknown
 from rubric_measures.base.files import paused_collector
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.documents import begins_records, is_documents, read_documents
+from rubric_measures.formats.base import begins_records
+from rubric_measures.formats.documents import is_documents, read_documents
 from rubric_measures.formats.grade_tables import read_judgments
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer

@@ -42,7 +42,7 @@ _PLAIN = Spec(
     key=("run_id", "query_id"), bare=(("query_id", "run_id", "text"),), is_quoted=False,
     into=lambda rows: [Answer(**row.said) for row in rows],
     outof=lambda answers: (
-        {"query_id": one.query_id, "run_id": one.run_id, "text": one.text, "citations": any(one.citations)}
+        {**dict(zip(Answer._fields, one, strict=True)), "sentences": None, "citations": any(one.citations)}
         for one in answers
     ),
 )  # fmt: skip
@@ -250,7 +250,7 @@ def read_answer_table(
     """
     name, header, found, _ = rows_of(source, "answers")
     said = dict(columns or {})
-    rows = [(line, _flat(row["row"] if row.keys() >= {"row", "row_idx"} else row)) for line, row in found]
+    rows = [(line, _flat(row["row"] if isinstance(row.get("row"), dict) else row)) for line, row in found]
     _name_providers([row for _, row in rows])
     present = list(dict.fromkeys(column for _, row in rows for column in row))
     if lacking := [one for one in systems if one not in present]:

@@ -14,7 +14,7 @@ import msgspec
 from rubric_measures.base.errors import FormatError, warn
 from rubric_measures.base.files import iter_lines, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.base import PathName
+from rubric_measures.formats.base import PathName, begins_records
 from rubric_measures.formats.specs import DOC_IDS, PRESENT, TEXTS, Field, Spec, ident, text
 from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, cells_of, plain_name, unwrapped
 
@@ -49,12 +49,6 @@ DOCUMENTS: Spec[dict[str, Document]] = Spec(
     # MS MARCO's passages and documents.
     bare=(("doc_id", "text"), ("doc_id", "url", "title", "text")), keeps=True, is_quoted=False,
 )  # fmt: skip
-
-
-def begins_records(path: PathName) -> bool:
-    """Whether a file begins as graded records do: with a list of something else than objects."""
-    head = peek_head(path).lstrip()
-    return head[:1] == b"[" and head[1:].lstrip()[:1] != b"{"
 
 
 def is_documents(path: PathName) -> bool:

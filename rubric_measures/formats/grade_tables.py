@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import path_name, peek_head
-from rubric_measures.formats.base import Head, head_of
+from rubric_measures.formats.base import Head, begins_records, head_of
 from rubric_measures.formats.specs import (
     COLUMN,
     DOC_IDS,
@@ -107,10 +107,8 @@ def is_grade_table(path: str | os.PathLike[str]) -> bool:
     Raises:
         InputError: the file cannot be opened.
     """
-    start = peek_head(path).lstrip()
-    if start[:1] == b"[" and start[1:].lstrip()[:1] != b"{":
-        # Graded records, of which a line may be as long as a file.
-        return False
+    # A line of graded records may be as long as a file.
+    start = b"" if begins_records(path) else peek_head(path).lstrip()
     if path_name(path) != "-":
         return bool(start) and GRADES.recognise(head_of(path))
     first, _, rest = start.partition(b"\n")
@@ -183,12 +181,15 @@ def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
     """The runs that rank the documents, by rank; an answer that alone is of its run needs none.
 
     Raises:
-        InputError: a run has several documents for a query, and one of them no rank.
+        InputError: a run has several documents for a query, and one of them no rank; or a document has two.
     """
     places: dict[tuple[str, str], dict[str, int | None]] = {}
     for row in rows:
         if row.run_id is not None:
-            places.setdefault((row.run_id, row.query_id), {})[row.doc_id] = row.rank
+            ranks = places.setdefault((row.run_id, row.query_id), {})
+            if ranks.setdefault(row.doc_id, row.rank) != row.rank:
+                where = f"{name}: query {row.query_id!r}, document {row.doc_id!r}, run {row.run_id!r}"
+                raise InputError(f"{where}: has the ranks {ranks[row.doc_id]} and {row.rank}; keep one")
     rankings: dict[str, dict[str, Ranking]] = {}
     for (run_id, query_id), ranks in sorted(places.items()):
         if len(ranks) > 1 and None in ranks.values():

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, paused_collector, peek_head, read_text
 from rubric_measures.base.tables import active, inert
-from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, say_left_out
+from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, begins_records, say_left_out
 from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.formats.tables import PARQUET, cells_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, is_number, run_name_of
@@ -255,7 +255,7 @@ def read_leaderboard(
             number; two lines give one run, measure and query different values.
     """
     name, start = path_name(path), peek_head(path, 1 << 16).lstrip()
-    if form is None and start[:1] == b"[" and start[1:].lstrip()[:1] != b"{":
+    if form is None and begins_records(path):
         is_graded = b'"passage_id"' in start or b'"paragraph_id"' in start
         what = "holds graded records; score them, and give the board"
         raise FormatError(what if is_graded else "is a JSON list; expected JSON lines or a dict of runs", path=name)
@@ -388,6 +388,8 @@ def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterat
     rows = list(found.rows)
     empty = 0
     for line, cells in rows:
+        if not cells:
+            raise FormatError("is an empty object; expected a run and its scores", path=name, line=line)
         row = cells
         if found.is_text:
             row = {renamed.get(title, title): active(cell.strip()) for title, cell in cells.items()}

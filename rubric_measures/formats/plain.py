@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import STATUS
@@ -303,7 +303,6 @@ RAGELO_RESULTS = _RESULTS.format._replace(write=None)
 
 
 class _Retrieved(Struct):
-    did: str
     text: str
     retrieved_by: dict[str, float | None] = {}
 
@@ -349,7 +348,9 @@ def read_experiment(path: PathName) -> Experiment:
         InputError: a file cannot be opened.
         FormatError: naming file, line and field.
     """
-    [saved] = _EXPERIMENTS.read(path)
+    saved, *others = _EXPERIMENTS.read(path)
+    if others:
+        raise FormatError("holds several experiments; give each a file of its own", path=path_name(path))
     runs: dict[str, list[tuple[str, str, float]]] = {}
     for query_id, asked in saved.queries.items():
         for doc_id, one in asked.retrieved_docs.items():

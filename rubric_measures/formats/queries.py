@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import path_name, peek_head, read_text
+from rubric_measures.base.files import note_unfinished, path_name, peek_head, read_text
 from rubric_measures.formats.base import Format, Head
 from rubric_measures.formats.reports import Length, track_rules
 from rubric_measures.formats.specs import (
@@ -182,8 +182,17 @@ def _named(to: str, name: str) -> Field:
     return next(one for one in _SPEC.fields if one.to == to)._replace(names=(name,))
 
 
+def _outof_topics(queries: QueryFile) -> Iterator[dict[str, Any]]:
+    """Topics have a title in short, and the text that was read beside it where that was another field."""
+    for said in _outof(queries):
+        title = said["further"].get("title")
+        yield (
+            said if title is None else said | {"text": title, "further": {**said["further"], "narrative": said["text"]}}
+        )
+
+
 _TOPIC_SPEC = replace(
-    _SPEC, what="topics", forms=("jsonl",), bare=(), keyed=(),
+    _SPEC, what="topics", forms=("jsonl",), bare=(), keyed=(), outof=_outof_topics,
     fields=(_named("query_id", "request_id"), _named("text", "title"), *_SPEC.fields[2:]),
 )  # fmt: skip
 write_queries = _SPEC.write
@@ -240,6 +249,7 @@ _ASKED = ("title", "query", "", "question", "description", "summary")
 def _trec_rows(path: str | os.PathLike[str]) -> Rows:
     """The topics of TREC in a file, one a row."""
     content, name = read_text(path), path_name(path)
+    note_unfinished(content, name)
     # Lines are counted with those of comments.
     content = re.sub(r"<!--.*?-->", lambda found: "\n" * found[0].count("\n"), content, flags=re.S)
     return Rows(name, None, ((_line_of(content, found), _topic(found)) for found in _BLOCK.finditer(content)))

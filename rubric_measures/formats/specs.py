@@ -45,7 +45,7 @@ _MOST = 1000
 
 # The names that programs have for one thing; the first is ours.
 QUERY_IDS = ("query_id", "qid", "question_id", "topic_id", "request_id", "narrative_id", "query-id")
-DOC_IDS = ("doc_id", "_id", "id", "docno", "pid", "docid", "did", "corpus-id", "passage_id", "paragraph_id")
+DOC_IDS = ("doc_id", "docno", "pid", "docid", "did", "corpus-id", "passage_id", "paragraph_id", "_id", "id")
 RUN_IDS = ("run_id", "run", "run_tag", "runid", "system", "agent")
 # What calls an id no more than that, and what queries of TREC CAR and BioGen have.
 ANY_IDS = ("_id", "id", "squid", "qa_id")

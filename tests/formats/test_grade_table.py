@@ -14,6 +14,7 @@ import rubric_measures
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
+from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import all_rows
 from tests.example_records import RECORDS, grade_set, passage, write_lines
 
@@ -289,3 +290,18 @@ def test_what_is_wrong_in_a_table_is_said(tmp_path: Path, text: str, message: st
     (tmp_path / "grades.csv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(message)):
         rubric_measures.load(tmp_path / "grades.csv")
+
+
+def test_a_row_number_is_no_document_and_a_document_has_one_rank(tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text("id,query_id,docno,label\n1,q,e,1\n2,q,f,0\n")
+    assert sorted(rubric_measures.load(tmp_path / "g.csv").queries["q"].docs) == ["e", "f"]
+    rows = "q,d1,r,1,i1,1\nq,d1,r,7,i2,1\n"
+    (tmp_path / "r.csv").write_text(f"query_id,doc_id,run_id,rank,item_id,grade\n{rows}")
+    with pytest.raises(InputError, match="document 'd1', run 'r': has the ranks 1 and 7; keep one"):
+        rubric_measures.score(rubric_measures.load(tmp_path / "r.csv", scale="0-1"), measures="RubricCover@5")
+
+
+def test_odd_files_are_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "board.jsonl").write_text('{"run_id":"a","x":1}\n{}\n')
+    with pytest.raises(InputError, match=r"board\.jsonl:2: is an empty object"):
+        read_leaderboard(tmp_path / "board.jsonl")

@@ -1,5 +1,6 @@
 """Tests of topics and length limits."""
 
+import json
 import os
 from pathlib import Path
 
@@ -39,4 +40,11 @@ def test_real_topics(tmp_path: Path) -> None:
     assert list(topics.texts)[:2] == ["leaf", "cloud"]
     assert all(said["problem_statement"] and said["background"] for said in topics.further.values())
     convert_files([path], tmp_path / "out.jsonl")
-    assert (tmp_path / "out.jsonl").read_text() == path.read_text()
+    assert (tmp_path / "out.jsonl").read_text().rstrip("\n") == path.read_text().rstrip("\n")
+
+
+def test_a_title_stays_beside_a_narrative(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"request_id": "1", "title": "T", "narrative": "N"}\n')
+    assert read_query_file(tmp_path / "in.jsonl").texts == {"1": "N"}
+    convert_files([tmp_path / "in.jsonl"], tmp_path / "out.jsonl")
+    assert json.loads((tmp_path / "out.jsonl").read_text()) == {"request_id": "1", "title": "T", "narrative": "N"}
