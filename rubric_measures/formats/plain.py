@@ -43,20 +43,15 @@ _LETTER_OF: Mapping[Verdict | None, str] = {"a": "A", "b": "B", "tie": "C", "bot
 
 
 def _letter(value: Any) -> Verdict | None:
-    parse = one_of(_LETTERS)
     said = text(value).strip().upper()
-    verdict: Verdict | None = parse(said) if said else None
-    return verdict
+    return one_of(_LETTERS)(said) if said else None
 
 
 def _passages(rows: list[Row]) -> list[QueryPassages]:
     groups: dict[str, list[GradedPassage]] = {}
     for row in rows:
-        said = row.said
-        data = PassageData(judgments=[], rankings=[])
-        groups.setdefault(said["query_id"], []).append(
-            GradedPassage(doc_id=said["doc_id"], text=said["text"], paragraph_data=data)
-        )
+        query_id, data = row.said.pop("query_id"), PassageData(judgments=[], rankings=[])
+        groups.setdefault(query_id, []).append(GradedPassage(**row.said, paragraph_data=data))
     return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
 
 

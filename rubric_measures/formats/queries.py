@@ -123,10 +123,9 @@ def _facets(value: Any) -> list[Row]:
     """Facets of a list, or of an object id -> heading."""
     if not isinstance(value, dict | list):
         raise ValueError("expected facets as {facet id: heading}")
-    pairs = (
-        [{FACET_IDS[0]: one, FACET_TEXTS[0]: said} for one, said in value.items()] if isinstance(value, dict) else value
-    )
-    rows = _FACETS(pairs)
+    if isinstance(value, dict):
+        value = [{FACET_IDS[0]: one, FACET_TEXTS[0]: said} for one, said in value.items()]
+    rows = _FACETS(value)
     counts = Counter(row.said["facet_id"] for row in rows)
     if again := [one for one, count in counts.items() if count > 1]:
         raise ValueError(f"facet {again[0]!r} comes twice")
@@ -186,9 +185,8 @@ def _outof_topics(queries: QueryFile) -> Iterator[dict[str, Any]]:
     """Topics have a title in short, and the text that was read beside it where that was another field."""
     for said in _outof(queries):
         title = said["further"].get("title")
-        yield (
-            said if title is None else said | {"text": title, "further": {**said["further"], "narrative": said["text"]}}
-        )
+        beside = {"text": title, "further": {**said["further"], "narrative": said["text"]}}
+        yield said if title is None else said | beside
 
 
 _TOPIC_SPEC = replace(
@@ -290,13 +288,10 @@ def _may_be_queries(head: Head) -> bool:
 
 
 QUERIES = Format("queries", _SPEC.description, read_query_file, write_queries, _may_be_queries)
-TOPICS = Format(
-    "queries",
-    "topics with titles, problem statements and limits",
-    read_query_file,
-    _TOPIC_SPEC.write,
-    lambda head: "request_id" in head.object,
-)
+TOPICS = QUERIES._replace(
+    description="topics with titles, problem statements and limits", write=_TOPIC_SPEC.write,
+    recognise=lambda head: "request_id" in head.object,
+)  # fmt: skip
 
 
 def limit_for(track: str | None, own: Limit | None = None) -> Limit | None:

@@ -1,13 +1,8 @@
-"""Runs of answers with citations: the forms of the tracks, and what each track allows.
+"""Answers with citations as tracks take them, and what each track allows (`track_rules.toml`).
 
-Runs of TREC BioGen 2024: one object a run, each answer a text with the ids that it cites in brackets.
-
-Reports of generating systems (TREC RAG 2024–2026, RAGTIME, DRAGUN, BioGen, Auto-Judge): what one run answered to one
-topic, as sentences with citations.
-
-The forms in which tracks take reports: any report written in the one of another track, what is lost said.
-
-What tracks take as runs: `track_rules.toml`, read.
+A report is what one run answered to one topic, as sentences with citations (TREC RAG 2024–2026, RAGTIME, DRAGUN,
+Auto-Judge), or as a text with the ids that it cites in brackets (BioGen 2024). A report of one track is written in the
+form of another; what the other cannot hold is said.
 """
 
 from __future__ import annotations
