@@ -21,9 +21,9 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, overl
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError, counted, naming
+from rubric_measures.base.files import begins_records
 from rubric_measures.base.plugins import named_groups
 from rubric_measures.formats import FORMATS, added_format, detect_format, head_of
-from rubric_measures.formats.base import begins_records
 from rubric_measures.formats.grade_tables import (
     GRADES,
     OF_TABLES,

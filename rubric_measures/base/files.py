@@ -202,6 +202,12 @@ def peek_head(path: str | os.PathLike[str], size: int = 4096) -> bytes:
     return head[:size].removeprefix(b"\xef\xbb\xbf")
 
 
+def begins_records(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins with a JSON list of something else than objects, as graded records do."""
+    head = peek_head(path).lstrip()
+    return head[:1] == b"[" and head[1:].lstrip()[:1] != b"{"
+
+
 def check_readable_twice(name: str) -> None:
     """Refuses pipes with a name, before they are looked into and then read: the second reader would wait for ever.
 

@@ -44,10 +44,9 @@ from ir_datasets.indices import Docstore
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError
-from rubric_measures.base.files import paused_collector
+from rubric_measures.base.files import begins_records, paused_collector
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.base import begins_records
 from rubric_measures.formats.documents import is_documents, read_documents
 from rubric_measures.formats.grade_tables import read_judgments
 from rubric_measures.formats.queries import read_queries

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from msgspec import Struct
 
 from rubric_measures.base.errors import FormatError, InputError, warn
-from rubric_measures.base.files import atomic_writer, check_readable_twice, open_binary, path_name, peek_head
+from rubric_measures.base.files import atomic_writer, check_readable_twice, open_binary, path_name
 from rubric_measures.base.json_text import json_at, parse_json
 
 PathName: TypeAlias = str | os.PathLike[str]
@@ -160,12 +160,6 @@ def say_left_out(path: PathName, lost: Iterable[str]) -> None:
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that have a value; others are not written."""
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def begins_records(path: PathName) -> bool:
-    """Whether a file begins as graded records do: with a list of something else than objects."""
-    head = peek_head(path).lstrip()
-    return head[:1] == b"[" and head[1:].lstrip()[:1] != b"{"
 
 
 def head_of(path: PathName) -> Head:

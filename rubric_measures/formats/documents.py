@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 import msgspec
 
 from rubric_measures.base.errors import FormatError, warn
-from rubric_measures.base.files import iter_lines, open_binary, path_name, peek_head
+from rubric_measures.base.files import begins_records, iter_lines, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.formats.base import PathName, begins_records
+from rubric_measures.formats.base import PathName
 from rubric_measures.formats.specs import DOC_IDS, PRESENT, TEXTS, Field, Spec, ident, text
 from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, cells_of, plain_name, unwrapped
 

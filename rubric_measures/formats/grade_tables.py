@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, get_args
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.base.files import path_name, peek_head
-from rubric_measures.formats.base import Head, begins_records, head_of
+from rubric_measures.base.files import begins_records, path_name, peek_head
+from rubric_measures.formats.base import Head, head_of
 from rubric_measures.formats.specs import (
     COLUMN,
     DOC_IDS,

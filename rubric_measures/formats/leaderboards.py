@@ -18,9 +18,17 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
-from rubric_measures.base.files import atomic_writer, note_unfinished, path_name, paused_collector, peek_head, read_text
+from rubric_measures.base.files import (
+    atomic_writer,
+    begins_records,
+    note_unfinished,
+    path_name,
+    paused_collector,
+    peek_head,
+    read_text,
+)
 from rubric_measures.base.tables import active, inert
-from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, begins_records, say_left_out
+from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, say_left_out
 from rubric_measures.formats.specs import QUERY_IDS
 from rubric_measures.formats.tables import PARQUET, cells_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, is_number, run_name_of

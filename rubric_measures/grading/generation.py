@@ -22,10 +22,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, UnknownNameError, warn
-from rubric_measures.base.files import atomic_writer, check_readable_twice, path_name
+from rubric_measures.base.files import atomic_writer, begins_records, check_readable_twice, path_name
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.banks import BankEntry, bank_entries
-from rubric_measures.formats.base import begins_records
 from rubric_measures.formats.documents import iter_documents
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.grading.nuggetization import (
