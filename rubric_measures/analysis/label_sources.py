@@ -43,7 +43,6 @@ from rubric_measures.analysis.workbench import JudgedPassage
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain, ranged, render
 from rubric_measures.formats.grade_tables import GRADES, chosen_grades
-from rubric_measures.formats.support import LABELLERS
 from rubric_measures.formats.trec import read_qrels, spaced_ids, written_id
 from rubric_measures.measures.findings import say
 from rubric_measures.measures.grade_sets import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN, GradeFilter
@@ -125,9 +124,7 @@ def labels_of_records(
     chosen = wanted or GradeFilter()
     parts = [part for part in (chosen.llm, chosen.prompt_class, chosen.prompt_type, chosen.grade_set) if part]
     name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
-    # Labels of citations that assessors gave come from no review.
-    is_human = (chosen.llm or "").startswith(HUMAN) and chosen.llm != LABELLERS
-    if is_human and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
+    if (chosen.llm or "").startswith(HUMAN) and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
         warn(
             f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well with "
             f"it; compare the first, blind ones (prompt class {BLIND_REVIEW})"

@@ -477,7 +477,7 @@ def _of_table(
 ) -> Grades:
     """The grades of one grader of a table."""
     refuse_filters(name, {key: said for key, said in chosen.items() if key not in OF_TABLES}, "a table of grades")
-    rows = chosen_grades(GRADES.read(source), name, *map(chosen.get, OF_TABLES))
+    rows = chosen_grades(GRADES.read(source), name, chosen.get(OF_TABLES[0]), chosen.get(OF_TABLES[1]), bank)
     with naming(name):
         grades, runs = grades_of_table(rows, bank, **counted), runs_of_rows(rows, name)
     return TableGrades(grades, runs) if runs else grades

@@ -55,7 +55,7 @@ from rubric_measures.formats.support import (
     records_of_support_labels,
 )
 from rubric_measures.formats.trec import runs_of_records, spaced_ids, spaced_pairs
-from rubric_measures.measures.grade_sets import CHOOSING, GradeFilter, choices_of
+from rubric_measures.measures.grade_sets import CHOOSING, GradeFilter, choices_of, prompt_cells
 from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.measures.qrels import Unit, build_grades, qrels_of
@@ -70,6 +70,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
     cited_answers,
+    grade_set_key,
     items_of_set,
     reasons_of,
 )
@@ -286,26 +287,30 @@ def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[
 
 
 def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> list[GradeRow]:
-    """All grades of all grade sets, and labels of whole passages."""
+    """All grades of all grade sets, and labels of whole passages; the names of prompts tell the sets apart."""
     texts = _texts_of(options.bank)
     rows = []
-    for group in groups:
-        for passage in group.passages:
-            ranked = [(one.method, one.rank) for one in passage.rankings if one.query_id == group.query_id]
-            places: Sequence[tuple[str | None, int | None]] = ranked or [(None, None)]
-            for entry in (*(passage.exam_grades or ()), *(passage.grades or ())):
-                prompt = entry.prompt_info.prompt_class if entry.prompt_info is not None else None
-                reasons = reasons_of(entry)
-                if isinstance(entry, DirectGrade):
-                    found = {DIRECT_ITEM: (entry.label, entry.known_status)}
-                else:
-                    grades, statuses = items_of_set(entry)
-                    every = dict.fromkeys((*grades, *statuses))
-                    found = {one: (grades.get(one), statuses.get(one, "graded")) for one in every}
-                for (run, rank), (item, (grade, status)) in itertools.product(places, found.items()):
-                    text, reason = texts.get((group.query_id, item)), reasons.get(item)
-                    ids = (group.query_id, passage.doc_id, run, rank, item)
-                    rows.append(GradeRow(*ids, text, grade, status, entry.llm, prompt, reason))
+    listed = [(group, one) for group in groups for one in group.passages]
+    sets = {id(one): (*(one.exam_grades or ()), *(one.grades or ())) for _, one in listed}
+    keys = {grade_set_key(entry) for of_one in sets.values() for entry in of_one}
+    prompts, types = prompt_cells(keys), Counter(key[:2] for key in {key[:3] for key in keys})
+    for group, passage in listed:
+        ranked = [(one.method, one.rank) for one in passage.rankings if one.query_id == group.query_id]
+        places: Sequence[tuple[str | None, int | None]] = ranked or [(None, None)]
+        for entry in sets[id(passage)]:
+            key = grade_set_key(entry)
+            prompt = prompts[key] + f" ({key.kind})" * (types[key[:2]] > 1) or None
+            reasons = reasons_of(entry)
+            if isinstance(entry, DirectGrade):
+                found = {DIRECT_ITEM: (entry.label, entry.known_status)}
+            else:
+                grades, statuses = items_of_set(entry)
+                every = dict.fromkeys((*grades, *statuses))
+                found = {one: (grades.get(one), statuses.get(one, "graded")) for one in every}
+            for (run, rank), (item, (grade, status)) in itertools.product(places, found.items()):
+                text, reason = texts.get((group.query_id, item)), reasons.get(item)
+                ids = (group.query_id, passage.doc_id, run, rank, item)
+                rows.append(GradeRow(*ids, text, grade, status, entry.llm, prompt, reason))
     if not rows:
         raise InputError("the records hold no grades")
     return rows
@@ -334,7 +339,7 @@ def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeR
 
 
 def _one_grader(rows: Sequence[GradeRow], options: Options) -> list[GradeRow]:
-    return chosen_grades(rows, options.name, options.wanted.llm, options.wanted.prompt_class)
+    return chosen_grades(rows, options.name, options.wanted.llm, options.wanted.prompt_class, options.bank)
 
 
 def _grades_of_table(rows: Sequence[GradeRow], options: Options) -> Grades:

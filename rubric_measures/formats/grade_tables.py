@@ -25,7 +25,7 @@ from rubric_measures.formats.specs import (
     whole,
 )
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.types.entities import Grade, GradeStatus, Qrel, Ranking, Run, by_rank
+from rubric_measures.types.entities import Grade, GradeStatus, Qrel, Ranking, Run, TestBank, by_rank
 
 # What stands in the place of an item where a whole passage was labelled.
 WHOLE = "0"
@@ -116,7 +116,11 @@ def is_grade_table(path: str | os.PathLike[str]) -> bool:
 
 
 def chosen_grades(
-    rows: Sequence[GradeRow], name: str, llm: str | None = None, prompt_class: str | None = None
+    rows: Sequence[GradeRow],
+    name: str,
+    llm: str | None = None,
+    prompt_class: str | None = None,
+    bank: TestBank | None = None,
 ) -> list[GradeRow]:
     """The grades of one grader.
 
@@ -125,11 +129,14 @@ def chosen_grades(
         name: what messages call it.
         llm: the grader; needed where there are several.
         prompt_class: its prompt, likewise.
+        bank: the test bank; a grader that grades none of its items is not chosen beside one that does.
 
     Raises:
         InputError: no grader is called so, or several are left.
     """
-    found = {(row.grader, row.prompt_class): row for row in rows}
+    items = {item.item_id for item in bank or ()}
+    of_bank = {(row.grader, row.prompt_class): row for row in rows if row.item_id in items}
+    found = of_bank or {(row.grader, row.prompt_class): row for row in rows}
     left = [key for key in found if llm in (None, key[0]) and prompt_class in (None, key[1])]
     if len(left) == 1:
         return [row for row in rows if (row.grader, row.prompt_class) == left[0]]

@@ -39,7 +39,7 @@ from rubric_measures.types.scales import CONTRADICTED, Scale
 # The grades of the labels.
 SUPPORT = Scale(0, 2, 2, 1, ("No Support", "Partial Support", "Full Support"))
 # What the grade sets of such files say of their making.
-LABELLERS, PROMPT_CLASS = "human:support-labels", "SupportLabels"
+LABELLERS, PROMPT_CLASS = "support-labels", "SupportLabels"
 _UNLABELLED = "-1"
 # Label -> how RAGDoll writes it, and the reply that says so.
 _SAID = {"2": ("FS", "Full Support"), "1": ("PS", "Partial Support"), "0": ("NS", "No Support")}

@@ -329,7 +329,8 @@ def grades_of_table(
     if scale is None and rows[0].prompt_class is not None:
         from rubric_measures.prompts.entries import scale_of_prompt
 
-        scale = scale_of_prompt(rows[0].prompt_class)
+        # Behind the name may stand what tells it from others.
+        scale = scale_of_prompt(rows[0].prompt_class.partition(" ")[0])
     about = {**(source or {}), "grades": list(filter(None, [grader_of(rows[0])]))}
     return build_grades(grades_of_rows(rows), bank, on_failed=on_failed, source=about, scale=scale)
 

@@ -14,6 +14,7 @@ import rubric_measures
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
+from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import all_rows
 from tests.example_records import RECORDS, grade_set, passage, write_lines
@@ -305,3 +306,13 @@ def test_odd_files_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "board.jsonl").write_text('{"run_id":"a","x":1}\n{}\n')
     with pytest.raises(InputError, match=r"board\.jsonl:2: is an empty object"):
         read_leaderboard(tmp_path / "board.jsonl")
+
+
+def test_grade_sets_of_one_prompt_class_stay_apart_in_a_table(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    convert_files([example_folder() / "graded.jsonl.gz"], table)
+    with table.open(newline="") as stream:
+        prompts = {row["prompt_class"] for row in csv.DictReader(stream)}
+    assert prompts == {"LexicalCoverage (nugget)", "LexicalCoverage (question)"}
+    with pytest.raises(InputError, match="several graders are left"):
+        rubric_measures.load(table)
