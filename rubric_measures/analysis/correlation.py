@@ -44,11 +44,6 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.types.scales import LARGEST_SCORE
 
 
-def _harmonic(length: int) -> FloatArray:
-    """H(0) … H(length), H(n) = 1 + 1/2 + … + 1/n."""
-    return np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, length + 1))])
-
-
 def tau_ap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     """AP correlation of the estimated ranking `y` with the true ranking `x`, errors at the top weigh most.
 
@@ -62,7 +57,8 @@ def tau_ap_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     samples, runs = x.shape
     if runs < 2:
         return np.full(samples, np.nan)
-    harmonic = _harmonic(2 * runs)
+    # H(0) … H(2 · runs), H(n) = 1 + 1/2 + … + 1/n.
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 2 * runs + 1))])
     result = np.empty(samples)
     for piece in pieces(samples, runs * runs):
         xs, ys = x[piece], y[piece]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from math import fsum
 from statistics import median_low
 from typing import Any, NamedTuple
@@ -123,10 +123,6 @@ class JudgeBoard:
     rows: tuple[JudgeRow, ...]
     groups: tuple[tuple[str, ...], ...]
     is_clamped: bool
-
-    def with_leaderboards(self, compared: Callable[[Judge], LeaderboardCorrelation]) -> JudgeBoard:
-        """The board with what `compared` gives for the labels of each judge, as it stood in the comparison."""
-        return replace(self, rows=tuple(replace(row, leaderboard=compared(row.judge)) for row in self.rows))
 
 
 def judge_board(

@@ -239,7 +239,8 @@ def _with_leaderboards(result: SourceAgreement, runs: Runs, measure: str, draws:
     # Each run is read once for all judges.
     read = [run_of(run) if isinstance(run, str) else run for run in run_list(runs)]
     truth = scored(result.judges.truth)
-    return replace(result, judges=result.judges.with_leaderboards(compared))
+    rows = tuple(replace(row, leaderboard=compared(row.judge)) for row in result.judges.rows)
+    return replace(result, judges=replace(result.judges, rows=rows))
 
 
 def agreement_tables(

@@ -712,7 +712,8 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
     """
     given: list[tuple[str | None, Any]]
     if isinstance(runs, Mapping):
-        is_one = all(isinstance(of_query, Mapping) and _holds_scores(of_query) for of_query in runs.values())
+        scores = [list(one.values()) if isinstance(one, Mapping) else [None] for one in runs.values()]
+        is_one = all(isinstance(score, int | float) for of_query in scores for score in of_query)
         given = [(None, runs)] if is_one else list(runs.items())
     elif isinstance(runs, str | os.PathLike | Run) or hasattr(runs, "read") or hasattr(runs, "columns"):
         given = [(None, runs)]
@@ -736,10 +737,6 @@ def run_list(runs: Runs, said: list[str] | None = None) -> list[str] | list[Run]
     if twice is not None:
         raise InputError(f"two runs are called {twice!r}; rename one")
     return found
-
-
-def _holds_scores(of_query: Mapping[str, object]) -> bool:
-    return all(isinstance(score, int | float) for score in of_query.values())
 
 
 def read_runs(runs: Runs) -> list[Run]:

@@ -389,10 +389,6 @@ def _scale_of(rows: Sequence[Qrel], options: Options) -> Scale:
     return options.wanted.scale or said.pop()
 
 
-def _runs_to_records(runs: Sequence[Run], options: Options) -> list[QueryPassages]:
-    return list(pool(runs, 20 if options.depth is None else options.depth, _docs(options)))
-
-
 def _queries_of_requests(lines: Sequence[RequestLine]) -> dict[str, str]:
     """Query id -> text."""
     texts: dict[str, str] = {}
@@ -591,7 +587,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("item qrels", "qrels"): _qrels("passage", lambda rows, options: build_grades(rows, options.bank)),
     ("item qrels", "records"): _item_qrels_to_records,
     ("qrels", "records"): lambda rows, options: list(pool(docs=_docs(options), judgments=rows, judged=True)),
-    ("runs", "records"): _runs_to_records,
+    ("runs", "records"): lambda runs, said: list(pool(runs, 20 if said.depth is None else said.depth, _docs(said))),
     ("answers", "records"): lambda answers, _: list(pool(answers=answers)),
     ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,

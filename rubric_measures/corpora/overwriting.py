@@ -60,9 +60,8 @@ def _would_replace(output: _Path, path: _Path) -> bool:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    return followed(one).resolve() == followed(other).resolve() or (
-        one.is_file() and other.is_file() and one.samefile(other)
-    )
+    is_one = followed(one).resolve() == followed(other).resolve()
+    return is_one or (one.is_file() and other.is_file() and one.samefile(other))
 
 
 def _files_of(source: _Path, output: _Path) -> list[Path]:

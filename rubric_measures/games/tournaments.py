@@ -388,8 +388,9 @@ def _notes(
         )
     alone = [group for group in pieces if len(group) == 1]
     total = games.points().sum(axis=0)
-    for what, sums in (("won every game", total.sum(axis=0)), ("lost every game", total.sum(axis=1))):
-        names = [games.agents[place] for (place,) in alone if sums[place] == 0 and _played(total, place)]
+    lost, won = total.sum(axis=0), total.sum(axis=1)
+    for what, sums in (("won every game", lost), ("lost every game", won)):
+        names = [games.agents[place] for (place,) in alone if sums[place] == 0 and won[place] + lost[place] > 0]
         if names:
             notes.append(f"{', '.join(names)} {what}: the rating is as far out as the prior lets it be")
     if len(games.query_ids) < 2 and settings.unit == "queries":
@@ -408,10 +409,6 @@ def _notes(
     if games.by_assessors:
         notes.append(f"{games.by_assessors} of {len(games)} games were judged by assessors")
     return notes
-
-
-def _played(total: FloatArray, place: int) -> bool:
-    return bool(total[place].sum() + total[:, place].sum() > 0)
 
 
 def _signature(games: Games, listed: Sequence[Preference], settings: TournamentSettings) -> Signature:

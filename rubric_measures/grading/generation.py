@@ -352,18 +352,14 @@ def generate_queries(
                     duplicates += 1
                     continue
                 seen.add(key)
-                queries.append(
-                    SyntheticQuery(_query_id(text), text, passage.document_id, passage.doc_ids, caller.model)
-                )
+                # Of the text alone, so that adding a model or a passage renames nothing.
+                digest = hashlib.md5(text.strip().encode("utf-8"), usedforsecurity=False).hexdigest()
+                ids = (passage.document_id, passage.doc_ids)
+                queries.append(SyntheticQuery(f"syn-{digest[:16]}", text, *ids, caller.model))
     warn("%d questions left out: more than %d in one reply", surplus, max_questions)
     warn("%d questions left out: they repeat an example", copied)
     warn("%d questions left out: the same text was there already", duplicates)
     return SyntheticQueries(tuple(queries), tuple(failures))
-
-
-def _query_id(text: str) -> str:
-    """An id that depends on the text alone, so that adding a model or a passage renames nothing."""
-    return "syn-" + hashlib.md5(text.strip().encode("utf-8"), usedforsecurity=False).hexdigest()[:16]
 
 
 def _check(

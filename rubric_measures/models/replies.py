@@ -202,7 +202,8 @@ class CacheEntry(NamedTuple):
             "messages_hash": self.messages,
             "replicate": self.replicate,
             "reply": reply.text,
-            **_cut_fields(reply),
+            # What says that a reply was cut.
+            **({} if reply.status == "ok" else {"status": reply.status, "error": reply.error}),
             "prompt_tokens": reply.prompt_tokens,
             "completion_tokens": reply.completion_tokens,
             "raw": dict(reply.raw),
@@ -243,11 +244,6 @@ def row_of(request: Request, reply: Reply) -> Row:
     """An answer as it is stored."""
     digest = bytes.fromhex(messages_hash(request))
     return bytes.fromhex(request.key), request.model, digest, request.replicate, encoded(reply)
-
-
-def _cut_fields(reply: Reply) -> dict[str, object]:
-    """What says that a reply was cut."""
-    return {} if reply.status == "ok" else {"status": reply.status, "error": reply.error}
 
 
 def encoded(reply: Reply) -> str:

@@ -649,9 +649,8 @@ def wilson_interval(hits: float, count: float) -> tuple[float, float]:
 
 def calibration_error(found: Sequence[CalibrationBin]) -> float:
     """The expected calibration error: the mean of |agreement − confidence| over the ranges, by their grades."""
-    return math.fsum(one.grades * abs(one.agreement - one.confidence) for one in found) / sum(
-        one.grades for one in found
-    )
+    apart = math.fsum(one.grades * abs(one.agreement - one.confidence) for one in found)
+    return apart / sum(one.grades for one in found)
 
 
 def calibration_section(found: Sequence[CalibrationBin]) -> Section:
