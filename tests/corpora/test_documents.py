@@ -237,13 +237,16 @@ def test_a_folder_of_beir(tmp_path: Path, run: str) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (lines({"name": "d1", "text": SKY}), "1: doc_id: expected doc_id or _id or id or docno or pid or docid; found"),
+        (
+            lines({"name": "d1", "text": SKY}),
+            "1: doc_id: expected doc_id or docno or pid or docid or did or corpus-id; found",
+        ),
         (lines({"id": "d1", "vector": [1]}), "1: text: expected text or contents or content or body or segment"),
         (lines({"id": "d1", "text": SKY}, {"id": "d1", "text": GRASS}), "2: 'd1' has another text in line 1"),
         ("d1\ta\nd2\tb\tc\n", "2: 3 cells; the first line has 2"),
-        ("d1\ta\tb\n", "1: the header lacks doc_id or _id or id or docno or pid or docid; text or contents"),
+        ("d1\ta\tb\n", "1: the header lacks doc_id or docno or pid or docid or did or corpus-id; text or contents"),
         ("\t\n d\ta\n\ttext\n", "3: doc_id: is empty"),
-        ("ident,words\nd1,a\n", "1: the header lacks doc_id or _id or id or docno or pid or docid; text or"),
+        ("ident,words\nd1,a\n", "1: the header lacks doc_id or docno or pid or docid or did or corpus-id; text or"),
         ("<DOC>\n<TEXT>a</TEXT>\n</DOC>\n", "document 1 has no <DOCNO>"),
         ("<html><body>a</body></html>\n", "holds no documents"),
     ],
