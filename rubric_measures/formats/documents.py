@@ -119,13 +119,11 @@ def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
                 )
     elif b"\t" in first and not first.lstrip().startswith((b"[", PARQUET)):
         cells = [cell.strip() for cell in first.decode("utf-8", "replace").split("\t")]
-        is_header = DOCUMENTS.is_header(cells)
-        columns = cells if is_header else next((list(one) for one in DOCUMENTS.bare if len(one) == len(cells)), [])
-        field = next((one for one in DOC_IDS if one in columns), None)
-        if field is not None and len({*columns}) == len(columns):
-            lines = _wanted_lines(name, wanted, *_in_columns(columns.index(field)))
-            rows = ((at, _cells(data, columns, name, at)) for at, data in lines if at > line or not is_header)
-            return Rows(name, tuple(columns), rows, True)
+        columns = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), ())
+        # Under a header, a text in quotes may go over several lines.
+        if columns and not DOCUMENTS.is_header(cells):
+            lines = _wanted_lines(name, wanted, *_in_columns(columns.index("doc_id")))
+            return Rows(name, columns, ((at, _cells(data, columns, name, at)) for at, data in lines), True)
     return path
 
 

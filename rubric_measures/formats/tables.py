@@ -64,7 +64,7 @@ def rows_of(
         what: the rows in the plural, for errors.
         is_header: whether the first line of CSV or TSV names the columns.
         bare: the columns of lines with tabs that have no header, by their number.
-        is_quoted: whether cells of TSV may stand in quotes; those of CSV always may.
+        is_quoted: whether cells of TSV without a header may stand in quotes; those of other tables always may.
         by_hand: whether people write such files: then no JSON object may name a field twice.
         unwrap: (line, object) -> the rows that one object holds, where it stands alone; see `unwrapped`.
 
@@ -234,7 +234,7 @@ def _delimited(
     bare: Sequence[Sequence[str]],
     is_quoted: bool,
 ) -> Rows:
-    lines = _cells(source, name, is_quoted)
+    lines = _cells(source, name, lambda first: is_quoted or is_header(cells_of(first)))
     first = next(lines, None)
     if first is None:
         raise FormatError(f"is empty; expected {what}", path=name)
@@ -259,7 +259,7 @@ def _delimited(
     return Rows(name, columns, rows(), True)
 
 
-def _cells(source: PathName, name: str, is_quoted: bool) -> Iterator[tuple[int, list[str]]]:
+def _cells(source: PathName, name: str, is_quoted: Callable[[str], bool]) -> Iterator[tuple[int, list[str]]]:
     """The cells of each line that is not empty, with the line where it begins."""
     with open_binary(source) as binary, _text(binary, source, name) as stream:
         try:
@@ -269,7 +269,7 @@ def _cells(source: PathName, name: str, is_quoted: bool) -> Iterator[tuple[int, 
         except UnicodeDecodeError:
             raise FormatError("is not UTF-8; convert the file first", path=name, line=1) from None
         delimiter = delimiter_of(first)
-        quoting: Any = csv.QUOTE_NONE if delimiter == "\t" and not is_quoted else csv.QUOTE_MINIMAL
+        quoting: Any = csv.QUOTE_NONE if delimiter == "\t" and not is_quoted(first) else csv.QUOTE_MINIMAL
         last = ""
 
         def watched() -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import re
@@ -267,3 +268,15 @@ def test_one_id_in_two_files_and_a_file_that_is_not_there(tmp_path: Path) -> Non
         list(load_collection([make("1.tsv"), make("2.tsv")]).docs_iter())
     with pytest.raises(InputError, match="no such file; several are files of documents"):
         load_collection([make("1.tsv"), make("3.tsv")])
+
+
+def test_texts_under_a_header_may_stand_in_quotes(tmp_path: Path) -> None:
+    texts = {"d0": 'He said "hi"', "d1": "plain", "d2": "two\nlines"}
+    with (tmp_path / "c.tsv").open("w", newline="") as stream:
+        csv.writer(stream, delimiter="\t").writerows([("doc_id", "text"), *texts.items()])
+    for wanted in (None, {"d0", "d2"}):
+        found = read_documents([tmp_path / "c.tsv"], wanted)
+        assert {one: said.text for one, said in found.items()} == {one: texts[one] for one in wanted or texts}
+    # Without one, a quote is a quote.
+    (tmp_path / "msmarco.tsv").write_text('d0\t"Open\nd1\tplain\n')
+    assert read_documents([tmp_path / "msmarco.tsv"])["d0"].text == '"Open'
