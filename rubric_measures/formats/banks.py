@@ -693,7 +693,7 @@ def _is_table(head: Head) -> bool:
 BANK_CSV = _bank(
     "bank:csv", "test bank as a table, an item a row (.csv, .tsv)", forms=("csv", "tsv"), by_query=False,
     fields=(
-        Field("query_id", QUERY_IDS, ident), Field("item_id", ("item_id",), _stripped, None),
+        Field("query_id", QUERY_IDS, ident), Field("item_id", ("item_id", "nugget_id", "question_id"), _stripped, None),
         Field("text", ("text",), _words, PRESENT),
         Field("kind", ("kind",), one_of({kind: kind for kind in _KINDS}), None), _IMPORTANCE, _WEIGHT,
         Field("facet_id", ("facet",), _stripped, None),

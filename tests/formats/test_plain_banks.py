@@ -125,3 +125,10 @@ def test_tables_of_windows_and_spreadsheets(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "q.xlsx").write_bytes(b"PK\x03\x04 and more")
     assert main(["convert", str(tmp_path / "q.xlsx"), "--to", "queries", "-o", str(tmp_path / "x.json")]) == 2
     assert "save it as CSV" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", ["query_id,question_id,text", "query_id,nugget_id,text"])
+def test_ids_of_items_stay_whatever_their_column_is_called(tmp_path: Path, columns: str) -> None:
+    (tmp_path / "bank.csv").write_text(f"{columns}\nq1,q1/a,Why?\nq1,q1/b,How?\n")
+    found = rubric_measures.load_bank(tmp_path / "bank.csv")
+    assert {item.item_id: item.text for item in found} == {"q1/a": "Why?", "q1/b": "How?"}
