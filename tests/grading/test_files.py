@@ -56,8 +56,8 @@ def test_passages_of_every_form(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('{"doc_id": "d", "text": "x"}\n{"doc_id": "d"}\n', ":2: text: expected text or contents"),
-        ('{"text": "x"}\n', ":1: doc_id: expected doc_id or _id"),
-        ("d1 no tab\n", ":1: the header lacks doc_id or _id"),
+        ('{"text": "x"}\n', ":1: doc_id: expected doc_id or docno"),
+        ("d1 no tab\n", ":1: the header lacks doc_id or docno"),
         ("{broken\n", ":1: is not JSON"),
     ],
 )
