@@ -122,13 +122,15 @@ def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
         columns = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), ())
         # Under a header, a text in quotes may go over several lines.
         if columns and not DOCUMENTS.is_header(cells):
-            lines = _wanted_lines(name, wanted, *_in_columns(columns.index("doc_id")))
+            lines = _wanted_lines(name, wanted, *_BARE)
             return Rows(name, columns, ((at, _cells(data, columns, name, at)) for at, data in lines), True)
     return path
 
 
 # How lines begin before their id, and go on behind it; and what says the id of those of which that is not so.
 _Layout: TypeAlias = tuple[bytes, bytes, Callable[[bytes], str]]
+# Lines with tabs and without a header begin with their id.
+_BARE: _Layout = (b"", b"\t", lambda line: line.partition(b"\t")[0].decode().strip())
 
 
 def _in_objects(field: str, first: bytes) -> _Layout:
@@ -136,10 +138,6 @@ def _in_objects(field: str, first: bytes) -> _Layout:
     decode = msgspec.json.Decoder(id_alone).decode
     begin = re.match(rb'\s*\{\s*"%b"\s*:\s*"' % re.escape(field.encode("utf-8")), first)
     return begin[0] if begin else _NO_LINE, b'",', lambda line: ident(decode(line).doc_id)
-
-
-def _in_columns(place: int) -> _Layout:
-    return _NO_LINE if place else b"", b"\t", lambda line: line.split(b"\t")[place].decode().strip()
 
 
 def _wanted_lines(
