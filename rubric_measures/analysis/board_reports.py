@@ -240,7 +240,7 @@ class LeaderboardReport:
         comparisons: measure -> comparison; empty when not asked for.
         checks: None when not asked for.
         powered: run -> measure -> mean from a sample of assessors' grades and the model's; empty likewise.
-        settings: rounds, seed and level of what was drawn.
+        settings: what was asked for: the arguments of the report.
     """
 
     board: Leaderboard
@@ -550,7 +550,7 @@ def _counted(comparison: Comparison, run: str) -> list[Cell]:
 def _content(report: LeaderboardReport, places: int) -> dict[str, Any]:
     content = board_content(report.board, places)
     more = {"comparisons": report.comparisons, "checks": report.checks, "prediction_powered": report.powered}
-    content |= plain({**more, "drawn": report.settings})
+    content |= plain({**more, "asked": {**report.board.asked, "report": report.settings}})
     if report.intervals:
         for run in content["runs"]:
             for measure, cell in run["measures"].items():

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rubric_measures.api.boards import (
         Gates,
         KeptBoard,
+        Proof,
         bundle,
         check,
         check_bundle,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 else:
     _NAMES = {
         "answers": "EvaluatedAnswers evaluate_answers",
-        "boards": "Gates KeptBoard bundle check check_bundle compare_bundles read_board read_gates",
+        "boards": "Gates KeptBoard Proof bundle check check_bundle compare_bundles read_board read_gates",
         "comparing": "Comparisons Correlations Designs compare correlate power",
         "evaluating": "argue check_run convert evaluate write_qrels write_report",
         "generating": "generate",
@@ -55,6 +56,7 @@ __all__ = [
     "EvaluatedAnswers",
     "Gates",
     "KeptBoard",
+    "Proof",
     "agreement",
     "agreement_tables",
     "argue",

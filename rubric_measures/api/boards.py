@@ -17,13 +17,15 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import ir_measures
-from msgspec.structs import replace
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from rubric_measures.api.loading import (
     Gradable,
@@ -36,49 +38,91 @@ from rubric_measures.api.loading import (
     run_list,
 )
 from rubric_measures.api.scoring import Board, Compat, in_units, score, units
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
-from rubric_measures.base.files import path_name, read_text
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, warn
+from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.boards.board import BELOW, Best, Cell, Leaderboard
-from rubric_measures.formats.base import OVERALL
-from rubric_measures.formats.leaderboards import read_leaderboard
+from rubric_measures.base.tables import Cell, Report, Table, columns
+from rubric_measures.boards.board import BELOW, BoardInputs, Leaderboard, board_content
+from rubric_measures.formats.leaderboards import OWN_FORMAT, read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures
-from rubric_measures.types.entities import Run, TestBank, canonical_json
+from rubric_measures.types.entities import Run, Signature, TestBank, canonical_json
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.board_reports import LeaderboardChecks
     from rubric_measures.formats.leaderboards import LeaderboardTable
 
 
-_INPUTS = ("scored", "runs", "qrels")
-# Measure -> query_id -> score, and the mean under the empty id.
-_Columns = Mapping[str, Mapping[str, float | None]]
+_T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
-class KeptBoard:
-    """What a leaderboard file (JSON) says about how it was made.
+class AskedReport(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was asked for beside a board: the arguments of `report`, and whether it has checks."""
+
+    intervals: bool = False
+    level: float = 0.95
+    baseline: str | None = None
+    groups: bool = False
+    correction: str = "holm"
+    test: str = "t"
+    alpha: float = 0.05
+    rounds: int = 10_000
+    seed: int = 42
+    smallest: float | None = None
+    checks: bool = False
+
+
+class Asked(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was asked for: the arguments of `score`, and of `report` where there is one."""
+
+    overall: bool = True
+    facets: bool = False
+    per_facet: bool = False
+    length: bool = False
+    present: bool = False
+    summary: bool = False
+    compat: Literal["workbench", "nuggetizer", "ragdoll"] | None = None
+    report: AskedReport | None = None
+
+
+class KeptScores(Struct, frozen=True):
+    """Scores by one measure, as far as they are compared with those of other boards."""
+
+    mean: float | None
+    per_query: dict[str, float | None]
+
+
+class KeptRun(Struct, frozen=True):
+    """A run of a board."""
+
+    run_id: str
+    measures: dict[str, KeptScores]
+
+
+class KeptBoard(Struct, frozen=True):
+    """What a leaderboard file (JSON) says, and how it was made.
 
     Attributes:
+        format: the name of the schema.
         measures: the measures, as text.
+        runs: the scores of the runs.
         settings: setting -> value, as in the signature.
-        grades: query_id -> digest of its items and grades.
-        runs: run_id -> digest of its rankings.
-        qrels: query_id -> digest of its judgments, where official measures stand beside ours.
-        signature: the short hash of the signature.
-        scores: run_id -> measure -> query_id -> score, and the mean under the empty id.
-        best: the best possible scores, likewise: measure -> query_id -> score.
+        inputs: digests of the items and grades, rankings and judgments.
+        signature_hash: the short hash of the signature.
+        asked: what was asked for.
+        content: all that the file says.
+        name: the file.
     """
 
-    measures: Sequence[str]
-    settings: Mapping[str, Any]
-    grades: Mapping[str, str]
-    runs: Mapping[str, str]
-    qrels: Mapping[str, str]
-    signature: str
-    scores: Mapping[str, _Columns]
-    best: _Columns
+    format: Literal["rubric_measures leaderboard 1"]
+    measures: list[str]
+    runs: list[KeptRun]
+    settings: dict[str, Any]
+    inputs: BoardInputs
+    signature_hash: str
+    asked: Asked = Asked()
+    content: Mapping[str, Any] = {}
+    name: str = ""
 
     @property
     def on_failed(self) -> OnFailed | None:
@@ -86,10 +130,11 @@ class KeptBoard:
         found: OnFailed | None = self.settings.get("on_failed")
         return found
 
-    def differences(self, grades: Gradable, runs: Runs | None = None, *, qrels: Gradable | None = None) -> list[str]:
-        """What differs between the board and one that is scored now, a line each; empty where nothing does.
+    def prove(self, grades: Gradable, runs: Runs | None = None, *, qrels: Gradable | None = None) -> Proof:
+        """Makes the board again, and compares every value of the file with it.
 
-        Where inputs and settings are the same, every number is compared, too, to the places that the file has.
+        Numbers are compared to the places that the file has. Where inputs or settings differ, other numbers are no news
+        and are not compared.
 
         Args:
             grades: as for `score`; load them with the same filters, and with `on_failed` of the board.
@@ -97,80 +142,183 @@ class KeptBoard:
             qrels: as for `score`.
 
         Raises:
-            InputError, FormatError, MeasureError: as of `score`; or the board has official measures and no qrels are
-                given, or the other way round.
+            InputError, FormatError, MeasureError: as of `score` and `report`; or the board has official measures and no
+                qrels are given, or the other way round.
         """
-        if bool(self.qrels) != (qrels is not None):
-            text = "has official measures; give their qrels, too" if self.qrels else "was scored without qrels"
+        if bool(self.inputs.qrels) != (qrels is not None):
+            text = "has official measures; give their qrels, too" if self.inputs.qrels else "was scored without qrels"
             raise InputError(f"the board {text}", settings=("qrels",))
-        unit = self.settings.get("unit")
-        board = score(
-            grades,
-            runs,
-            list(self.measures),
-            qrels=qrels,
-            overall=bool(self.best),
-            facets=unit == "facet",
-            per_facet=unit == "per facet",
-            compat=self.settings.get("compat"),
-            notes=False,
-        )
-        now = board.signature.settings
-        lines = [
-            f"{name}: {_said(self.settings, name)} in the file, {_said(now, name)} now"
-            for name in sorted(self.settings.keys() | now.keys())
-            if name not in _INPUTS and _said(self.settings, name) != _said(now, name)
-        ]
-        lines += _different("query", "grades or items", self.grades, board.inputs.grades)
-        lines += _different("query", "judgments", self.qrels, board.inputs.qrels)
-        lines += _different("run", "rankings", self.runs, board.inputs.runs)
-        return lines or self._other_numbers(board)
+        asked, wanted = asdict(self.asked), self.asked.report
+        del asked["report"]
+        board = score(grades, runs, self.settings["measures"], qrels=qrels, **asked, notes=False)
+        if wanted is None:
+            content = board_content(board)
+        else:
+            from rubric_measures.analysis.board_reports import report_of
+            from rubric_measures.api.reports import report
 
-    def _other_numbers(self, board: Board) -> list[str]:
-        """The scores and means that the file does not have as they are computed now."""
-        slack = _half_a_digit([*self.scores.values(), self.best])
-        lines = [f"run {run}: scores now, none in the file" for run in board.cells if run not in self.scores]
-        cells: dict[str, Mapping[str, Cell | Best]] = {**board.cells, OVERALL: board.best}
-        values = {**board.values, OVERALL: {name: best.per_query for name, best in board.best.items()}}
-        for run, measures in {**self.scores, OVERALL: self.best}.items():
-            row = "best possible score" if run == OVERALL else f"run {run}"
-            for measure, kept in measures.items():
-                if measure not in cells.get(run, {}):
-                    lines.append(f"{row}, {measure}: in the file, not computed now")
-                    continue
-                now = {**values[run][measure], "": cells[run][measure].mean}
-                for query in sorted(kept.keys() | now.keys()):
-                    old, new = kept.get(query), now.get(query)
-                    is_same = old is new is None or (old is not None and new is not None and abs(old - new) <= slack)
-                    if not is_same:
-                        what = f"query {query}" if query else "mean"
-                        lines.append(f"{row}, {measure}, {what}: {_number(old)} in the file, {_number(new)} now")
+            options = asdict(wanted)
+            units = {name: asked[name] for name in ("facets", "per_facet", "compat")}
+            checks = check(board, grades, runs, **units) if options.pop("checks") else None
+            made = report_of(report(board, checks=checks, **options), -1).content
+            content = {} if made is None else dict(made())
+        # Another version of this package may prove a board; it then stands in the settings and in the signature.
+        now = dict(board.signature.settings)
+        now |= {name: self.settings[name] for name in ("version",) if name in now and name in self.settings}
+        signature = Signature(now)
+        content |= {"settings": now, "signature": str(signature), "signature_hash": signature.short}
+        return _compared(self, json.loads(canonical_json(content)))
+
+
+class Proof(Struct, frozen=True):
+    """What became of each value of a board, or of a bundle, when it was made again.
+
+    Attributes:
+        differences: what differs, a line each; empty where nothing does.
+        values: the place of each value -> `proved` (computed again), `different`, `claimed` (nothing here can show it:
+            who graded, what a text says) or `not looked at`.
+        signature: of the board.
+        digest: of all that a bundle holds, for a paper to cite; the same however its files are compressed.
+    """
+
+    differences: Sequence[str]
+    values: Mapping[str, Standing]
+    signature: str
+    digest: str = ""
+
+    def summary(self) -> list[str]:
+        """A line on each kind of value: how many there are, and which."""
+        lines = []
+        for standing in ("proved", "claimed", "not looked at"):
+            names = [name for name, found in self.values.items() if found == standing]
+            if standing == "proved" and names:
+                lines.append(f"proved: {counted(len(names), 'value')}, computed again or held to their digest")
+            elif names:
+                lines.append(f"{standing}: {', '.join(dict.fromkeys(map(_group, names)))}")
         return lines
 
+    def report(self) -> Report:
+        """A row a value, for programs."""
+        rows: list[list[Cell]] = [[place, standing] for place, standing in self.values.items()]
+        content = {
+            "format": "rubric_measures check 1",
+            "same": not self.differences,
+            "differences": list(self.differences),
+            "signature_hash": self.signature,
+            "digest": self.digest or None,
+            "values": dict(self.values),
+        }
+        return Report([], [Table(columns(["value", "standing"], left=2), rows)], lambda: content)
 
-def _number(value: float | None) -> str:
-    return "none" if value is None else repr(value)
+
+Standing = Literal["proved", "different", "claimed", "not looked at"]
+# What nobody can compute again: who graded, and how; what was asked for; which version computed the numbers first.
+_CLAIMED = ("settings/grades", "settings/graders", "settings/version", "asked")
+# The digests, and what is computed of them.
+_INPUTS = ("inputs", "settings", "asked", "signature", "signature_hash")
+_MADE_OF = {"grades": ("query", "grades or items"), "qrels": ("query", "judgments"), "runs": ("run", "rankings")}
 
 
-def _half_a_digit(rows: Iterable[_Columns]) -> float:
+def _compared(kept: KeptBoard, now: Mapping[str, Any]) -> Proof:
+    """The board as its file has it, held to the one that was made now."""
+    found: dict[str, Standing] = {}
+    lines: dict[bool, list[str]] = {True: [], False: []}
+    slack = _half_a_digit(kept.content)
+    # Another digest of an input says which query or run it is.
+    digests = {"settings/scored", "settings/runs", "settings/qrels"}
+    for path, old, new in _leaves(kept.content, now):
+        place = "/".join(path)
+        if _is_same(old, new, slack if _ROUNDED.intersection(path) else 1e-12):
+            found[place] = "claimed" if place.startswith(_CLAIMED) else "proved"
+        elif path[0] == "prediction_powered":
+            # Only the file of the assessors' scores could show it.
+            found[place] = "not looked at"
+        else:
+            found[place] = "different"
+            if place not in digests and path[0] not in ("signature", "signature_hash"):
+                lines[path[0] in _INPUTS].append(_difference(path, old, new))
+    if any(lines.values()) or "different" not in found.values():
+        return Proof(lines[True] or lines[False], found, kept.signature_hash)
+    forged = next(place for place, standing in found.items() if standing == "different")
+    return Proof([f"{forged}: is not that of the settings"], found, kept.signature_hash)
+
+
+# The fields that are rounded to the places of the file.
+_ROUNDED = frozenset(("mean", "standard_error", "per_query", "credit", "bounds"))
+_LACKS = object()
+
+
+def _leaves(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Each value of two JSON values, with its place; where only one has more below, that is one value."""
+    if isinstance(old, list) and isinstance(new, list):
+        runs = [[one["run_id"] for one in side if isinstance(one, dict) and "run_id" in one] for side in (old, new)]
+        if runs[0] and runs[1]:
+            yield (*path, "order"), runs[0], runs[1]
+        # Rows of runs go by their names, others by their places.
+        old, new = (
+            dict(zip(names if names else map(str, range(len(side))), side, strict=False))
+            for names, side in zip(runs, (old, new), strict=True)
+        )
+    if isinstance(old, dict) and isinstance(new, dict) and (old or new):
+        for name in [*old, *(one for one in new if one not in old)]:
+            yield from _leaves(old.get(name, _LACKS), new.get(name, _LACKS), (*path, name))
+    else:
+        yield path, old, new
+
+
+def _is_same(old: Any, new: Any, slack: float) -> bool:
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (old, new))
+    # The order of a sum may differ from machine to machine.
+    return abs(old - new) <= max(slack, 1e-9 * abs(new)) if numbers else type(old) is type(new) and old == new
+
+
+def _half_a_digit(content: Mapping[str, Any]) -> float:
     """How far a number may be off by rounding to the places that the file has."""
-    numbers = [value for row in rows for column in row.values() for value in column.values()]
-    places = max((len(repr(value).partition(".")[2]) for value in numbers if value is not None), default=0)
-    # All digits may still differ by the order of a sum.
+    numbers = (old for path, old, _ in _leaves(content, content) if _ROUNDED.intersection(path))
+    places = max((len(repr(one).partition(".")[2]) for one in numbers if isinstance(one, float)), default=0)
     return float(0.5 * 10.0**-places) + 1e-12
 
 
-def _said(settings: Mapping[str, object], name: str) -> str:
-    if name not in settings:
+def _difference(path: Sequence[str], old: Any, new: Any) -> str:
+    """A value that differs, in words: what it is, and what it is in the file and now."""
+    first, *rest = path
+    if first == "inputs" and len(path) == 3:
+        kind, what = _MADE_OF.get(path[1], (path[1], "content"))
+        if old is _LACKS:
+            return f"{kind} {path[2]}: given now, not in the file"
+        return f"{kind} {path[2]}: " + ("in the file, not given now" if new is _LACKS else f"other {what}")
+    if first in ("settings", "asked") and rest:
+        return f"{'.'.join(rest)}: {_said(old)} in the file, {_said(new)} now"
+    named = [one for one in rest if one != "measures"]
+    if "per_query" in named:
+        place = named.index("per_query")
+        named[place : place + 2] = [f"query {' '.join(named[place + 1 :])}"]
+    if named and first in ("runs", "best"):
+        named = [f"run {named[0]}" if first == "runs" else f"best possible score, {named[0]}", *named[1:]]
+        first = ""
+    return f"{', '.join([first, *named] if first else named)}: {_said(old)} in the file, {_said(new)} now"
+
+
+def _said(value: object) -> str:
+    """A value of a file on a line."""
+    if value is _LACKS:
         return "nothing"
-    value = settings[name]
-    return value if isinstance(value, str) else canonical_json(value)
+    text = value if isinstance(value, str) else canonical_json(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
 
 
-def _different(kind: str, what: str, kept: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    lines = [f"{kind} {name}: other {what}" for name in kept if name in now and kept[name] != now[name]]
-    lines += [f"{kind} {name}: in the file, not given now" for name in kept if name not in now]
-    return lines + [f"{kind} {name}: given now, not in the file" for name in now if name not in kept]
+def _group(place: str) -> str:
+    """The part of a bundle or board that a value belongs to, for a summary."""
+    return "/".join(place.split("/")[: 2 if place.startswith(("settings/", "also/")) else 1])
+
+
+def _typed(kind: type[_T], content: object, name: str) -> _T:
+    """What a file says, as a record of this type."""
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at ")
+        raise FormatError(problem.replace("`", ""), path=name, field=place.strip("`$.")) from None
 
 
 def read_board(path: str | os.PathLike[str]) -> KeptBoard:
@@ -181,51 +329,20 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     """
     name = path_name(path)
     content = parse_json(read_text(name), path=name)
-    if not isinstance(content, dict) or content.get("format") != "rubric_measures leaderboard 1":
+    if not isinstance(content, dict) or content.get("format") != OWN_FORMAT:
         raise FormatError("is no leaderboard as JSON; write one with the output form json", path=name)
-    settings, inputs = content.get("settings"), content.get("inputs")
-    if not isinstance(settings, dict) or not isinstance(inputs, dict):
+    if not isinstance(content.get("settings"), dict) or not isinstance(content.get("inputs"), dict):
         raise FormatError("does not say what it was scored from; score again and keep the JSON", path=name)
-    measures, grades, runs = content.get("measures"), inputs.get("grades"), inputs.get("runs")
-    qrels = inputs.get("qrels", {})
-    if not (isinstance(measures, list) and isinstance(grades, dict) and isinstance(runs, dict)):
-        raise FormatError("lacks measures, inputs.grades or inputs.runs", path=name)
-    if not isinstance(qrels, dict):
-        raise FormatError(f"{qrels!r:.60} is no digests of queries", path=name, field="inputs.qrels")
-    if wrong := [one for one in measures if not isinstance(one, str)]:
-        raise FormatError(f"{wrong[0]!r:.60} is no measure", path=name, field="measures")
-    scores = _scores(content.get("runs", []), content.get("best", {}), name)
-    # Where a run has this name, it is the best possible score: that was a row among the runs.
-    best = {measure: column for measure, column in scores.pop(OVERALL).items() if column[""] is not None}
+    board = _typed(KeptBoard, content, name)
     try:
-        parse_measures(measures)
-        if settings.get("on_failed") is not None:
-            check_on_failed(settings["on_failed"])
+        parse_measures(msgspec.convert(board.settings.setdefault("measures", board.measures), list[str]))
+        if board.on_failed is not None:
+            check_on_failed(board.on_failed)
         # Numbers beyond 1e308 become infinite, and nothing can say those.
-        canonical_json(settings)
+        canonical_json(board.settings)
     except (InputError, ValueError) as error:
         raise FormatError(str(error), path=name) from None
-    return KeptBoard(measures, settings, grades, runs, qrels, str(content.get("signature_hash")), scores, best)
-
-
-def _scores(runs: object, best: object, name: str) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Run -> measure -> query -> score, the mean under the empty id; the best possible one under its name."""
-    try:
-        return {
-            row["run_id"]: {
-                measure: {query: _score(value) for query, value in [*cell["per_query"].items(), ("", cell["mean"])]}
-                for measure, cell in row["measures"].items()
-            }
-            for row in ({"run_id": OVERALL, "measures": best}, *runs)  # type: ignore[misc]
-        }
-    except (AttributeError, KeyError, OverflowError, TypeError):
-        raise FormatError("has a run without scores", path=name, field="runs") from None
-
-
-def _score(value: object) -> float | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise TypeError
-    return None if value is None else float(value)
+    return replace(board, content=content, name=name)
 
 
 # How many queries a line names.
@@ -490,7 +607,7 @@ def bundle(
     given = {name: value for name, value in chosen.items() if value is not None}
     kept_board = read_board(board)
     grades = load(graded, bank, **{"on_failed": kept_board.on_failed, **given})
-    _refuse(board, kept_board.differences(grades, [os.fspath(run) for run in runs] or None, qrels=qrels))
+    _refuse(kept_board.prove(grades, [os.fspath(run) for run in runs] or None, qrels=qrels), board)
     # What `grade` wrote beside its records: prompts as sent, settings, calls and what they cost.
     beside = f"{path_name(graded)}.manifest.json"
     if Path(beside).is_file() and all(os.fspath(one) != beside for one in also):
@@ -518,16 +635,17 @@ def bundle(
         text = json.dumps(manifest, ensure_ascii=False, indent=1)
         (made / _MANIFEST).write_text(text + "\n", encoding="utf-8")
         if not texts:
-            _refuse(board, check_bundle(made))
+            _refuse(check_bundle(made), board)
         made.rename(target)
     return target
 
 
-def _refuse(board: str | os.PathLike[str], differences: Sequence[str]) -> None:
+def _refuse(proof: Proof, board: str | os.PathLike[str]) -> None:
     """Refuses a board that is another one than the files give."""
-    if differences:
-        more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
-        raise InputError(f"{path_name(board)}: is not what these files give: {differences[0]}{more}")
+    if proof.differences:
+        first, *rest = proof.differences
+        more = f" (and {len(rest)} more)" if rest else ""
+        raise InputError(f"{path_name(board)}: is not what these files give: {first}{more}")
 
 
 def _names(kept: Mapping[str, Any]) -> list[str]:
@@ -551,8 +669,9 @@ def _put(made: Path, source: str | os.PathLike[str], name: str, texts: bool = Tr
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """The digest of what a file holds, unpacked where it is compressed."""
+    with open_binary(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def _without_texts(source: str | os.PathLike[str], target: Path) -> None:
@@ -586,50 +705,77 @@ def _fields_only(entry: Any) -> Any:
     return entry.replacing(**changed) if changed else entry
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+class _Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a bundle says of its files."""
+
+    format: Literal["rubric_measures bundle 1"]
+    texts: bool
+    load: dict[str, Any]
+    graded: str
+    bank: str | None
+    qrels: str | None
+    runs: list[str]
+    also: list[str]
+    files: dict[str, str]
+
+    @property
+    def named(self) -> list[str]:
+        """The files that it names by what they are."""
+        return [*(name for name in (_BOARD, self.graded, self.bank, self.qrels) if name), *self.runs, *self.also]
+
+
+def _manifest(folder: Path) -> _Manifest:
     name = str(folder / _MANIFEST)
     content = parse_json(read_text(name), path=name)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise FormatError("is no bundle; make one with `bundle`", path=name)
-    fields = {"load": dict, "graded": str, "runs": list, "also": list, "files": dict}
-    for key, kind in fields.items():
-        if not isinstance(content.get(key), kind):
-            raise FormatError(f"lacks {key}", path=name)
-    for one in (*content["files"], *_names(content)):
-        path = PurePosixPath(str(one))
-        if path.is_absolute() or ".." in path.parts or "\\" in str(one):
+    manifest = _typed(_Manifest, content, name)
+    for one in (*manifest.files, *manifest.named):
+        path = PurePosixPath(one)
+        if path.is_absolute() or ".." in path.parts or "\\" in one:
             raise FormatError(f"names a file outside of the folder: {one!r:.60}", path=name)
-    return content
+    if links := sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink()):
+        raise FormatError(f"stands beside a link, {links[0]}; a bundle holds its files themselves", path=name)
+    return manifest
 
 
-def check_bundle(folder: str | os.PathLike[str]) -> list[str]:
-    """What differs between a bundle and what is computed from it now, a line each; empty where nothing does.
+def check_bundle(folder: str | os.PathLike[str]) -> Proof:
+    """Makes the board of a bundle again, and compares every value with it.
 
-    Files are held to their digests, then every number of the board is computed again.
+    Files are held to their digests, and the folder to the files that its manifest names.
 
     Raises:
-        FormatError: the folder is no bundle.
+        FormatError: the folder is no bundle, or holds links.
         InputError: as of `score`.
     """
     at = Path(folder)
-    content = _manifest(at)
-    lines = []
-    for name, digest in content["files"].items():
-        if not (at / name).is_file():
+    manifest = _manifest(at)
+    lines: list[str] = []
+    values: dict[str, Standing] = {}
+    there = {path.relative_to(at).as_posix() for path in at.rglob("*") if path.is_file()} - {_MANIFEST}
+    for name in sorted({*manifest.files, *manifest.named, *there}):
+        kept = manifest.files.get(name)
+        if name not in there:
             lines.append(f"{name}: is missing")
-        elif _digest(at / name) != digest:
+        elif name not in manifest.named:
+            lines.append(f"{name}: is not named by {_MANIFEST}")
+        elif kept is None:
+            lines.append(f"{name}: without a digest")
+        elif _digest(at / name) != kept:
             lines.append(f"{name}: other content than when the bundle was made")
-    unsaid = sorted(set(_names(content)) - set(content["files"]))
-    lines += [f"{name}: without a digest" for name in unsaid]
-    if any(not (at / name).is_file() for name in content["files"]):
-        return lines
+        else:
+            values[name] = "not looked at" if name in manifest.also else "proved"
+            continue
+        values[name] = "different"
     board = read_board(at / _BOARD)
-    bank = content.get("bank")
-    chosen = {"on_failed": board.on_failed, **content["load"]}
-    grades = load(at / content["graded"], None if bank is None else at / bank, **chosen)
-    qrels = content.get("qrels")
-    runs = [str(at / run) for run in content["runs"]] or None
-    return lines + board.differences(grades, runs, qrels=None if qrels is None else at / qrels)
+    digest = hashlib.sha256(canonical_json({"load": manifest.load, **manifest.files}).encode()).hexdigest()
+    if there.isdisjoint(manifest.named) or not there.issuperset(manifest.named):
+        return Proof(lines, values, board.signature_hash, digest)
+    chosen = {"on_failed": board.on_failed, **manifest.load}
+    bank, qrels = (None if name is None else at / name for name in (manifest.bank, manifest.qrels))
+    grades = load(at / manifest.graded, bank, **chosen)
+    proof = board.prove(grades, [str(at / run) for run in manifest.runs] or None, qrels=qrels)
+    return Proof([*lines, *proof.differences], {**values, **proof.values}, board.signature_hash, digest)
 
 
 def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> list[str]:
@@ -641,9 +787,9 @@ def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str
     manifests = [_manifest(Path(folder)) for folder in (first, second)]
     boards = [read_board(Path(folder) / _BOARD) for folder in (first, second)]
     old, new = boards
-    runs = _changed(old.runs, new.runs)
-    queries = _changed(old.grades, new.grades)
-    judged = _changed(old.qrels, new.qrels)
+    runs = _changed(old.inputs.runs, new.inputs.runs)
+    queries = _changed(old.inputs.grades, new.inputs.grades)
+    judged = _changed(old.inputs.qrels, new.inputs.qrels)
     settings = [
         name
         for name in sorted(old.settings.keys() | new.settings.keys())
@@ -666,8 +812,8 @@ def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str
     lines = [f"changed: {' and '.join(causes)}" if causes else "nothing changed"]
     for name in (*settings, *graders):
         lines.append(f"{name}: {old.settings.get(name)} before, {new.settings.get(name)} now")
-    if is_bank and all(one["bank"] for one in manifests):
-        banks = [load_bank(Path(at) / one["bank"]) for at, one in zip((first, second), manifests, strict=True)]
+    if is_bank and all(one.bank for one in manifests):
+        banks = [load_bank(Path(at) / str(one.bank)) for at, one in zip((first, second), manifests, strict=True)]
         lines += _changed_items(*banks)
     # Digests of queries hold items and grades together.
     lines += [f"query {name}: other {'items or ' if is_bank else ''}grades" for name in queries]
@@ -693,10 +839,11 @@ def _moved(old: KeptBoard, new: KeptBoard) -> list[str]:
     """The runs whose rank among the runs of both changed, by each measure that both have."""
     from rubric_measures.analysis.correlation import ranks
 
-    common = sorted(old.scores.keys() & new.scores.keys())
+    kept = [{run.run_id: run.measures for run in board.runs} for board in (old, new)]
+    common = sorted(kept[0].keys() & kept[1].keys())
     lines = []
     for measure in (one for one in old.measures if one in new.measures):
-        means = [[_mean(board, run, measure) for run in common] for board in (old, new)]
+        means = [[_mean(side[run].get(measure)) for run in common] for side in kept]
         before, after = (ranks(values).tolist() if values else [] for values in means)
         for place, run in enumerate(common):
             if before[place] != after[place]:
@@ -707,9 +854,8 @@ def _moved(old: KeptBoard, new: KeptBoard) -> list[str]:
     return lines
 
 
-def _mean(board: KeptBoard, run: str, measure: str) -> float:
-    mean = board.scores[run][measure][""]
-    return float("-inf") if mean is None else round(mean, 12)
+def _mean(scores: KeptScores | None) -> float:
+    return float("-inf") if scores is None or scores.mean is None else round(scores.mean, 12)
 
 
 def check(

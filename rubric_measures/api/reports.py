@@ -122,7 +122,19 @@ def report(
         {}
         if assessor_scores is None
         else powered_means(board, _assessor_table(board, assessor_scores, assessor_form), level=level),
-        {"rounds": rounds, "seed": seed, "level": level},
+        {
+            "intervals": intervals,
+            "level": level,
+            "baseline": baseline,
+            "groups": groups,
+            "correction": correction,
+            "test": test,
+            "alpha": alpha,
+            "rounds": rounds,
+            "seed": seed,
+            "smallest": smallest,
+            "checks": checks is not None,
+        },
     )
 
 

@@ -109,6 +109,7 @@ class Leaderboard(Struct, frozen=True):
             asked for it.
         findings: what may be wrong with grades and runs.
         said: what was logged while the runs were read.
+        asked: the arguments of `score`, and of reports, that are not the usual ones: with them a board is made again.
     """
 
     measures: Sequence[str]
@@ -121,6 +122,7 @@ class Leaderboard(Struct, frozen=True):
     best: Mapping[str, Best] = {}
     findings: Sequence[Note] = ()
     said: Sequence[Note] = ()
+    asked: Mapping[str, object] = {}
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the first measure, and by name where they are equal. Rows that sum up the runs
@@ -278,6 +280,7 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         "signature": str(board.signature),
         "signature_hash": board.signature.short,
         "settings": dict(board.signature.settings),
+        **({"asked": dict(board.asked)} if board.asked else {}),
         **({"inputs": {of: dict(one) for of, one in inputs.items() if one or of != "qrels"}} if inputs else {}),
     }
 

@@ -107,12 +107,14 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("runs", metavar="RUN", nargs="*", help="as for `leaderboard`")
     parser.add_argument("--qrels", metavar="QRELS", help="as for `leaderboard`")
+    add_output_options(parser, ("text", "json", "tsv", "jsonl"))
     add_grade_options(parser)
     parser.epilog = """example:
   rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o board.json
   rubric_measures check board.json graded.jsonl.gz bm25.run --bank questions.jsonl
 
-Prints each input, setting and number that differs, and exits with 1 where one does. A bundle holds all of it:
+Prints each input, setting and number that differs, and exits with 1 where one does. Below: what is proved (computed
+again), claimed (who graded, what texts say) and not looked at; as JSON value by value. A bundle holds all of it:
   rubric_measures check evaluation
   rubric_measures check evaluation later        (what changed from one bundle to the other)"""
 
@@ -130,22 +132,29 @@ def run_check(options: argparse.Namespace) -> int:
     grades = api.load(options.graded, options.bank, **passed(options, api.load))
     # The measures are those of the board: what does not fit them is the file.
     with naming(options.graded):
-        differences = board.differences(grades, options.runs or None, qrels=options.qrels)
-    for line in differences or [f"the same: signature {board.signature}"]:
-        print(escaped(line))
-    return 1 if differences else 0
+        proof = board.prove(grades, options.runs or None, qrels=options.qrels)
+    return _write_proof(options, proof)
 
 
 def _check_bundle(options: argparse.Namespace) -> int:
-    if options.graded is not None:
-        lines = api.compare_bundles(options.board, options.graded)
-        is_same = lines == ["nothing changed"]
+    if options.graded is None:
+        return _write_proof(options, api.check_bundle(options.board))
+    lines = api.compare_bundles(options.board, options.graded)
+    with atomic_writer(options.output) as stream:
+        stream.writelines(f"{escaped(line)}\n" for line in lines)
+    return 0 if lines == ["nothing changed"] else 1
+
+
+def _write_proof(options: argparse.Namespace, proof: api.Proof) -> int:
+    """Says what differs, and what of a board or bundle is proved, claimed and not looked at."""
+    if options.output_format == "text":
+        lines = [*(proof.differences or [f"the same: signature {proof.signature}"]), *proof.summary()]
+        lines += [f"bundle sha256:{proof.digest}"] if proof.digest and not proof.differences else []
+        with atomic_writer(options.output) as stream:
+            stream.writelines(f"{escaped(line)}\n" for line in lines)
     else:
-        lines = api.check_bundle(options.board)
-        is_same = not lines
-    for line in lines or ["the same: every file and number"]:
-        print(escaped(line))
-    return 0 if is_same else 1
+        write_output(options, proof.report())
+    return 1 if proof.differences else 0
 
 
 def add_check_run_arguments(parser: argparse.ArgumentParser) -> None:

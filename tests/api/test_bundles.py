@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -42,7 +43,26 @@ def test_a_bundle_is_checked_anywhere(made: Path, tmp_path: Path, capsys: Captur
     shutil.copytree(made, elsewhere)
     for name in ("graded.jsonl", "bank.jsonl", "bm25.run"):
         (made.parent / name).unlink()
-    assert call(capsys, "check", elsewhere)[:2] == (0, "the same: every file and number\n")
+    status, out, _ = call(capsys, "check", elsewhere)
+    same, proved, claimed, unread, digest = out.splitlines()
+    assert (status, same.partition(":")[0], proved.partition(":")[0]) == (0, "the same", "proved")
+    assert claimed == "claimed: settings/version, settings/grades, settings/graders"
+    assert unread == "not looked at: also/notes.txt"
+    # A paper can cite the bundle, however its files are packed.
+    records = (elsewhere / "graded.jsonl").read_bytes()
+    (elsewhere / "graded.jsonl").write_bytes(gzip.compress(records))
+    assert call(capsys, "check", elsewhere)[1].splitlines()[-1] == digest
+    status, out, _ = call(capsys, "check", elsewhere, "--format", "json")
+    found = json.loads(out)
+    assert (status, f"bundle sha256:{found['digest']}") == (0, digest)
+    assert found["values"]["also/notes.txt"] == "not looked at" and found["values"]["bank.jsonl"] == "proved"
+    # Nothing else lies in the folder.
+    (elsewhere / "more.txt").write_text("more")
+    assert call(capsys, "check", elsewhere)[1].startswith("more.txt: is not named by bundle.json\n")
+    (elsewhere / "more.txt").unlink()
+    (elsewhere / "link").symlink_to(tmp_path)
+    status, out, err = call(capsys, "check", elsewhere)
+    assert (status, out) == (2, "") and "a link, link; a bundle holds its files themselves" in err
     manifest = json.loads((elsewhere / "bundle.json").read_text())
     assert (manifest["graded"], manifest["bank"]) == ("graded.jsonl", "bank.jsonl")
     assert manifest["runs"] == ["runs/bm25.run", "runs/fusion.run"] and manifest["also"] == ["also/notes.txt"]

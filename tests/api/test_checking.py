@@ -6,13 +6,15 @@ import gzip
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rubric_measures
+from rubric_measures import api
+from rubric_measures.base.errors import RubricMeasuresError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.measures.qrels import build_grades
@@ -146,9 +148,11 @@ def test_qrels_count(tmp_path: Path) -> None:
 
 
 def check(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, list[str]]:
+    """The status, and what differs or is the same, without the lines that sum up."""
     capsys.readouterr()
     status = main(["check", str(folder / "board.json"), str(folder / "graded.jsonl"), *more])
-    return status, capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    return status, [line for line in lines if not line.startswith(("proved: ", "claimed: "))]
 
 
 def test_check_says_what_differs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,24 +199,65 @@ def test_check_holds_the_best_possible_score(folder: Path, capsys: pytest.Captur
         assert check(folder, capsys, *given)[0] == 0
     assert main(["leaderboard", str(folder / "graded.jsonl"), *given, *BOARD, "-o", str(path)]) == 0
     content = json.loads(path.read_text(encoding="utf-8"))
-    # It once was a row among the runs, which had no mean where it is not known.
-    best = content.pop("best")
-    row = {"run_id": "_overall_", "missing_queries": [], "measures": best}
-    path.write_text(json.dumps({**content, "runs": [row, *content["runs"]]}), encoding="utf-8")
-    assert check(folder, capsys, *given)[0] == 0
-    best["nDCG@10"] = {"mean": None, "standard_error": None, "per_query": {}}
-    path.write_text(json.dumps({**content, "runs": [row, *content["runs"]]}), encoding="utf-8")
-    assert check(folder, capsys, *given)[0] == 0
+    best = content["best"]
     cover = best["RubricCover(rel=4)@20"]
     mean = cover["mean"]
     cover["mean"] = 0.25
-    path.write_text(json.dumps({**content, "best": best}), encoding="utf-8")
+    path.write_text(json.dumps(content), encoding="utf-8")
     said = f"best possible score, RubricCover(rel=4)@20, mean: 0.25 in the file, {mean} now"
     assert check(folder, capsys, *given) == (1, [said])
 
 
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The values of a JSON value that hold no others, with their places."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield from leaves(one, (*path, name))
+    if not inner or not value:
+        yield path, value
+
+
+def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
+    """A board with all that can stand beside it: one value of each kind is changed at a time."""
+    runs = [folder / "bm25.run", folder / "fusion.run"]
+    given = [str(one) for one in (folder / "graded.jsonl", *runs, "--bank", folder / "bank.jsonl")]
+    path = folder / "board.json"
+    more = ["--intervals", "--letters", "--checks", "--rounds", "200", "-o", str(path)]
+    assert main(["leaderboard", *given, *BOARD, *more]) == 0
+    honest = json.loads(path.read_text(encoding="utf-8"))
+    grades = rubric_measures.load(folder / "graded.jsonl", bank=folder / "bank.jsonl")
+    proof = api.read_board(path).prove(grades, runs)
+    assert not proof.differences and set(proof.values.values()) == {"proved", "claimed"}
+    # The names of these stand for any other of their kind.
+    named = {"measures", "per_query", "grades", "runs", "means", "best", "comparisons"}
+    found: dict[tuple[object, ...], tuple[Any, ...]] = {}
+    for place, _ in leaves(honest):
+        kind = tuple(
+            "*" if isinstance(step, int) or (i and place[i - 1] in named) else step for i, step in enumerate(place)
+        )
+        found.setdefault(kind, place)
+    assert len(found) > 60
+    for place in found.values():
+        forged = json.loads(path.read_text(encoding="utf-8"))
+        at = forged
+        for step in place[:-1]:
+            at = at[step]
+        old = at[place[-1]]
+        at[place[-1]] = (
+            not old if isinstance(old, bool) else old + "x" if isinstance(old, str) else 0.25 if old is None
+            else old + 1 if isinstance(old, int | float) else {"more": 1} if isinstance(old, dict) else ["more"]
+        )  # fmt: skip
+        (folder / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
+        try:
+            differences = api.read_board(folder / "forged.json").prove(grades, runs).differences
+        except RubricMeasuresError:
+            continue
+        assert differences or place == ("prediction_powered",), place
+
+
 def test_check_refuses_what_is_no_board(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = {"format": "rubric_measures leaderboard 1", "settings": {}, "inputs": {"grades": {}, "runs": {}}}
+    kept["signature_hash"] = ""
     cell = {"per_query": {"q01": "much"}, "mean": 0.5}
     text = json.dumps({**kept, "measures": ["AP"], "runs": [{"run_id": "a", "measures": {"AP": cell}}]})
     large = json.dumps({**kept, "settings": {"level": "LARGE"}, "measures": ["AP"], "runs": []}).replace(

@@ -62,7 +62,7 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("convert graded.jsonl.gz --to item-qrels --bank one.jsonl -o q", "graded.jsonl.gz:2: unknown query 'q2'"),
         ("leaderboard labels.jsonl alpha.run -m RubricCover(rel=4)@5", "nDCG@10 (--measures)"),
         ("check board.json labels.jsonl alpha.run", "labels.jsonl: "),
-        ("check none.json graded.jsonl.gz alpha.run", "none.json: measures: None is no measure"),
+        ("check none.json graded.jsonl.gz alpha.run", "none.json: measures[0]: Expected str, got null"),
         ("convert qrels.txt --add-run alpha.run -o out", "qrels.txt: runs and judgments can be added to records only"),
         ("leaderboard argue.jsonl --argue --bank weights.jsonl", "weights.jsonl"),
         ("leaderboard argue.jsonl --argue --bank other.jsonl", "argue.jsonl: unknown query 'q1'"),
@@ -106,7 +106,13 @@ def test_what_is_wrong_between_files_names_one_of_them(
     }
     passage = {"paragraph_id": "d1", "text": "t", "paragraph_data": {}, "exam_grades": [], "grades": [grade]}
     (folder / "labels.jsonl").write_text(json.dumps(["q1", [passage]]) + "\n")
-    board = {"format": "rubric_measures leaderboard 1", "settings": {}, "inputs": {"grades": {}, "runs": {}}}
+    board = {
+        "format": "rubric_measures leaderboard 1",
+        "settings": {},
+        "inputs": {"grades": {}, "runs": {}},
+        "signature_hash": "",
+        "runs": [],
+    }
     for name, measure in (("board", "RubricCover(rel=4)@5"), ("none", None)):
         (folder / f"{name}.json").write_text(json.dumps({**board, "measures": [measure]}))
     assert named in last_line(capsys, command)
