@@ -36,7 +36,7 @@ class FaultServer:
         self.attempts: Counter[str] = Counter()
         self.models: Counter[str] = Counter()
         self.answers: Counter[str] = Counter()
-        self.rejected = 0
+        self.rejected = self.flooded = 0
         self.in_flight = self.most_in_flight = self.calls = 0
         self.order: list[str] = []
         self.shown: list[object] = []
@@ -160,6 +160,8 @@ class FaultServer:
                 "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is."
             )
             return error_body(message, "unsupported_value")
+        if self.settings.no_logprobs and "logprobs" in body:
+            return error_body("logprobs is not supported with this model", "unsupported_value")
         if self.settings.renamed and "max_tokens" in body:
             message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use '{}' instead."
             return error_body(message.format("max_completion_tokens"), "unsupported_parameter")
@@ -257,6 +259,13 @@ class FaultServer:
             await writer.drain()
             writer.transport.close()
             return False
+        elif kind == "flood":
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for _ in range(int(value)):
+                writer.write(b"100000\r\n" + b" " * (1 << 20) + b"\r\n")
+                await writer.drain()
+                self.flooded += 1
+            return False
         elif kind == "garbage":
             self.send(writer, 200, b"<html>no JSON \xff</html>")
         elif kind == "list":
@@ -282,7 +291,9 @@ class FaultServer:
     def other(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, object]:
         """Everything besides completions: counts, switches, files and batches."""
         if path == "/stats":
-            names = ("attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls", "models")
+            names = (
+                "attempts", "answers", "rejected", "order", "times", "most_in_flight", "calls", "models", "flooded",
+            )  # fmt: skip
             return 200, {name: getattr(self, name) for name in names}
         if path in ("/shown", "/fields"):
             return 200, self.shown if path == "/shown" else self.fields
@@ -435,6 +446,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--accepts-for", type=int, default=-1, help="calls before every further one gets 403")
     parser.add_argument("--most-tokens", type=int, default=0, help="the longest reply that may be asked for")
     parser.add_argument("--renamed", type=int, default=0, help="1: max_tokens is refused for its newer name")
+    parser.add_argument("--no-logprobs", type=int, default=0, help="1: calls with logprobs are refused")
     parser.add_argument("--thoughts", type=int, default=0, help="tokens that the model thinks before it replies")
     parser.add_argument("--shows-thoughts", default="", help="where: reasoning_content, reasoning, or think (tags)")
     parser.add_argument("--context", type=int, default=0, help="tokens of prompt (11) and reply together")

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-# What keeps optional libraries from reporting to their makers; they look at it when they are imported.
-_SILENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+# What keeps optional libraries from calling their makers, for reports or lists of prices; they look at it when they are
+# imported.
+_SILENT = {
+    "HF_HUB_DISABLE_TELEMETRY": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "RAY_USAGE_STATS_ENABLED": "0",
+}  # fmt: skip
 
 
 def require(module: str, extra: str) -> Any:

@@ -111,7 +111,7 @@ class BatchRun:
             if self._teaches(line, requests[0], before):
                 again[key] = requests
                 continue
-            left_out = sorted(before.left_out.intersection(requests[0].options))
+            left_out = sorted(before.left_out_of(self._on_wire(requests[0])))
             for request in requests:
                 reply = self._reply(line, request)
                 yield (
@@ -133,11 +133,7 @@ class BatchRun:
         learned = self._known.learn(
             answer["status_code"], said, request_body(self._on_wire(request), self._name, before)
         )
-        for name in self._known.left_out - lacking:
-            text = (
-                "%s: the model %s takes no %s of ours: it is left out, and replies are drawn as it does by itself (%s)"
-            )
-            _LOG.warning(text, self._url, self._name, name, said)
+        self._known.say_new(lacking, self._name, self._url, said)
         return learned
 
     def _line(self, request: Request) -> bytes:

@@ -467,6 +467,8 @@ class Engine:
         except Exception as error:
             # A refused connection comes as a timeout with "Connect" in its name.
             cause = error.__cause__ or error
+            if isinstance(cause, BackendError):
+                return Trouble("hopeless", str(cause))
             kind = type(cause).__name__
             reason = without_key(f"{kind}: {cause}" if str(cause) else kind, self._secrets)
             return Trouble("failure", f"no answer ({reason})", unreachable="Connect" in kind)
@@ -478,7 +480,7 @@ class Engine:
             # It was cut while it thought, before anybody knew that it does: now it gets room for that.
             call.pay((found.prompt_tokens, found.completion_tokens))
             return await self._attempt(call)
-        if left_out := sorted(known.left_out.intersection(asked.options).difference(body)):
+        if left_out := sorted(known.left_out_of(asked).difference(body)):
             found = dataclasses.replace(found, raw={**found.raw, "left_out": left_out})
         return found
 
@@ -486,11 +488,7 @@ class Engine:
         """Whether an answer with an error status says how the same call can be sent."""
         before = set(self._known.left_out)
         learned = self._known.learn(error.status_code, str(error), body)
-        for name in self._known.left_out - before:
-            _LOG.warning(
-                "%s: the model %s takes no %s of ours: it is left out, and replies are drawn as the model does by "
-                "itself (%s)", self._url, self._name, name, without_key(str(error), self._secrets),
-            )  # fmt: skip
+        self._known.say_new(before, self._name, self._url, without_key(str(error), self._secrets))
         return learned
 
     def _deliver(self, call: _Call, reply: Reply) -> None:

@@ -12,12 +12,12 @@ import functools
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import BackendError, InputError
 from rubric_measures.base.plugins import require
 from rubric_measures.models.base import ENDPOINT_MARK, Backend, Reply, Request, check_options
 from rubric_measures.models.batches import BatchRun
@@ -26,6 +26,8 @@ from rubric_measures.models.wire import STRUCTURED_MODES, Known
 from rubric_measures.types.scales import Message
 
 _OFFICIAL_URL = "https://api.openai.com/v1"
+_OLDEST_CLIENT = 3  # earlier ones have no client over aiohttp of their own
+_LONGEST_ANSWER = 64 << 20
 _LOOK_AHEAD = 2  # requests pulled, in multiples of the calls that may be in flight
 _PULLED_AT_ONCE = 16
 _MOST_ASLEEP = 4096
@@ -66,9 +68,8 @@ class OpenAICompatible:
     Raises:
         InputError: a URL or a setting makes no sense.
         MissingExtraError: the extra `openai` is not installed.
+        BackendError: the client of the extra is too old.
     """
-
-    _extra = "openai"
 
     def __init__(
         self,
@@ -88,8 +89,7 @@ class OpenAICompatible:
         batch: str | os.PathLike[str] | None = None,
         poll: float = 5.0,
     ) -> None:
-        require("openai", self._extra)
-        require("aiohttp", self._extra)
+        self._require()
         self._name = name
         self._given = _endpoint(base_url) if base_url else ""
         if endpoint_name and not re.fullmatch(r"[\w.-]+", endpoint_name):
@@ -110,6 +110,12 @@ class OpenAICompatible:
             raise InputError(f"thinking_tokens is {thinking_tokens}; expected 0 or more")
         self._known = Known(thinking_tokens)
         self._batch, self._poll = batch, poll
+
+    def _require(self) -> None:
+        client = require("openai", "openai")
+        require("aiohttp", "openai")
+        if int(client.__version__.partition(".")[0]) < _OLDEST_CLIENT:
+            raise BackendError(f"openai {client.__version__} is too old; pip install -U 'openai[aiohttp]>=3'")
 
     @property
     def model(self) -> str:
@@ -246,10 +252,11 @@ class OpenAICompatible:
         limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
             max_connections=None, max_keepalive_connections=policy.concurrency
         )
+        hooks = {"response": [_bounding()]}
         return openai.AsyncOpenAI(
             api_key=api_key(self._url),
             base_url=self._url,
-            http_client=openai.DefaultAioHttpClient(limits=limits, timeout=seconds),
+            http_client=openai.DefaultAioHttpClient(limits=limits, timeout=seconds, event_hooks=hooks),
             # The engine tries again itself: the client's retries know nothing of each other.
             max_retries=0,
             timeout=seconds,
@@ -282,6 +289,31 @@ class OpenAICompatible:
         return next((mode for mode in modes if mode in obeyed), "off")
 
 
+def _bounding() -> Callable[[Any], Awaitable[None]]:
+    """What ends an answer that is longer than any reply: its server would fill the memory."""
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):  # type: ignore[misc]
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for part in self._stream:
+                size += len(part)
+                if size > _LONGEST_ANSWER:
+                    raise BackendError(f"an answer is longer than {_LONGEST_ANSWER >> 20} MiB, so it is no reply")
+                yield part
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def bound(response: Any) -> None:
+        response.stream = Bounded(response.stream)
+
+    return bound
+
+
 def _endpoint(base_url: str) -> str:
     if not isinstance(base_url, str):
         raise InputError("expected one base URL; a proxy can stand before several servers", settings=("base_url",))
@@ -294,6 +326,9 @@ def _endpoint(base_url: str) -> str:
         is_endpoint = False
     if not is_endpoint:
         raise InputError(f"base URL {url.rpartition('@')[2]!r:.100}: expected http://HOST:PORT/v1 or https://…")
+    if "@" in parts.netloc:
+        text = f"base URL {shown_url(url)!r:.100}: it has a user name or a password in front, which are never sent"
+        raise InputError(f"{text}; leave them out, and set OPENAI_API_KEY", settings=("base_url",))
     return url
 
 
@@ -348,14 +383,14 @@ class LiteLLM(OpenAICompatible):
         MissingExtraError: the extra `litellm` is not installed.
     """
 
-    _extra = "litellm"
-
     def __init__(self, name: str, base_url: str | None = None, **settings: Any) -> None:
         if settings.get("batch") is not None:
             raise InputError("litellm has no Batch API", settings=("model_option",))
-        require("litellm", "litellm")
         super().__init__(name, base_url or _NOWHERE, **settings)
         self._base_url = base_url
+
+    def _require(self) -> None:
+        require("litellm", "litellm")
 
     @property
     def model(self) -> str:
@@ -373,8 +408,6 @@ class _Client:
     """What the engine asks: the library's call in the place of an HTTP client's."""
 
     def __init__(self, url: str | None, timeout: float) -> None:
-        # Else the import fetches a list of prices.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         import litellm
 
         litellm.telemetry = False

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import datetime
 import email.utils
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import MOST_TOKENS, Reply, Request
 
+_LOG = logging.getLogger("rubric_measures")
 _RENAMED_FIELD = "max_completion_tokens"
 # How endpoints say that the longest reply has another name; both names may also stand in a message about its value.
 _RENAMED = re.compile(
@@ -24,7 +26,8 @@ _RENAMED = re.compile(
     r"\buse[ '\"`\\]+max_completion_tokens\b.{0,20}\binstead\b",
     re.IGNORECASE,
 )
-# How they say that a model takes no temperature, or only its own. A range that a value is out of is something else.
+# What a call can do without: the fields, how endpoints say that a model does not take them, and what follows. Of a
+# temperature, a range that a value is out of is something else.
 _NO_TEMPERATURE = re.compile(
     r"\b(?:unsupported|unknown|unrecognized|deprecated|not permitted)\b.{0,30}\btemperature\b|"
     # As LiteLLM says it, which knows what reasoning models take.
@@ -33,6 +36,10 @@ _NO_TEMPERATURE = re.compile(
     r"(?:\ballowed|\bdefault|\bset to))",
     re.IGNORECASE,
 )
+_LEFT_OUT: Mapping[str, tuple[tuple[str, ...], re.Pattern[str], str]] = {
+    "temperature": (("temperature",), _NO_TEMPERATURE, "replies are drawn as the model does by itself"),
+    "logprobs": (("logprobs", "top_logprobs"), re.compile(r"logprobs", re.IGNORECASE), "grades come without shares"),
+}
 # Tokens to think in, beside those of the reply: as a rule 64 times the reply's, within these bounds.
 _ROOM_A_TOKEN, _LEAST_ROOM, _MOST_ROOM = 64, 4_096, 16_384
 _THOUGHT_TAGS = re.compile(r"\A\s*<think|</think", re.IGNORECASE)
@@ -82,10 +89,21 @@ class Known:
         if "max_tokens" in body and _RENAMED.search(message):
             self.token_field = _RENAMED_FIELD
             return True
-        if "temperature" in body and _NO_TEMPERATURE.search(message):
-            self.left_out.add("temperature")
-            return True
+        for fields, said, _ in _LEFT_OUT.values():
+            if fields[0] in body and said.search(message):
+                self.left_out.update(fields)
+                return True
         return False
+
+    def say_new(self, before: Set[str], model: str, url: str, said: str) -> None:
+        """Says what is left out by now and was not before, and what follows from it."""
+        for name in _LEFT_OUT.keys() & (self.left_out - before):
+            text = "%s: the model %s takes no %s of ours: it is left out, and %s (%s)"
+            _LOG.warning(text, url, model, name, _LEFT_OUT[name][2], said)
+
+    def left_out_of(self, request: Request) -> set[str]:
+        """The fields that a request has and its body leaves out."""
+        return self.left_out.intersection(request_body(request, "")) if self.left_out else set()
 
     def shorten(self, sent: int, reply_tokens: int) -> bool:
         """Learns that so many tokens were too many; whether less room to think is left to try."""
@@ -196,7 +214,7 @@ def request_body(request: Request, name: str, known: Known | None = None) -> dic
     else:
         body["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
     for option, value in options.items():
-        if option in _OWN_OPTIONS or value is None or option in known.left_out:
+        if option in _OWN_OPTIONS or value is None:
             continue
         if option == "max_tokens":
             body[known.token_field] = known.longest(value) if isinstance(value, int) else value
@@ -212,7 +230,7 @@ def request_body(request: Request, name: str, known: Known | None = None) -> dic
         if extra == "logprobs" and not explain:
             chat: dict[str, Any] = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
             body.update(chat if "messages" in body else {"logprobs": _TOP_LOGPROBS})
-    return body
+    return {name: value for name, value in body.items() if name not in known.left_out} if known.left_out else body
 
 
 def _constraint(mode: str, labels: tuple[str, ...], explain: bool) -> dict[str, Any]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -114,6 +118,20 @@ def test_replies_are_held_to_labels(tmp_path: Path, structured: str) -> None:
         command = ["grade", passages, "--bank", bank, *asked(server, name, structured=structured), "-o", str(out)]
         assert main(command) == 0
     assert grades(out) == {"sun": {"How long?": 0}}
+
+
+def test_the_library_fetches_nothing_when_it_is_imported() -> None:
+    """It would fetch a list of prices: here through a proxy, which sees every call that leaves."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.settimeout(0.1)
+        address = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        code = "from rubric_measures.models import make_backend; make_backend('litellm:openai/m')._client()"
+        names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+        environment = {**os.environ, **dict.fromkeys(names, address)}
+        environment.pop("LITELLM_LOCAL_MODEL_COST_MAP", None)
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=240)
+        with pytest.raises(TimeoutError):
+            proxy.accept()
 
 
 def test_names_and_settings() -> None:

@@ -22,7 +22,7 @@ from rubric_measures.types.scales import Message
 from tests.fault_server import Running, running
 from tests.grading_data import make_bank, make_groups
 
-pytest.importorskip("openai")
+openai = pytest.importorskip("openai")
 pytest.importorskip("aiohttp")
 
 
@@ -88,6 +88,7 @@ def test_named_as_on_the_command_line(server: Running) -> None:
         ({"base_url": "http://127.0.0.1:99999"}, "expected http://HOST"),
         ({"base_url": "http://[::1"}, "expected http://HOST"),
         ({"base_url": ["http://127.0.0.1:9", "http://127.0.0.1:8"]}, "expected one base URL"),
+        ({"base_url": "http://ada:secret@127.0.0.1:9/v1"}, "127.0.0.1:9/v1': it has a user name or a password in fr"),
         ({"structured": "maybe"}, "expected one of off"),
         ({"concurrency": 0}, "more than 0"),
         ({"endpoint_name": "a b"}, "expected letters"),
@@ -98,6 +99,12 @@ def test_named_as_on_the_command_line(server: Running) -> None:
 def test_settings_that_make_no_sense(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make_backend("openai:m", **options)
+
+
+def test_a_client_that_is_too_old_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai, "__version__", "2.54.0")
+    with pytest.raises(BackendError, match=r"^openai 2.54.0 is too old; pip install -U 'openai\[aiohttp\]>=3'$"):
+        make_backend("openai:m", base_url="http://127.0.0.1:9/v1")
 
 
 def test_the_official_endpoint_needs_a_key() -> None:
@@ -256,6 +263,14 @@ def test_an_option_that_an_endpoint_does_not_take_ends_the_run() -> None:
         assert ask(made, "id=1", max_tokens=100)["id=1"].status == "ok"
 
 
+def test_an_answer_without_end_is_read_up_to_a_limit_and_ends_the_run(server: Running) -> None:
+    made = backend(server.url)
+    texts = [f"faults=flood:3000 id={number}" for number in range(5)]
+    with pytest.raises(BackendError, match=r"cannot be used: an answer is longer than 64 MiB, so it is no reply"):
+        list(made.complete([request(text, made) for text in texts]))
+    assert 64 <= server.stats()["flooded"] <= 100
+
+
 def test_a_wait_beyond_patience_ends_the_run(server: Running) -> None:
     with pytest.raises(BackendError, match="asks to wait"):
         ask(backend(server.url), "faults=429:86400 quota")
@@ -343,6 +358,18 @@ def test_auto_asks_before_the_first_closed_list_and_not_before(server: Running) 
     assert {reply.text for reply in replies.values()} == {"4"}
     # Six questions find out, then two calls.
     assert server.stats()["calls"] == before + 1 + 6 + 2
+
+
+def test_scores_that_an_endpoint_refuses_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    with running(no_logprobs=1) as server:
+        made = backend(server.url, model="obedient", structured="choice+logprobs")
+        replies = ask(made, *(f"rate {number}" for number in range(5)), labels=("4", "5"))
+        # The first call finds out; it is sent again, and all others without.
+        assert server.stats()["calls"] == 1 + 5
+        assert backend(server.url, model="obedient", structured="auto")._obeyed == "choice"
+    assert {reply.text for reply in replies.values()} == {"4"}
+    assert all(reply.raw["left_out"] == ["logprobs", "top_logprobs"] for reply in replies.values())
+    assert "takes no logprobs of ours: it is left out, and grades come without shares (" in caplog.text
 
 
 def test_off_asks_nothing(server: Running) -> None:
