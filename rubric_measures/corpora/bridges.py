@@ -459,6 +459,7 @@ def _records_to_judged(toolkit: Toolkit) -> Bridge:
         if options.bank is None:
             problem = "judged answers list the items of each query; name the test bank"
             raise InputError(problem, settings=("bank",))
+        groups = list(groups)
         grades = _grades(groups, options)
         _check_assignable(grades.scale)
         found: dict[tuple[str, str], dict[str, float | None]] = {}
@@ -502,7 +503,7 @@ def _check_assignable(scale: Scale | None) -> None:
 
 def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -> list[Grade]:
     """The labels of whole passages with the replies that they come from; without any, those that item grades imply."""
-    wanted = options.wanted
+    groups, wanted = list(groups), options.wanted
     found = [
         (group.query_id, passage.doc_id, entry)
         for group in groups
@@ -525,6 +526,7 @@ def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -
 
 
 def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options) -> list[SupportAnswer]:
+    groups = list(groups)
     grades = _grades(groups, options)
     rows = (row for query in grades.queries.values() for row in query.rows())
     found = {(row.query_id, row.doc_id, row.iteration): row.relevance for row in rows}

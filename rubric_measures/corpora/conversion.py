@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from msgspec import structs
 from rubric_measures.base.errors import InputError, UnknownNameError, naming
 from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, bridged, targets_of
+from rubric_measures.corpora.pooling import by_query
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import ONE_A_QUERY, bank_of_entries
 from rubric_measures.formats.base import PathName
@@ -24,7 +24,6 @@ from rubric_measures.formats.grade_tables import is_grade_table, read_judgments
 from rubric_measures.formats.queries import join_queries
 from rubric_measures.formats.trec import distinct_run_names, read_passage_qrels, read_run, run_file
 from rubric_measures.records.merging import merge_records
-from rubric_measures.records.models import QueryPassages, iter_graded
 from rubric_measures.types.entities import Run
 
 _LOG = logging.getLogger("rubric_measures")
@@ -72,13 +71,19 @@ def convert_files(
     write = target.write
     if write is None:
         raise InputError(f"{path_name(paths[0])}: {to} is only read; choose another format to write", settings=("to",))
+
+    def written(content: Any) -> None:
+        if target.kind == "runs" and Path(output).is_dir():
+            _keep_runs(Path(output), content, [*paths, *runs, *qrels])
+        write(output, content)
+
     _check_ways(list(zip(paths, sources, kinds, strict=True)), to, is_told=source is not None)
     _check_options(options, kinds, to)
     if len(paths) == 1:
         options = replace(options, name=path_name(paths[0]))
-        if sources == ["records"] and target.kind in _AT_ONCE and not (runs or qrels or "-" in (*paths, output)):
-            with naming(*paths), contextlib.suppress(_ScatteredError), paused_collector():
-                write(output, bridged(_by_query(paths[0]), "records", target.kind, options))
+        if sources == ["records"] and not (runs or qrels or "-" in (*paths, output)):
+            with naming(*paths), paused_collector():
+                by_query(paths[0], lambda groups: written(bridged(groups, "records", target.kind, options)))
                 return
     contents = []
     for path, name in zip(paths, sources, strict=True):
@@ -102,29 +107,8 @@ def convert_files(
         with naming(*qrels):
             judged = (read_judgments(path) if is_grade_table(path) else read_passage_qrels(path) for path in qrels)
             content = add_judgments(content, chain.from_iterable(judged))
-    if target.kind == "runs" and Path(output).is_dir():
-        _keep_runs(Path(output), content, [*paths, *runs, *qrels])
     with naming(*paths):
-        write(output, content)
-
-
-# What records become query by query, so that nothing need be kept.
-_AT_ONCE = ("records", "qrels", "item qrels", "judgments", "grades")
-
-
-class _ScatteredError(Exception):
-    """The lines of a query do not stand together."""
-
-
-def _by_query(path: PathName) -> Iterator[QueryPassages]:
-    """The records of a file, a query at a time."""
-    seen: set[str] = set()
-    for query_id, pieces in groupby(iter_graded(path), attrgetter("query_id")):
-        if query_id in seen:
-            raise _ScatteredError
-        seen.add(query_id)
-        first, *others = pieces
-        yield first._replace(passages=[passage for piece in (first, *others) for passage in piece.passages])
+        written(content)
 
 
 def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: bool) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -13,11 +16,47 @@ from rubric_measures.corpora.answers import AnswerSegment, answer_segments, chec
 from rubric_measures.formats.queries import Limit
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.trec import as_known, spaced_form, spaced_ids, written_id
-from rubric_measures.records.models import GradedPassage, Judgment, PassageData, QueryPassages, RankingEntry
-from rubric_measures.types.entities import Gap, Qrel, Run
+from rubric_measures.records.models import (
+    GradedPassage,
+    Judgment,
+    PassageData,
+    QueryPassages,
+    RankingEntry,
+    iter_graded,
+    load_graded,
+)
+from rubric_measures.types.entities import Gap, Qrel, Ranking, Run
 
 _LOG = logging.getLogger("rubric_measures")
 Missing = Literal["error", "skip"]
+T = TypeVar("T")
+
+
+class _ScatteredError(Exception):
+    """The lines of a query do not stand together."""
+
+
+def by_query(path: str | os.PathLike[str], make: Callable[[Iterable[QueryPassages]], T]) -> T:
+    """What is made of the records of a file, a query at a time; of all at once where lines of a query stand apart.
+
+    Args:
+        path: the file, which may be read twice.
+        make: takes the records, in the order of the file.
+    """
+    try:
+        return make(_one_by_one(path))
+    except _ScatteredError:
+        return make(load_graded(path))
+
+
+def _one_by_one(path: str | os.PathLike[str]) -> Iterator[QueryPassages]:
+    seen: set[str] = set()
+    for query_id, pieces in groupby(iter_graded(path), attrgetter("query_id")):
+        if query_id in seen:
+            raise _ScatteredError
+        seen.add(query_id)
+        first, *others = pieces
+        yield first._replace(passages=[passage for piece in (first, *others) for passage in piece.passages])
 
 
 class DocStore(Protocol):
@@ -102,23 +141,38 @@ def pool(
             f"{len(repeated)} parts of answers repeat an earlier part of the same answer; only the first is ranked "
             f"(such as part {repeated[0].rank} of run {repeated[0].run_id} for query {repeated[0].query_id})"
         )
-    wanted = _retrieved(runs, depth, spaced)
+    ranked: dict[str, list[tuple[str, Ranking]]] = {}
+    for run in runs:
+        for written, ranking in run.rankings.items():
+            ranked.setdefault(spaced.get(written, written), []).append((run.run_id, ranking))
     if judged:
-        for query_id, of_query in labels.items():
-            answered = found.get(query_id, {})
-            for doc_id in as_known(list(of_query), answered):
-                if doc_id not in answered:
-                    wanted.setdefault(query_id, {}).setdefault(doc_id, [])
-    order = _query_order(set(found) | set(wanted), queries)
-    if wanted and docs is None:
+        for query_id in labels:
+            ranked.setdefault(query_id, [])
+
+    def places_of(query_id: str) -> dict[str, list[RankingEntry]]:
+        """Document among the first `depth` of a run -> its places; judged ones may have none."""
+        places: dict[str, list[RankingEntry]] = {}
+        for run_id, ranking in ranked.get(query_id, ()):
+            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
+                if not isinstance(doc_id, Gap):
+                    place = RankingEntry(method=run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
+                    places.setdefault(doc_id, []).append(place)
+        answered = found.get(query_id, {})
+        for doc_id in as_known(list(labels.get(query_id, ())), answered) if judged else ():
+            if doc_id not in answered:
+                places.setdefault(doc_id, [])
+        return places
+
+    order = _query_order(found.keys() | ranked.keys(), queries)
+    if docs is None and any(map(places_of, ranked)):
         raise InputError(
             "the runs need a collection with the texts of their documents; name one", settings=("collection",)
         )
     keep = getattr(docs, "keep", None)
     if keep is not None:
-        asked = {doc_id for query_id in order for doc_id in wanted.get(query_id, {})}
+        asked = {doc_id for query_id in order for doc_id in places_of(query_id)}
         keep(asked | set(map(spaced_form, asked)))
-    return _groups(order, found, wanted, labels, docs or {}, missing, titles)
+    return _groups(order, found, places_of, labels, docs or {}, missing, titles)
 
 
 def _labels_of(judgments: Iterable[Qrel], spaced: Mapping[str, str]) -> dict[str, dict[str, float]]:
@@ -133,20 +187,6 @@ def _labels_of(judgments: Iterable[Qrel], spaced: Mapping[str, str]) -> dict[str
                 settings=("judgments",),
             )
     return labels
-
-
-def _retrieved(runs: Iterable[Run], depth: int, spaced: Mapping[str, str]) -> dict[str, dict[str, list[RankingEntry]]]:
-    """Query -> document among the first `depth` of a run -> its places."""
-    wanted: dict[str, dict[str, list[RankingEntry]]] = {}
-    for run in runs:
-        for written, ranking in run.rankings.items():
-            query_id = spaced.get(written, written)
-            members = wanted.setdefault(query_id, {})
-            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids[:depth], ranking.scores, strict=False), 1):
-                if not isinstance(doc_id, Gap):
-                    place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
-                    members.setdefault(doc_id, []).append(place)
-    return wanted
 
 
 def _check_names(run_ids: Sequence[str], answering: set[str]) -> None:
@@ -188,7 +228,7 @@ def _query_order(pooled: set[str], queries: Iterable[str] | None) -> list[str]:
 def _groups(
     order: Sequence[str],
     found: Mapping[str, _Pool],
-    wanted: Mapping[str, Mapping[str, list[RankingEntry]]],
+    places_of: Callable[[str], Mapping[str, list[RankingEntry]]],
     labels: Mapping[str, Mapping[str, float]],
     docs: DocStore | Mapping[str, str],
     missing: Missing,
@@ -197,7 +237,7 @@ def _groups(
     left_out: list[str] = []
     for query_id in order:
         members: _Pool = dict(found.get(query_id, {}))
-        texts, asked = _with_texts(docs, wanted.get(query_id, {}))
+        texts, asked = _with_texts(docs, places_of(query_id))
         lost = sorted(set(asked).difference(texts))
         if lost and missing == "error":
             raise InputError(

@@ -161,7 +161,6 @@ def test_ids(with_grades: Path) -> None:
     assert ir_datasets.load(name).has_docs()
     assert ir_datasets.load(name).docs_count() == 3
     assert len(list(ir_datasets.load(f"{name}/items").qrels_iter())) == 7
-    assert [row.score for row in ir_datasets.load(f"{name}/runs/dense").scoreddocs_iter()] == [2.5, 1.5]
     assert ir_datasets.load(f"{name}/graded.jsonl.gz").has_scoreddocs()
     assert [row.relevance for row in ir_datasets.load(f"{name}/judgments").qrels_iter()] == [2, 0]
     assert [row.relevance for row in ir_datasets.load(f"{name}/questions").qrels_iter()] == [4, 1]
@@ -180,8 +179,6 @@ def test_unknown_names(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UnknownCollectionError, match="holds no documents"):
         load_collection(tmp_path / "empty")
-    with pytest.raises(InputError, match="unknown run 'bm26'"):
-        list(load_collection(folder, run="bm26").scoreddocs_iter())
     with pytest.raises(InputError, match="expected passage, item or judgment"):
         load_collection(folder, unit="facet")
 

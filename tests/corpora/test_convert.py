@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -685,3 +686,27 @@ def test_lines_of_a_query_may_stand_anywhere(tmp_path: Path, to: str) -> None:
         assert main(given if "qrels" in to else [*given[:4], *given[6:]]) == 0
         outputs.append((tmp_path / f"{name}.out").read_bytes())
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("arguments", [["convert", "{0}", "--to", "run"], ["pool", "-c", "{0}", "--depth", "1"]])
+def test_records_are_read_a_query_at_a_time(tmp_path: Path, arguments: list[str]) -> None:
+    def line(query: str, rank: int) -> str:
+        ranking = {"method": "s", "paragraphId": f"{query}-{rank}", "queryId": query, "rank": rank, "score": -rank}
+        data = {"judgments": [], "rankings": [ranking]}
+        text = f"{query} {rank} " + "word " * 4000
+        return json.dumps([query, {"paragraph_id": f"{query}-{rank}", "text": text, "paragraph_data": data}]) + "\n"
+
+    queries, ranks = [f"q{number:02}" for number in range(40)], (1, 2, 3, 4, 5)
+    (tmp_path / "together.jsonl").write_text("".join(line(query, rank) for query in queries for rank in ranks))
+    (tmp_path / "apart.jsonl").write_text("".join(line(query, rank) for rank in ranks for query in queries))
+    peaks, outputs = [], []
+    for name in ("apart", "together"):
+        file, out = str(tmp_path / f"{name}.jsonl"), str(tmp_path / f"{name}.out")
+        tracemalloc.start()
+        assert main([*(one.format(file) for one in arguments), "-o", out]) == 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        outputs.append(Path(out).read_bytes())
+    assert outputs[0] == outputs[1]
+    # 40 queries of 100 KB; a fifth of the texts is kept where only the first of five is pooled.
+    assert peaks[1] < 0.4 * (tmp_path / "together.jsonl").stat().st_size < peaks[0]

@@ -111,8 +111,11 @@ def test_runs_of_a_collection_of_records_keep_the_ranks(folder: Path, capsys: py
     expected = values_of(folder, capsys)
     path = folder / "graded.jsonl.gz"
     grades = load_records(path)
+    runs = load_collection(path).runs
     for run_id, row in expected.items():
-        run = list(load_collection(path, run=run_id).scoreddocs_iter())
+        rankings = runs[run_id].rankings.items()
+        pairs = ((query_id, zip(one.doc_ids, one.scores, strict=True)) for query_id, one in rankings)
+        run = [ir_measures.ScoredDoc(query_id, *ranked) for query_id, rows in pairs for ranked in rows]
         measures = [ir_measures.parse_measure(name) for name in MEASURES]
         got = ir_measures.calc_aggregate(measures, grades, run)
         assert {str(measure): value for measure, value in got.items()} == pytest.approx(row, abs=1e-12)
