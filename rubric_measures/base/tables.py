@@ -117,10 +117,10 @@ def ranged(value: float | None, low: float | None, high: float | None, places: i
 def inert(text: str) -> str:
     """The text as a cell that no spreadsheet takes for a formula; `active` gives it back.
 
-    >>> inert("=1+1"), inert("@name"), inert("-0.5"), inert("bm25")
-    ("'=1+1", "'@name", '-0.5', 'bm25')
+    >>> inert("=1+1"), inert("@name"), inert("'=1+1"), inert("-0.5"), inert("bm25")
+    ("'=1+1", "'@name", "''=1+1", '-0.5', 'bm25')
     """
-    return f"'{text}" if is_formula(text) else text
+    return f"'{text}" if is_formula(text.lstrip("'")) else text
 
 
 _OPENS_FORMULA = frozenset("=+-@")
@@ -139,7 +139,7 @@ def is_formula(text: str) -> bool:
 
 def active(cell: str) -> str:
     """What `inert` was given."""
-    return cell[1:] if cell[:1] == "'" and is_formula(cell[1:]) else cell
+    return cell[1:] if cell[:1] == "'" and is_formula(cell.lstrip("'")) else cell
 
 
 def letters(groups: Iterable[int]) -> str:

@@ -16,7 +16,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, count, groupby, pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple, get_args
@@ -680,10 +680,22 @@ def _texts_only(entry: BankEntry) -> BankEntry:
 _OTHERS = {*DOC_IDS, "run_id", "grade", "label", "relevance", "answer"}
 
 
+# The columns of the text of an item, and the kind that they tell.
+_ITEM_TEXTS = {"text": None, "question_text": "question", "nugget_text": "nugget", "question": "question"}
+
+
+def _usual_kind(columns: Set[str]) -> Any:
+    """The kind of items whose row says none: that which the column of their texts tells, if it is one."""
+    if {"question", "answer"} <= columns and "text" not in columns:
+        raise FormatError("may be answers, or a bank: of a bank call the columns question_text and gold_answers")
+    told = {kind for name, kind in _ITEM_TEXTS.items() if name in columns and "text" not in columns}
+    return REQUIRED if len(told) > 1 else next(iter(told), None)
+
+
 def _is_table(head: Head) -> bool:
     header = set() if head.is_json else set(cells_of(head.line))
-    own = {"item_id", "kind", "importance", "weight", "gold_answers"}
-    if not {"query_id", "text"} <= header or header & _OTHERS:
+    own = {"item_id", "kind", "importance", "weight", "gold_answers", "question_text", "nugget_text"}
+    if "query_id" not in header or header.isdisjoint(_ITEM_TEXTS) or header & _OTHERS:
         return False
     # Of queries there is one line each.
     ids = [cells_of(line)[:1] for line in head.rest.split("\n")[:-1]] if cells_of(head.line)[0] == "query_id" else []
@@ -694,8 +706,8 @@ BANK_CSV = _bank(
     "bank:csv", "test bank as a table, an item a row (.csv, .tsv)", forms=("csv", "tsv"), by_query=False,
     fields=(
         Field("query_id", QUERY_IDS, ident), Field("item_id", ("item_id", "nugget_id", "question_id"), _stripped, None),
-        Field("text", ("text",), _words, PRESENT),
-        Field("kind", ("kind",), one_of({kind: kind for kind in _KINDS}), None), _IMPORTANCE, _WEIGHT,
+        Field("text", tuple(_ITEM_TEXTS), _words, PRESENT),
+        Field("kind", ("kind",), one_of({kind: kind for kind in _KINDS}), _usual_kind), _IMPORTANCE, _WEIGHT,
         Field("facet_id", ("facet",), _stripped, None),
         Field("gold_answers", ("gold_answers",), _parted, None, _joined),
         Field("query_text", ("query_text",), _stripped, None),
@@ -791,7 +803,7 @@ RAGDOLL = _bank(
     "ragdoll:rubric", "rubrics of RAGDoll (TREC RAG 2026)", what="rubrics of RAGDoll", kind="nugget", key=("query_id",),
     fields=(Field("task_id", ("task_id",), text, None), Field("status", ("status",)), _QID, _QUERY, _TASKS),
     accept=_completed, adapt=_as_tasks, is_compact=False,
-    told=lambda head: {"qid", "status", "criteria"} <= head.object.keys() and "run_id" not in head.object,
+    told=lambda head: {"qid", "status", "criteria"} <= head.row.keys() and "run_id" not in head.row,
 )  # fmt: skip
 
 
@@ -901,12 +913,22 @@ NUGGET_BANK = _bank(
         Field("claims", ("claim_bank",), _CLAIMS, None, _CLAIMS.keyed),
     ),
     adapt=_as_dicts, nest=_together, flatten=_apart,
-    told=lambda head: bool({"nugget_bank", "claim_bank"} & head.object.keys()) and "query_id" in head.object,
+    told=lambda head: bool({"nugget_bank", "claim_bank"} & head.row.keys()) and "query_id" in head.row,
 )  # fmt: skip
+
+
+def _topic(columns: Set[str]) -> Any:
+    if "nugget_dict" in columns:
+        raise FormatError(
+            "is a preload of RAGTIME's annotation tool, which names no query: give {query id: [questions]} instead"
+        )
+    return REQUIRED
+
+
 NUGGET_LISTS = _bank(
     "nugget-lists", "lists of nuggets, TREC RAGTIME 2026", what="nugget banks", key=("query_id",),
-    kind="question", fields=(Field("query_id", ("metadata.topic_id",)), _LISTED), adapt=_as_lists,
-    told=lambda head: isinstance(head.object.get("nugget_bank"), list),
+    kind="question", fields=(Field("query_id", ("metadata.topic_id",), default=_topic), _LISTED), adapt=_as_lists,
+    told=lambda head: isinstance(head.row.get("nugget_bank"), list) or "nugget_dict" in head.row,
 )  # fmt: skip
 
 
@@ -941,7 +963,59 @@ TQA = _bank(
     fields=(Field("query_id", ("globalID",), ident), Field("query_text", ("lessonName",)), _ASKED),
     accept=_lessons,
     told=lambda head: head.line.lstrip()[:1] == "[" and '"globalID"' in head.line + head.rest,
-).format  # fmt: skip
+)  # fmt: skip
+
+
+# What a question of DRAGUN's assessors weighs, in the scorer of the track.
+_WORTH = {"A: Have to Know": 4.0, "B: Good to Know": 2.0, "C: Nice to Know": 1.0}
+_SHORT = Inside({"": (Field("item_id", ("answer_id",)), Field("text", ("answer_text", "text"), text, None))})
+_TOPIC = (
+    Field("query_id", ("topic_id",)),
+    _items(
+        Field("item_id", ("question_id",)), Field("text", ("question_text",), _filled),
+        Field("weight", ("importance",), one_of(_WORTH)), Field("answers", ("short_answers",), _SHORT), named="rubrics",
+    ),
+)  # fmt: skip
+
+
+def _by_answer(topic: BankEntry) -> BankEntry:
+    """An item a short answer, a facet a question, whose weight is divided among its answers.
+
+    So `WeightedCover` is the supportive score, Σ over questions of weight · mean over their answers of (1, ½, 0) / Σ of
+    weights.
+    """
+    items = []
+    for asked in topic.items:
+        answers = [row.said for row in asked.further["answers"]]
+        shared: Any = {"kind": "nugget", "facet_text": asked.text, "weight": (asked.weight or 0) / max(len(answers), 1)}
+        for one in answers:
+            name = f"{topic.query_id}/{one['item_id']}"
+            items.append(BankItem(text=one["text"] or one["item_id"], item_id=name, **shared))
+    return replace(topic, items=items)
+
+
+def _by_question(topic: BankEntry) -> BankEntry:
+    """An item a question by its number, which assessments of questions name."""
+    items = [
+        replace(
+            one, item_id=f"{topic.query_id}/{(one.item_id or '').rpartition('-')[2]}", further={},
+            gold_answers=[said for row in one.further["answers"] if (said := row.said["text"])],
+        )
+        for one in topic.items
+    ]  # fmt: skip
+    return replace(topic, items=items)
+
+
+_DRAGUN: dict[str, Any] = {"what": "rubrics", "forms": (), "kind": "question", "key": ("query_id",), "fields": _TOPIC}
+DRAGUN_ANSWERS = _bank(
+    "dragun:rubrics", "rubrics of DRAGUN (JSON): their short answers, for reports", **_DRAGUN,
+    accept=lambda entries: list(map(_by_answer, entries)),
+    told=lambda head: {"topic_id", "rubrics"} <= head.row.keys(),
+)  # fmt: skip
+DRAGUN_QUESTIONS = _bank(
+    "dragun:questions", "the same rubrics: their questions, for runs of questions", **_DRAGUN,
+    accept=lambda entries: list(map(_by_question, entries)), told=lambda head: False,
+)  # fmt: skip
 
 
 class RequestQuery(Struct):
@@ -990,7 +1064,7 @@ def _with_texts(line: RequestLine, name: str) -> RequestLine:
 
 REQUESTS = RecordLines(
     kind="requests", description="requests of nuggetizer and RankLLM: candidates of queries", what="requests",
-    type=RequestLine, named=_with_texts, recognise=lambda head: "candidates" in head.object,
+    type=RequestLine, named=_with_texts, recognise=lambda head: "candidates" in head.row,
 )  # fmt: skip
 
 

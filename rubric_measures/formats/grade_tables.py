@@ -96,7 +96,7 @@ GRADES = Spec(
         Field("reason", ("reason", "reasoning", "rationale", "explanation"), text, None),
     ),
     told=(), key=("query_id", "doc_id", "item_id", "grader", "prompt_class", "run_id"), check=_wrong,
-    into=_grade_rows, outof=lambda rows: (row._asdict() for row in rows),
+    is_guarded=True, into=_grade_rows, outof=lambda rows: (row._asdict() for row in rows),
 )  # fmt: skip
 PARQUET = replace(GRADES, description="the same as parquet (extra parquet)", forms=("parquet",))
 

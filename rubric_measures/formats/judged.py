@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,8 +22,6 @@ from msgspec import Meta, Struct
 from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.formats.banks import (
-    BankEntry,
-    BankItem,
     facet_ids,
     known_importance,
     known_label,
@@ -31,7 +29,8 @@ from rubric_measures.formats.banks import (
     written_rows,
 )
 from rubric_measures.formats.base import Format, Head, PathName, given
-from rubric_measures.formats.specs import Field, RecordLines, Row, Spec, ident, text
+from rubric_measures.formats.grade_tables import GradeRow
+from rubric_measures.formats.specs import Field, RecordLines, Row, Spec, ident, one_of, text, whole
 from rubric_measures.records.models import (
     ItemGradeSet,
     JsonRecord,
@@ -172,9 +171,9 @@ def _named_run(line: AssignmentLine, name: str) -> AssignmentLine:
 def _has(head: Head, listed: str, *names: str) -> bool:
     """Whether the first line has all names, and under `listed` objects that have the last of them."""
     *outer, inner = names
-    found = head.object.get(listed)
+    found = head.row.get(listed)
     objects = found if isinstance(found, list) else []
-    return all(name in head.object for name in outer) and any(isinstance(o, dict) and inner in o for o in objects)
+    return all(name in head.row for name in outer) and any(isinstance(o, dict) and inner in o for o in objects)
 
 
 def _is_records(head: Head) -> bool:
@@ -192,7 +191,7 @@ ASSIGNMENTS = RecordLines(
 GRADED = RecordLines(
     kind="graded answers", description="answers graded by rubrics of RAGDoll", what="graded answers",
     type=GradedAnswer, key=attrgetter("key"), twice="last wins",
-    recognise=lambda head: {"criteria", "qid", "run_id", "status"} <= head.object.keys(),
+    recognise=lambda head: {"criteria", "qid", "run_id", "status"} <= head.row.keys(),
 )  # fmt: skip
 
 
@@ -204,8 +203,10 @@ def _reports(rows: Iterable[Row]) -> list[AssessedReport]:
     return list(found.values())
 
 
+# Only read: nobody else writes them, and rationales are left behind.
 ASSESSMENTS = Spec(
     kind="assessments", description="assessments of DRAGUN's reports: a short answer a row", what="assessments",
+    forms=(),
     fields=(
         Field("query_id", ("topic_id",), ident), Field("run_id", ("run_tag",), ident),
         Field("text", ("answer_id",), ident),
@@ -214,64 +215,35 @@ ASSESSMENTS = Spec(
     ),
     key=("query_id", "run_id", "text"), into=_reports, outof=lambda reports: (), told=("run_tag", "answer_id"),
 )  # fmt: skip
-# Only read: nobody else writes them, and rationales are left behind.
-ASSESSED_REPORTS = ASSESSMENTS.format._replace(write=None)
 
 
-class _ShortAnswer(Struct):
-    answer_id: str
-    answer_text: str = ""
-    text: str = ""
+# What the two questions of a row have in common, as DRAGUN's assessors and its judge say it, and its grade.
+_ALIKE = {"very-similar": 2, "similar": 1, "different": 0, "very-different": 0}
 
 
-class _RubricQuestion(Struct):
-    question_id: str
-    importance: Literal["A: Have to Know", "B: Good to Know", "C: Nice to Know"]
-    short_answers: list[_ShortAnswer]
-    question_text: str = ""
+def _compared(rows: Iterable[Row]) -> list[GradeRow]:
+    """Questions as they are called where runs of them are pooled, graded by the questions of their topic."""
+    return [
+        GradeRow(
+            said["query_id"], f"{said['run_id']}/{said['query_id']}/{said['rank']}", said["run_id"], said["rank"],
+            f"{said['query_id']}/{said['number']}", None, said["grade"], "graded", "", None, said["reason"],
+        )
+        for _, said, _ in rows
+    ]  # fmt: skip
 
 
-class AssessedRubric(JsonRecord, frozen=True, kw_only=True):
-    """The questions of a topic with their short answers, as DRAGUN's assessors wrote them."""
-
-    topic_id: str
-    rubrics: list[_RubricQuestion]
-
-
-# What a question weighs, in the scorer of the track.
-_WORTH: Mapping[str, float] = {"A: Have to Know": 4, "B: Good to Know": 2, "C: Nice to Know": 1}
-_RUBRICS = RecordLines(
-    kind="bank", description="rubrics of DRAGUN, a topic a line or a file", what="rubrics", type=AssessedRubric,
-    key=lambda rubric: (rubric.topic_id,), choices=tuple(_WORTH),
-    recognise=lambda head: _has(head, "rubrics", "topic_id", "short_answers"),
+QUESTION_ASSESSMENTS = Spec(
+    kind="grades", description="assessments of DRAGUN's questions: two questions a row (CSV)", what="assessments",
+    forms=(),
+    fields=(
+        Field("query_id", ("topic_id",), ident), Field("run_id", ("run_tag",), ident),
+        Field("rank", ("run_question_rank",), whole), Field("number", ("rubric_question_rank",), whole),
+        Field("grade", ("assessment", "annotation"), one_of(_ALIKE)),
+        Field("reason", ("rationale",), text, None), Field("", ("run_question_text", "team"), default=None),
+    ),
+    key=("query_id", "run_id", "rank", "number"), into=_compared, outof=lambda rows: (),
+    told=("rubric_question_rank", "run_question_rank"),
 )  # fmt: skip
-
-
-def read_assessed_rubrics(path: PathName) -> list[BankEntry]:
-    """The bank that rubrics of DRAGUN are: an item a short answer, a facet a question.
-
-    The weight of a question (4, 2 or 1) is divided among its answers: so `WeightedCover` is the supportive score, Σ
-    over questions of weight · mean over their answers of (1, ½, 0) / Σ of weights.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: naming file, line and field; also when a topic comes twice.
-    """
-    entries = []
-    for topic in _RUBRICS.read(path):
-        items = [
-            BankItem(
-                text=one.answer_text or one.text or one.answer_id, kind="nugget",
-                item_id=f"{topic.topic_id}/{one.answer_id}", facet_text=asked.question_text or asked.question_id,
-                weight=_WORTH[asked.importance] / len(asked.short_answers),
-            )
-            for asked in topic.rubrics for one in asked.short_answers
-        ]  # fmt: skip
-        entries.append(BankEntry(query_id=topic.topic_id, items=items))
-    return entries
-
-
-ASSESSED_RUBRICS = _RUBRICS.format._replace(read=read_assessed_rubrics, write=None)
 
 
 class Toolkit(NamedTuple):

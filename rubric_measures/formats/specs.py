@@ -134,7 +134,7 @@ class Field(NamedTuple):
         to: our name; empty for what is written and not read.
         names: what files call it, the first one where it is written; a dot parts an object from its field.
         parse: what a value means; raises ValueError.
-        default: what an empty or missing one means; REQUIRED, PRESENT or COLUMN.
+        default: what an empty or missing one means; REQUIRED, PRESENT or COLUMN; what says it by the columns of a row.
         unparse: what is written for a value of ours; of a field that is not read, for all that the row says.
     """
 
@@ -249,7 +249,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         is_compact: whether JSON is written without blanks.
         is_quoted: see `rows_of`.
         by_hand: see `rows_of`.
-        is_guarded: whether a text that a spreadsheet would compute gets a `'`; else quotes.
+        is_guarded: whether a text that a spreadsheet would compute, but for ids, gets a `'`, which is taken off again
+            where it is read; else quotes.
     """
 
     kind: Kind
@@ -290,7 +291,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if told is None:
             told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Need))
         if head.is_json:
-            return "jsonl" in self.forms and all(_found(head.object, name) is not None for name in told)
+            return "jsonl" in self.forms and all(_found(head.row, name) is not None for name in told)
         cells = cells_of(head.line)
         is_table = not self.forms or not {"csv", "tsv"}.isdisjoint(self.forms)
         has_header = is_table and {*told} <= {*cells, *map(plain_name, cells)}
@@ -335,6 +336,10 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
     def _named(self, to: str) -> str:
         return next((field.names[0] for field in self.fields if field.to == to), to)
+
+    def _ids(self) -> set[str]:
+        """The columns of ids: programs compare them, so that nothing may stand before them."""
+        return {name for field in self.fields if field.parse is ident for name in field.names}
 
     def _names_of(self, to: str) -> tuple[str, ...]:
         return next(field.names for field in self.fields if field.to == to)
@@ -386,19 +391,19 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     ) -> Iterator[Row]:
         places: dict[tuple[str, ...], _FieldColumns] = {}
         strange: Counter[str] = Counter()
-        count = 0
+        count, ids = 0, self._ids()
         for count, (line, cells) in enumerate(rows, 1):  # noqa: B007 - the number of rows
             columns = tuple(cells)
-            known = places.get(columns)
-            if known is None:
-                known = places[columns] = _places(self.fields, cells)
-            if only is not None:
-                with contextlib.suppress(ValueError):
-                    if ident(_value(cells, known.fields[0][1])[1]) not in only:
-                        continue
-            if self.is_guarded and is_text:
-                cells = {column: active(cell) for column, cell in cells.items()}
             try:
+                known = places.get(columns)
+                if known is None:
+                    known = places[columns] = _places(self.fields, cells)
+                if only is not None:
+                    with contextlib.suppress(ValueError):
+                        if ident(_value(cells, known.fields[0][1])[1]) not in only:
+                            continue
+                if self.is_guarded and is_text and "'" in "".join(cells.values()):
+                    cells = {column: cell if column in ids else active(cell) for column, cell in cells.items()}
                 said, further = _parsed(known, cells, self.is_sparse)
             except FormatError as error:
                 raise FormatError(error.problem, path=name, line=line, field=error.field) from None
@@ -506,7 +511,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     def _write_table(self, stream: Any, form: str, rows: Iterable[dict[str, Any]], lost: Counter[str]) -> None:
         writer = csv.writer(stream, delimiter=_DELIMITERS[form], lineterminator="\n")
         quoting = csv.writer(stream, delimiter=_DELIMITERS[form], lineterminator="\n", quoting=csv.QUOTE_ALL)
-        columns = [field.names[0] for field in self.fields]
+        columns, ids = [field.names[0] for field in self.fields], self._ids()
         if self.keeps:
             rows = list(rows)
             columns = list(dict.fromkeys([*columns, *(to for row in rows for to in row)]))
@@ -514,7 +519,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         for row in rows:
             cells = ["" if row.get(column) is None else str(row[column]) for column in columns]
             if self.is_guarded:
-                cells = [inert(cell) for cell in cells]
+                cells = [cell if column in ids else inert(cell) for column, cell in zip(columns, cells, strict=True)]
             # A reader passes over spaces after a delimiter, so a value that begins with one is quoted; so is a formula.
             is_quoted = any(cell[:1].isspace() or is_formula(cell) for cell in cells)
             (quoting if is_quoted else writer).writerow(cells)
@@ -547,6 +552,7 @@ def _places(fields: Sequence[Field], cells: Cells) -> _FieldColumns:
         names = [name for name in dict.fromkeys(names) if name not in taken]
         others = {name for one in fields if one is not field for name in one.names}
         names = names[:1] + [name for name in names[1:] if name not in others]
+        field = field._replace(default=field.default(plain.keys())) if callable(field.default) else field
         for outer, dot, inner in (name.partition(".") for name in names):
             taken.add(outer)
             if dot:

@@ -14,6 +14,7 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.formats.leaderboards import read_leaderboard
 from tests.boards.test_argue import BANKS, REPORTS
+from tests.formats.test_dragun import COMPARED, QUESTIONS, rubric
 from tests.formats.test_ragdoll_battles import battle
 from tests.formats.test_ragdoll_rubrics import FULL, NOT, PART, graded
 from tests.formats.test_ragdoll_rubrics import write as write_lines
@@ -38,6 +39,8 @@ def test_every_track_goes_from_its_files_to_its_measures(
     write_lines(Path("run.judgments.jsonl"), REPORTS)
     write_lines(Path("banks.jsonl"), BANKS)
     Path("questions.tsv").write_text("q01\tt\tasker\t1\tWhich pigment makes leaves green?\n")
+    write_lines(Path("rubrics.json"), [rubric("t1", QUESTIONS)])
+    Path("question_assessments.csv").write_text(COMPARED)
     Path("truth.tsv").write_text("run_id\trequest_id\tmetric\tvalue\na\tall\tf1_macro\t.7\nb\tall\tf1_macro\t.4\n")
     Path("judged.eval.txt").write_text("a all NuggetA 0.5\nb all NuggetA 0.1\n")
     outputs = {}

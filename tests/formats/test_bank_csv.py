@@ -59,7 +59,10 @@ def test_texts_that_look_like_formulas_and_answers_with_bars_come_back(tmp_path:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("query_id,kind\nq1,nugget\n", "the header lacks text; it has query_id, kind"),
+        (
+            "query_id,kind\nq1,nugget\n",
+            "the header lacks text or question_text or nugget_text or question; it has",
+        ),
         ("query_id,text,kind\nq1,A,fact\n", "bank.csv:2: kind: expected question or nugget; found 'fact'"),
         ("query_id,text,importance\nq1,A,must\n", "importance: expected vital or okay; found 'must'"),
         ("query_id,text,weight\nq1,A,much\n", "weight: expected a number; found 'much'"),

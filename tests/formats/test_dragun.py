@@ -99,3 +99,50 @@ def test_what_the_organisers_published() -> None:
             for run in query.docs
         }
     assert sum(len(query.items) for query in grades.queries.values()) == 39
+
+
+# As the track writes them: two questions a row, by their places in the rubric and in the run.
+COMPARED = """topic_id,rubric_question_rank,run_tag,run_question_rank,assessment,rationale
+t1,1,a,1,very-similar,The same.
+t1,2,a,1,different,"No, another."
+t1,1,a,2,similar,Near.
+t1,2,a,2,similar,Near.
+t1,1,b,1,very-different,No.
+t1,2,b,1,different,No.
+"""
+
+
+def test_the_questions_of_a_rubric_are_a_bank_for_runs_of_questions(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["convert", "rubrics.json", "--from", "dragun:questions", "--to", "bank", "-o", "asked.jsonl"]) == 0
+    bank = rubric_measures.load_bank("asked.jsonl")
+    assert [(item.item_id, item.kind, item.text, item.weight, len(item.gold_answers)) for item in bank] == [
+        ("t1/1", "question", "Question 1?", 4, 3), ("t1/2", "question", "Question 2?", 1, 1),
+    ]  # fmt: skip
+    Path("run.tsv").write_text("t1\torg\ta\t1\tQuestion 2, please?\n")
+    Path("replies.jsonl").write_text('{"contains": "Question 2?", "reply": "Same"}\n{"reply": "Different"}\n')
+    assert main(["pool", "run.tsv", "-o", "p.jsonl"]) == 0
+    Path("topics.json").write_text('{"t1": "An article."}')
+    asked = ["--bank", "asked.jsonl", "--query-texts", "topics.json"]
+    grade = ["grade", "p.jsonl", *asked, "--prompt", "SameQuestion", "--model"]
+    assert main([*grade, "scripted:replies.jsonl", "-o", "g.jsonl"]) == 0
+    board = rubric_measures.score(rubric_measures.load("g.jsonl", "asked.jsonl"), measures=["WeightedCover@10"])
+    assert [cell.mean for cell in board.cells["a"].values()] == [pytest.approx(1 / 5)]
+
+
+def test_assessments_of_questions_are_grades(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("compared.csv").write_text(COMPARED)
+    assert detect_format("compared.csv") == "dragun:question-assessments"
+    assert main(["leaderboard", "compared.csv"]) == 2
+    assert "its format is dragun:question-assessments, which can be converted to" in capsys.readouterr().err
+    assert main(["convert", "compared.csv", "--to", "csv", "-o", "grades.csv"]) == 0
+    assert main(["convert", "rubrics.json", "--from", "dragun:questions", "--to", "bank", "-o", "asked.jsonl"]) == 0
+    asked = ["leaderboard", "grades.csv", "--bank", "asked.jsonl", "--scale", "0-2:2:1", "-m", "WeightedCover@10"]
+    assert main([*asked, "--no-overall", "--format", "json"]) == 0
+    runs = {run["run_id"]: run["measures"] for run in json.loads(capsys.readouterr().out)["runs"]}
+    # The best of a run's questions counts for each of the rubric: (4 · 1 + 1 · ½) / 5.
+    assert {run: [cell["mean"] for cell in of.values()] for run, of in runs.items()} == {"a": [0.9], "b": [0.0]}
+    Path("compared.csv").write_text(COMPARED.replace(",similar", ",alike", 1))
+    assert main(["convert", "compared.csv", "--to", "csv", "-o", "grades.csv"]) == 2
+    assert "compared.csv:4: assessment: expected very-similar, similar" in capsys.readouterr().err

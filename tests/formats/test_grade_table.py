@@ -15,6 +15,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
 from rubric_measures.corpora.conversion import convert_files
+from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import all_rows
 from tests.example_records import RECORDS, grade_set, passage, write_lines
@@ -316,3 +317,16 @@ def test_grade_sets_of_one_prompt_class_stay_apart_in_a_table(tmp_path: Path) ->
     assert prompts == {"LexicalCoverage (nugget)", "LexicalCoverage (question)"}
     with pytest.raises(InputError, match="several graders are left"):
         rubric_measures.load(table)
+
+
+def test_a_reason_that_looks_like_a_formula_is_guarded_and_comes_back(tmp_path: Path) -> None:
+    rows = [("-d1", "=not said"), ("d2", "- a list"), ("d3", "'=quoted"), ("d4", "-1"), ("d5", "plain")]
+    path = tmp_path / "grades.csv"
+    lines = [{"query_id": "q1", "doc_id": doc_id, "grade": 1, "reason": said} for doc_id, said in rows]
+    (tmp_path / "grades.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["convert", str(tmp_path / "grades.jsonl"), "-o", str(path)]) == 0
+    with path.open() as stream:
+        written = [(row["doc_id"], row["reason"]) for row in csv.DictReader(stream)]
+    # Programs compare ids, so these stay as they are.
+    assert written == [("-d1", "'=not said"), ("d2", "'- a list"), ("d3", "''=quoted"), ("d4", "-1"), ("d5", "plain")]
+    assert [(row.doc_id, row.reason) for row in GRADES.read(path)] == rows

@@ -12,6 +12,7 @@ import pytest
 import rubric_measures
 from rubric_measures.base.errors import FormatError
 from rubric_measures.cli import main
+from rubric_measures.formats import detect_format
 
 ROWS = [
     {"qid": "q1", "text": "Why is the sky blue?"},
@@ -99,8 +100,11 @@ def test_further_columns_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("text", "said"),
     [
         ("query,text\nq1,Why?\n", ":1: is no test bank (the header lacks query_id or qid"),
-        ("query_id,question\nq1,Why?\n", ":1: is no test bank (the header lacks text; it has query_id, question)"),
-        ('{"query_id": "q1", "texts": "Why?"}\n', ":1: text: is no test bank (expected text; found 'query_id'"),
+        ("query_id,item\nq1,Why?\n", ":1: is no test bank (the header lacks text or question_text or nugget_text or"),
+        ('{"query_id": "q1", "texts": "Why?"}\n', ":1: text: is no test bank (expected text or question_text"),
+        ("query_id,question,answer\nq1,Why?,So.\n", ":2: is no test bank (may be answers, or a bank: of a bank call"),
+        ("query_id,question_text,nugget_text\nq1,Why?,\n", ":2: kind: expected kind; found 'query_id'"),
+        ('{"nugget_dict": {"Why?": {"So.": []}}}', ":1: is a preload of RAGTIME's annotation tool"),
         ('{"a": 1}\n', ": text: is no test bank (expected a text; found '1')"),
     ],
 )  # fmt: skip
@@ -132,3 +136,50 @@ def test_ids_of_items_stay_whatever_their_column_is_called(tmp_path: Path, colum
     (tmp_path / "bank.csv").write_text(f"{columns}\nq1,q1/a,Why?\nq1,q1/b,How?\n")
     found = rubric_measures.load_bank(tmp_path / "bank.csv")
     assert {item.item_id: item.text for item in found} == {"q1/a": "Why?", "q1/b": "How?"}
+
+
+@pytest.mark.parametrize("text", ["question_text", "question", "nugget_text"])
+def test_the_column_of_the_texts_tells_their_kind(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bank.csv").write_text(f"query_id,{text},author\nq1,Name a year.,Ada\nq2,What is tea?,Bo\n")
+    (tmp_path / "bank.jsonl").write_text(f'{{"query_id": "q1", "{text}": "Name a year.", "author": "Ada"}}\n')
+    bank = rubric_measures.load_bank(tmp_path / "bank.csv")
+    assert {item.kind for item in bank} == {"nugget" if text == "nugget_text" else "question"}
+    assert rubric_measures.load_bank(tmp_path / "bank.jsonl").items["q1"] == bank.items["q1"]
+    assert bank.items["q1"][0].info == {"author": "Ada"}
+    # A question for each query may be the query itself: who converts says what it is.
+    convert = ["convert", str(tmp_path / "bank.csv"), "--to", "bank", "-o", str(tmp_path / "b.jsonl")]
+    assert main(convert) == (2 if text == "question" else 0)
+    assert text != "question" or "(--from)" in capsys.readouterr().err
+    assert main([*convert, "--from", "bank:csv"]) == 0
+    assert rubric_measures.load_bank(tmp_path / "b.jsonl") == bank
+
+
+@pytest.mark.parametrize(
+    ("form", "row"),
+    [
+        ("rubrics", {"qid": "q1", "query": "Tea?", "rubrics": [{"criterion": "Says it.", "weight": 2, "axis": "a"}]}),
+        ("nuggets", {"qid": "q1", "query": "Tea?", "nuggets": [{"text": "It is a plant.", "importance": "vital"}]}),
+        ("bank", {"query_id": "q1", "items": [{"question_id": "q1/1", "question_text": "What is tea?"}]}),
+        ("nugget-bank", {"query_id": "q1", "nugget_bank": {"What is tea?": {"question": "What is tea?"}}}),
+    ],
+)
+def test_a_json_list_of_banks_is_told_as_its_lines_are(form: str, row: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text(json.dumps([row], indent=1))
+    (tmp_path / "lines.jsonl").write_text(json.dumps(row) + "\n")
+    assert {detect_format(tmp_path / name) for name in ("list.json", "lines.jsonl")} == {form}
+    assert main(["convert", str(tmp_path / "list.json"), "-o", str(tmp_path / "again.jsonl")]) == 0
+    assert json.loads((tmp_path / "again.jsonl").read_text()) == row
+    assert rubric_measures.load_bank(tmp_path / "list.json") == rubric_measures.load_bank(tmp_path / "lines.jsonl")
+
+
+def test_notes_that_look_like_formulas_come_back(tmp_path: Path) -> None:
+    note = {"author": "-Ada", "note": "'=1+1"}
+    (tmp_path / "bank.jsonl").write_text(json.dumps({"query_id": "-q1", "question_text": "+1?", **note}) + "\n")
+    path = tmp_path / "bank.csv"
+    assert main(["convert", str(tmp_path / "bank.jsonl"), "--from", "bank:csv", "-o", str(path)]) == 0
+    with path.open() as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["query_id"], row["text"], row["author"], row["note"]) == ("-q1", "'+1?", "'-Ada", "''=1+1")
+    assert [(item.text, item.info) for item in rubric_measures.load_bank(path)] == [("+1?", note)]
