@@ -20,9 +20,9 @@ from rubric_measures.formats.judged import (
     GRADED,
     NUGGETIZER,
     RAGDOLL,
-    AnyJudged,
     ItemSet,
     Judged,
+    JudgedAnswer,
     Oddities,
     Toolkit,
     judged,
@@ -159,7 +159,7 @@ def load_assignments(
     return AssignedAnswers(Grades(grades, on_failed, source), rankings, texts)
 
 
-def _lines(path: PathName, kind: str) -> Iterable[tuple[int, AnyJudged]]:
+def _lines(path: PathName, kind: str) -> Iterable[tuple[int, JudgedAnswer]]:
     if kind == "assignments":
         return ASSIGNMENTS.each(path)
     return ((0, one) for one in (GRADED if kind == "graded answers" else ASSESSMENTS).read(path))

@@ -22,7 +22,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import path_name
@@ -182,21 +182,20 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
         if entry.facet_id is not None and entry.facet_text is not None:
             known = facet_texts.setdefault((entry.query_id, entry.facet_id), entry.facet_text)
             _same(known, entry.facet_text, f"facet {entry.facet_id!r}", name, entry.line)
-        facets = facet_ids(item.facet_text for item in entry.items if item.facet_id is None)
-        facet_texts |= {(entry.query_id, facet_id): said for said, facet_id in facets.items()}
+        made = items_of_entry(entry, facet_texts, odd)
         of_form = _OF_FORM.get(entry.form, ())
         kept = {to: value for to, value in entry.further.items() if value not in (None, "") and to not in of_form}
         further[entry.query_id] = kept | further.get(entry.query_id, {})
-        for index, item in enumerate(entry.items):
+        for index, (item, one) in enumerate(zip(entry.items, made, strict=True)):
             if item.query_id not in (None, entry.query_id):
                 problem = f"the item belongs to query {item.query_id!r}, its entry to {entry.query_id!r}"
                 raise FormatError(problem, path=name, line=entry.line, field=f"items[{index}].query_id")
-            made = _rubric_item(entry, item, facets.get((item.facet_text or "").strip()), notes, odd)
-            first = members.setdefault(made.item_id, made)
-            if first is not made:
-                _same(first.text.strip(), made.text.strip(), f"item {made.item_id!r}", name, entry.line)
+            notes["every"] += needs_all_answers(one) and len(one.gold_answers) > 1
+            first = members.setdefault(one.item_id, one)
+            if first is not one:
+                _same(first.text.strip(), one.text.strip(), f"item {one.item_id!r}", name, entry.line)
                 notes["twice"] += 1
-                notes["differ"] += _NUMBERS(first) != _NUMBERS(made)
+                notes["differ"] += _NUMBERS(first) != _NUMBERS(one)
     query_texts = _query_texts(entries, facet_texts, name, says)
     if says:
         differing = f" ({notes['differ']} of them with another importance, weight or answers)" * bool(notes["differ"])
@@ -220,9 +219,20 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
     )  # fmt: skip
 
 
-def _rubric_item(
-    entry: BankEntry, item: BankItem, facet_id: str | None, notes: Counter[str], odd: Counter[str]
-) -> RubricItem:
+def items_of_entry(entry: BankEntry, facet_texts: dict[tuple[str, str], str], odd: Counter[str]) -> list[RubricItem]:
+    """The items of an entry as they are scored, in order.
+
+    Args:
+        entry: the entry.
+        facet_texts: (query id, facet id) -> text; gets those of the facets that its items name.
+        odd: counts importances other than vital and okay.
+    """
+    facets = facet_ids(item.facet_text for item in entry.items if item.facet_id is None)
+    facet_texts |= {(entry.query_id, facet_id): said for said, facet_id in facets.items()}
+    return [_rubric_item(entry, item, facets.get((item.facet_text or "").strip()), odd) for item in entry.items]
+
+
+def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, odd: Counter[str]) -> RubricItem:
     facet_id = next((one for one in (item.facet_id, facet_id, entry.facet_id) if one is not None), None)
     words = item.text.strip() if entry.form in _STRIPPED else item.text
     importance, weight = known_importance(item.importance), item.weight
@@ -237,7 +247,6 @@ def _rubric_item(
     answers = [one if isinstance(one, str) else one["answer"] for one in listed]
     if any(isinstance(one, dict) and len(one) > 1 for one in listed):
         further["answers"] = listed
-    notes["every"] += further.get("aggregator_type") == "AND" and len(answers) > 1
     info = item.info
     if further:
         info = further | (info if isinstance(info, dict) else given({"info": info}))
@@ -278,7 +287,7 @@ def _query_texts(
     texts: dict[str, str] = {}
     without: list[str] = []
     for query_id, by_facet in said.items():
-        own = by_facet.pop(None, None)
+        own = by_facet.get(None)
         titles = {_title(entry) for entry in by_facet.values()}
         if own is not None or None in titles:
             titles = {entry.query_text for entry in ([own] if own is not None else by_facet.values())}
@@ -337,11 +346,7 @@ def bank_entries(
 def _bank_item(bank: TestBank, item: RubricItem, by_query: bool) -> BankItem:
     facet_id = item.facet_id
     heading = bank.facet_texts.get((item.query_id, facet_id), facet_id) if by_query and facet_id is not None else None
-    return BankItem(
-        query_id=item.query_id, facet_id=facet_id, facet_text=heading, item_id=item.item_id, text=item.text,
-        kind=item.kind, gold_answers=item.gold_answers or None, importance=item.importance, weight=item.weight,
-        info=item.info,
-    )  # fmt: skip
+    return BankItem(**{**asdict(item), "gold_answers": item.gold_answers or None}, facet_text=heading)
 
 
 def item_id_of(entry: BankEntry, item: BankItem, facet_id: str | None = None) -> str:
@@ -426,17 +431,17 @@ def _unmarked(item: RubricItem, to: str) -> Any:
     return {one: said for one, said in value.items() if one not in MARKS} if isinstance(value, dict) else value
 
 
-def _attributes(kind: type[Struct], said: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def attributes(kind: type[Struct], said: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What an entry or an item has a place for, and the rest that has a value."""
     own = {to: value for to, value in said.items() if to in kind.__struct_fields__}
     return own, {to: value for to, value in said.items() if to not in own and value is not None}
 
 
 def _entry(form: str, row: Row, kind: ItemKind | None) -> BankEntry:
-    own, rest = _attributes(BankEntry, row.said)
+    own, rest = attributes(BankEntry, row.said)
     items = []
     for one in own.pop("items", None) or ():
-        fields, more = _attributes(BankItem, one.said)
+        fields, more = attributes(BankItem, one.said)
         items.append(BankItem(**{"kind": kind, **fields}, further=more | one.further))
     return BankEntry(**own, items=items, form=form, line=row.line, further=rest | row.further)
 
@@ -1032,10 +1037,14 @@ class Candidate(Struct):
     docid: str | int = ""
     score: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.text is None:
+            raise ValueError(f"expected a text in {', '.join(TEXTS)}")
+
     @property
-    def text(self) -> str:
-        """Its text."""
-        return next((said for name in TEXTS if isinstance(said := self.doc.get(name), str)), "")
+    def text(self) -> str | None:
+        """Its text; every candidate has one."""
+        return next((said for name in TEXTS if isinstance(said := self.doc.get(name), str)), None)
 
 
 class RequestLine(JsonRecord, frozen=True, kw_only=True):
@@ -1052,19 +1061,12 @@ class RequestLine(JsonRecord, frozen=True, kw_only=True):
     @property
     def documents(self) -> list[tuple[str, str]]:
         """Id, which may be empty, and text of each candidate."""
-        return [("", one) if isinstance(one, str) else (str(one.docid), one.text) for one in self.candidates]
-
-
-def _with_texts(line: RequestLine, name: str) -> RequestLine:
-    for place, one in enumerate(line.candidates):
-        if not isinstance(one, str) and not any(isinstance(one.doc.get(name), str) for name in TEXTS):
-            raise ValueError(f"candidates[{place}].doc: expected a text in {', '.join(TEXTS)}")
-    return line
+        return [("", one) if isinstance(one, str) else (str(one.docid), one.text or "") for one in self.candidates]
 
 
 REQUESTS = RecordLines(
     kind="requests", description="requests of nuggetizer and RankLLM: candidates of queries", what="requests",
-    type=RequestLine, named=_with_texts, recognise=lambda head: "candidates" in head.row,
+    type=RequestLine, recognise=lambda head: "candidates" in head.row,
 )  # fmt: skip
 
 

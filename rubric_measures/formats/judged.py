@@ -13,22 +13,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from operator import attrgetter, itemgetter
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.formats.banks import (
-    facet_ids,
-    known_importance,
+    BankEntry,
+    BankItem,
+    attributes,
+    items_of_entry,
     known_label,
     shown_counts,
     written_rows,
 )
-from rubric_measures.formats.base import Format, Head, PathName, given
+from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.grade_tables import GradeRow
 from rubric_measures.formats.specs import Field, RecordLines, Row, Spec, ident, one_of, text, whole
 from rubric_measures.records.models import (
@@ -40,7 +43,7 @@ from rubric_measures.records.models import (
     load_graded,
     write_graded,
 )
-from rubric_measures.types.entities import RubricItem, TestBank, make_item_id
+from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ASSIGNED, CONTRADICTED, Scale
 
 FAILED = "failed"
@@ -56,15 +59,6 @@ class AssignedNugget(Struct, gc=False, kw_only=True):
     source: str | None = None
     label: str = msgspec.field(name="assignment")
 
-    def item(self, query_id: str, facet_id: str | None) -> RubricItem:
-        """The item that it is; an importance that nobody defined is none, and kept in `info`."""
-        importance = known_importance(self.importance)
-        odd = self.importance if importance is None else None
-        return RubricItem(
-            make_item_id(query_id, self.text, facet_id), query_id, self.text.strip(), "nugget", facet_id,
-            importance=importance, info=given({"source": self.source, "importance": odd}) or None,
-        )  # fmt: skip
-
 
 class GradedCriterion(Struct, gc=False, kw_only=True):
     """A criterion, and how well an answer meets it, as RAGDoll writes them."""
@@ -76,24 +70,13 @@ class GradedCriterion(Struct, gc=False, kw_only=True):
     source_nugget: str | None = None
     label: str = msgspec.field(name="verdict")
 
-    def item(self, query_id: str, facet_id: str | None) -> RubricItem:
-        """The item that it is."""
-        return RubricItem(
-            make_item_id(query_id, self.text, facet_id), query_id, self.text.strip(), "nugget", facet_id,
-            weight=self.weight, info=given({"tier": self.tier, "source_nugget": self.source_nugget}),
-        )  # fmt: skip
-
 
 class AssessedAnswer(Struct):
-    """A short answer of a rubric by its id, and whether a report holds it, as DRAGUN's assessors write it."""
+    """A short answer of a rubric, and whether a report holds it, as DRAGUN's assessors write it; banks have texts."""
 
     text: str
     label: str
-    facet_text = None
-
-    def item(self, query_id: str, facet_id: str | None) -> RubricItem:
-        """The item that it is; only a bank knows its text."""
-        return RubricItem(f"{query_id}/{self.text}", query_id, self.text, "nugget")
+    item_id: str
 
 
 class JudgedAnswer(JsonRecord, frozen=True, kw_only=True):
@@ -137,24 +120,10 @@ class GradedAnswer(JudgedAnswer, frozen=True, kw_only=True):
     marks: list[GradedCriterion] | None = msgspec.field(name="criteria", default=None)
 
 
-class AssessedReport(NamedTuple):
-    """The short answers of a topic, assessed for the report of a run; attributes as those of `JudgedAnswer`."""
+class AssessedReport(JudgedAnswer, frozen=True, kw_only=True):
+    """The short answers of a topic, assessed for the report of a run."""
 
-    qid: str
-    run_id: str
     marks: list[AssessedAnswer]
-    query: None = None
-    answer_text: None = None
-    response_length: None = None
-    status: str = "completed"
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Run and topic."""
-        return self.run_id, self.qid
-
-
-AnyJudged: TypeAlias = JudgedAnswer | AssessedReport
 
 
 def _named_run(line: AssignmentLine, name: str) -> AssignmentLine:
@@ -196,11 +165,11 @@ GRADED = RecordLines(
 
 
 def _reports(rows: Iterable[Row]) -> list[AssessedReport]:
-    found: dict[tuple[str, str], AssessedReport] = {}
+    found: dict[tuple[str, str], list[AssessedAnswer]] = {}
     for _, said, _ in rows:
-        key = said["query_id"], said["run_id"]
-        found.setdefault(key, AssessedReport(*key, [])).marks.append(AssessedAnswer(said["text"], said["label"]))
-    return list(found.values())
+        query_id, run_id, text, label = said.values()
+        found.setdefault((query_id, run_id), []).append(AssessedAnswer(text, label, f"{query_id}/{text}"))
+    return [AssessedReport(qid=query_id, run_id=run_id, marks=marks) for (query_id, run_id), marks in found.items()]
 
 
 # Only read: nobody else writes them, and rationales are left behind.
@@ -292,7 +261,7 @@ DRAGUN = Toolkit(
 )  # fmt: skip
 
 
-def toolkit_of(lines: Sequence[AnyJudged]) -> Toolkit:
+def toolkit_of(lines: Sequence[JudgedAnswer]) -> Toolkit:
     """The toolkit that lines are of.
 
     Raises:
@@ -373,7 +342,7 @@ class Oddities:
             warn("%s%s", f"{path_name(name)}: " if name else "", "; ".join(said))
 
 
-def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = "") -> Iterator[Judged]:
+def judged(lines: Iterable[tuple[int, JudgedAnswer]], notes: Oddities, name: str = "") -> Iterator[Judged]:
     """What answers say of the items of their queries, one after the other; lines of a query share their `ItemSet`.
 
     Args:
@@ -408,24 +377,21 @@ def judged(lines: Iterable[tuple[int, AnyJudged]], notes: Oddities, name: str = 
 
 
 def _item_set(query_id: str, marks: Sequence[Any], toolkit: Toolkit, name: str, line: int) -> ItemSet:
-    facets = facet_ids(one.facet_text for one in marks)
-    unique: dict[str, tuple[int, RubricItem]] = {}
-    odd: Counter[str] = Counter()
+    items = []
     for place, one in enumerate(marks):
         if not one.text.strip():
             raise FormatError("has no text", path=name, line=line, field=f"{toolkit.items}[{place}].text")
-        item = one.item(query_id, facets.get((one.facet_text or "").strip()))
-        unique.setdefault(item.item_id, (place, item))
-        if toolkit is NUGGETIZER and one.importance is not None and item.importance is None:
-            odd[one.importance] += 1
-    places = tuple(place for place, _ in unique.values())
-    return ItemSet(
-        tuple(item for _, item in unique.values()), None if len(places) == len(marks) else places, odd,
-        {(query_id, facet_id): said for said, facet_id in facets.items()},
-    )  # fmt: skip
+        own, further = attributes(BankItem, {to: said for to, said in asdict(one).items() if to != "label"})
+        items.append(BankItem(kind="nugget", **own, further=further))
+    odd, facet_texts = Counter[str](), dict[tuple[str, str], str]()
+    made = items_of_entry(BankEntry(query_id=query_id, items=items, form=toolkit.form), facet_texts, odd)
+    # The first of each id.
+    unique = {item.item_id: (place, item) for place, item in reversed(list(enumerate(made)))}
+    places, found = zip(*sorted(unique.values(), key=itemgetter(0)), strict=True) if unique else ((), ())
+    return ItemSet(found, None if len(places) == len(marks) else places, odd, facet_texts)
 
 
-def bank_of_judged(lines: Sequence[AnyJudged]) -> TestBank:
+def bank_of_judged(lines: Sequence[JudgedAnswer]) -> TestBank:
     """The items of judged answers as a bank: of each query those of any of its answers, once.
 
     Raises:
@@ -460,7 +426,7 @@ def same_item(earlier: RubricItem, item: RubricItem) -> None:
         )
 
 
-def records_of_judged(lines: Sequence[AnyJudged]) -> list[QueryPassages]:
+def records_of_judged(lines: Sequence[JudgedAnswer]) -> list[QueryPassages]:
     """Graded records: one passage for each run's answer, ranked first by its run; labels that failed are failed grades.
 
     Their grade sets have a prompt class of the toolkit, so that measures and leaderboards read them like grades that

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 
 from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector
-from rubric_measures.base.json_text import decoded, json_texts, parse_json
+from rubric_measures.base.json_text import decoded, json_texts
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import Format, Head, Kind, PathName, given, say_left_out, write_lines
 from rubric_measures.formats.tables import (
@@ -35,6 +35,7 @@ from rubric_measures.formats.tables import (
 from rubric_measures.records.models import JsonRecord
 
 T = TypeVar("T")
+V = TypeVar("V")
 R = TypeVar("R", bound=JsonRecord)
 Twice = Literal["refuse", "first wins", "last wins"]
 Form = Literal["csv", "tsv", "jsonl", "json", "parquet"]
@@ -332,7 +333,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         if found.columns is not None:
             self._check_header(found.columns, found.name)
         rows = self._parsed(found.rows, found.name, found.is_text, only)
-        return self._last(rows, found.name) if self.twice == "last wins" else self._once(rows, found.name)
+        keyed = ((row.line, tuple(row.said[to] for to in self.key), row) for row in rows)
+        return _unique(keyed, self, found.name, lambda one, other: one[1:] == other[1:]) if self.key else rows
 
     def _named(self, to: str) -> str:
         return next((field.names[0] for field in self.fields if field.to == to), to)
@@ -418,34 +420,6 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             shown = ", ".join(sorted(strange)[:_SHOWN]) + (", …" if len(strange) > _SHOWN else "")
             warn("%s: %d further columns left out: %s", name, len(strange), shown)
 
-    def _once(self, rows: Iterable[Row], name: str) -> Iterator[Row]:
-        """The rows without those that say what an earlier one said, counted; two of a key as the spec says."""
-        if not self.key:
-            yield from rows
-            return
-        first: dict[tuple[Any, ...], Row] = {}
-        again = 0
-        for row in rows:
-            key = tuple(row.said[to] for to in self.key)
-            before = first.setdefault(key, row)
-            if before is row:
-                yield row
-                continue
-            if before[1:] != row[1:] and self.twice == "refuse":
-                said = " / ".join(str(one) for one in key if one not in (None, ""))
-                problem = f"{said} stands in line {before.line} already; keep one"
-                raise FormatError(problem, path=name, line=row.line)
-            again += 1
-        warn("%s: %d of the %s repeat an earlier one; each is kept once", name, again, self.what)
-
-    def _last(self, rows: Iterable[Row], name: str) -> Iterator[Row]:
-        """Of the rows of each key the last one, in the place of the first; what was replaced is counted."""
-        count, found = 0, {}
-        for count, row in enumerate(rows, 1):  # noqa: B007 - the number of rows
-            found[tuple(row.said[to] for to in self.key)] = row
-        warn("%s: %d of the %s were replaced by a later one, which counts", name, count - len(found), self.what)
-        yield from found.values()
-
     def write(self, path: PathName, content: T) -> None:
         """Writes what such files hold; what they have no place for is counted and said.
 
@@ -523,6 +497,38 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             # A reader passes over spaces after a delimiter, so a value that begins with one is quoted; so is a formula.
             is_quoted = any(cell[:1].isspace() or is_formula(cell) for cell in cells)
             (quoting if is_quoted else writer).writerow(cells)
+
+
+def _unique(
+    rows: Iterable[tuple[int, tuple[Any, ...], V]],
+    spec: Spec[Any] | RecordLines[Any],
+    name: str,
+    is_same: Callable[[V, V], bool] = lambda one, other: False,
+) -> Iterator[V]:
+    """Of several rows of one key the one that counts, as the spec says; others are counted and said.
+
+    One that a later one replaces keeps its place, so that all are read before the first is given.
+
+    Args:
+        rows: lines, keys and rows.
+        spec: what says which counts.
+        name: the file.
+        is_same: whether two of a key say the same, and so are one.
+    """
+    count, first = 0, dict[tuple[Any, ...], tuple[int, V]]()
+    for count, (line, key, row) in enumerate(rows, 1):  # noqa: B007 - the number of rows
+        before, known = first.setdefault(key, (line, row))
+        if spec.twice == "last wins":
+            first[key] = line, row
+        elif known is row:
+            yield row
+        elif spec.twice == "refuse" and not is_same(known, row):
+            said = " / ".join(str(one) for one in key if one not in (None, ""))
+            raise FormatError(f"{said} stands in line {before} already; keep one", path=name, line=line)
+    is_last = spec.twice == "last wins"
+    yield from (row for _, row in first.values() if is_last)
+    again = "were replaced by a later one, which counts" if is_last else "repeat an earlier one; each is kept once"
+    warn("%s: %d of the %s %s", name, count - len(first), spec.what, again)
 
 
 class _FieldColumns(NamedTuple):
@@ -705,7 +711,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
             found = decoder.decode(data)
         except (ValueError, RecursionError):
             if self.is_lenient and b"NaN" in data:
-                data = _without_nan(data, name, line)
+                data = _without_nan(data)
             found = decoded(decoder, data, path=name, line=line, choices=self.choices)
         force_setattr(found, "_source", data)
         if self.named is not None:
@@ -722,17 +728,9 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
             InputError: the file cannot be opened.
             FormatError: naming file, line and field; also when there are none, or two have one key.
         """
-        count, found = 0, dict[Any, tuple[int, R]]()
         with paused_collector():
-            for count, (line, one) in enumerate(self.each(path), 1):  # noqa: B007 - the number of objects
-                key = (line,) if self.key is None else self.key(one)
-                if key in found and self.twice == "refuse":
-                    problem = f"{' '.join(map(str, key))!r} is already in line {found[key][0]}"
-                    raise FormatError(problem, path=path_name(path), line=line)
-                found[key] = line, one
-        text = "%s: %d of the %s were replaced by a later one, which counts"
-        warn(text, path_name(path), count - len(found), self.what)
-        return [one for _, one in found.values()]
+            keyed = ((line, (line,) if self.key is None else self.key(one), one) for line, one in self.each(path))
+            return list(_unique(keyed, self, path_name(path)))
 
     def write(self, path: PathName, content: Iterable[R]) -> None:
         """Writes objects as they are, what they have no field for included.
@@ -745,18 +743,10 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         write_lines(path, (text.decode("utf-8") for text in texts), self.what)
 
 
-def _without_nan(data: bytes, name: str, line: int) -> bytes:
+def _without_nan(data: bytes) -> bytes:
     """A JSON text with null in the place of NaN; as it is where it is none."""
     try:
-        value = parse_json(data, path=name, line=line, lenient=True)
-    except FormatError:
+        value = json.loads(data, parse_constant=lambda said: None if said == "NaN" else float(said))
+    except (ValueError, RecursionError):
         return data
-    return json.dumps(_known(value), ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _known(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _known(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_known(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

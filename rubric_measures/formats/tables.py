@@ -314,15 +314,11 @@ def _text(binary: IO[bytes], source: PathName, name: str) -> Iterator[TextIO]:
 
 
 def _is_utf8(source: PathName) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with open_binary(source) as stream:
-        try:
-            while piece := stream.read(_PIECE):
-                decoder.decode(piece)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
+    with open_binary(source) as stream, contextlib.suppress(UnicodeDecodeError):
+        for _ in codecs.iterdecode(iter(lambda: stream.read(_PIECE), b""), "utf-8"):
+            pass
+        return True
+    return False
 
 
 def cells_of(line: str) -> list[str]:

@@ -198,7 +198,7 @@ def test_requests_and_metrics_are_the_same_after_writing(tmp_path: Path) -> None
         ([], "is empty; expected assignments"),
         ([{"qid": "1", "run_id": "a"}], ":1: nuggets: required field is missing"),
         ([{"qid": "1", "run_id": "a", "nuggets": [{"text": "t"}]}], ":1: nuggets[0].assignment"),
-        ([ASSIGNMENTS[1], ASSIGNMENTS[1]], ":2: 'b 1' is already in line 1"),
+        ([ASSIGNMENTS[1], ASSIGNMENTS[1]], ":2: b / 1 stands in line 1 already; keep one"),
         ([[1]], ":1: "),
     ],
 )

@@ -63,7 +63,7 @@ def test_what_nobody_defined_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"labels.jsonl:2: .*support: .*'3'"):
         read_support_labels(path)
     again = write(tmp_path / "again.jsonl", line("one"), line("one"))
-    with pytest.raises(FormatError, match="is already in line 1"):
+    with pytest.raises(FormatError, match="stands in line 1 already; keep one"):
         read_support_labels(again)
     double = line("one", labels=(["2", "0"],))
     double["sentences"][0]["citations"][1]["reference"] = "d0.0"
