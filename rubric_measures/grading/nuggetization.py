@@ -418,10 +418,11 @@ def _creation(
     query: Query, shown: Sequence[SourceSegment], nuggets: Sequence[_Nugget], plan: _Plan
 ) -> BankCall[tuple[str, ...]]:
     prompt = load_prompt(f"nuggets.create{plan.words}")
-    # One line a segment: a segment cannot pretend to be the next one.
+    # One line a segment: a segment cannot pretend to be the next one. Programs show segments as they are.
+    texts = [segment.text if plan.words else " ".join(segment.text.split()) for segment in shown]
     context = "\n".join(
-        prompt.context_line.replace("{rank}", str(rank)).replace("{segment}", " ".join(segment.text.split()))
-        for rank, segment in enumerate(shown, 1)
+        prompt.context_line.replace("{rank}", str(rank)).replace("{segment}", text)
+        for rank, text in enumerate(texts, 1)
     )
     messages = prompt.render(
         query=query.text,

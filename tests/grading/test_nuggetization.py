@@ -222,7 +222,8 @@ def test_in_its_words_every_message_is_what_the_program_sends(count: int, monkey
 
     for llm, reply in ((theirs.creator_llm, create), (theirs.scorer_llm, label), (theirs.assigner_llm, label)):
         llm.run.side_effect = reply
-    documents = [types.Document(segment.doc_id, segment.text) for segment in segments(count)]
+    related = [one._replace(text=f" {one.text}\n\n1. of  two lines\t") for one in segments(count)]
+    documents = [types.Document(segment.doc_id, segment.text) for segment in related]
     found = theirs.create(types.Request(types.Query("q1", QUERY.text), documents))
     theirs.assign(QUERY.text, "An answer.\nIt has two lines.", found)
 
@@ -234,7 +235,7 @@ def test_in_its_words_every_message_is_what_the_program_sends(count: int, monkey
         return (create if "NuggetizeLLM" in prompt[0]["content"] else label)(prompt)[0]
 
     expected, sent = sent, []
-    made = nuggetize([QUERY], {"q1": segments(count)}, caller_of(asked), program="nuggetizer")
+    made = nuggetize([QUERY], {"q1": related}, caller_of(asked), program="nuggetizer")
     bank = TestBank.from_items(list(made.bank), {"q1": QUERY.text})
     group = QueryPassages("q1", [GradedPassage(doc_id="a", text="An answer.\nIt has two lines.")])
     grader = Grader(LocalRunner(FunctionBackend(asked)), ("nuggets.assign@nuggetizer",))
