@@ -25,27 +25,27 @@ from msgspec.structs import replace
 from rubric_measures.api.boards import read_gates
 from rubric_measures.api.evaluating import evidence, write_report
 from rubric_measures.api.grading import grade, sentence_bank
-from rubric_measures.api.loading import Bank, File, bank_of, file_path, is_file, load
-from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, score
+from rubric_measures.api.loading import Bank, File, GradedRecords, bank_of, file_path, is_file, load
+from rubric_measures.api.scoring import OF_ANSWERS, OF_CRITERIA, OF_NUGGETS, Board, score
 from rubric_measures.base.errors import FormatError, InputError, MeasureError, UnknownNameError, counted, tell
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
 from rubric_measures.formats.reports import Answer, answer_doc_id
-from rubric_measures.grading import default_prompts
+from rubric_measures.grading import Estimate, GradingPlan, GradingReport, default_prompts
 from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
 from rubric_measures.measures.support import SupportMeasure
 from rubric_measures.prompts.library import load_prompt
-from rubric_measures.types.entities import RubricItem, TestBank, make_run
+from rubric_measures.types.entities import RubricItem, Signature, TestBank, make_run
 
 if TYPE_CHECKING:
     import pandas
 
-    from rubric_measures.api.loading import GradedRecords
-    from rubric_measures.api.scoring import Board
+    from rubric_measures.api.boards import Gates
+    from rubric_measures.api.generating import CallPlan, Generated
     from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.settings import CallOptions, Progress
@@ -257,8 +257,12 @@ def made_bank(
     model: str,
     progress: Progress,
     calls: CallOptions,
-) -> TestBank:
-    """The bank of all questions: items that are kept stay, those of other questions are made."""
+    dry_run: bool = False,
+) -> TestBank | GradingPlan:
+    """The bank of all questions: items that are kept stay, those of other questions are made.
+
+    In a dry run that a model would make them in, what that takes.
+    """
     kept = kept or TestBank({})
     missing = {query_id: text for query_id, text in asked.texts.items() if query_id not in kept.items}
     if not missing:
@@ -269,7 +273,11 @@ def made_bank(
     if source == "sentences":
         made = reference_sentences(references, missing)
     else:
-        made = _generated(source, missing, references, model, progress, calls)
+        found = _generated(source, missing, references, model=model, progress=progress, dry_run=dry_run, **calls)
+        if dry_run:
+            tell("grading comes on top: its calls follow from the bank that is made")
+            return GradingPlan(_estimate(one) for one in found.plan)
+        made = found.bank
     without = [query_id for query_id in missing if not made.items.get(query_id)]
     if without:
         text = f"no item could be made for {len(without)} queries (such as {short(missing[without[0]])})"
@@ -308,21 +316,24 @@ def _generated(
     source: BankSource,
     texts: Mapping[str, str],
     references: Mapping[str, Sequence[str]],
-    model: str,
-    progress: Progress,
-    calls: CallOptions,
-) -> TestBank:
+    **options: Any,
+) -> Generated:
     from rubric_measures.api.generating import generate
     from rubric_measures.records.models import GradedPassage, QueryPassages
 
-    options: Any = {"model": model, "progress": progress, **calls}
     if source == "questions":
-        return generate(texts, target="questions", **options).bank
+        return generate(texts, target="questions", **options)
     groups = [
         QueryPassages(query_id, [GradedPassage(doc_id=f"reference/{query_id}", text="\n".join(parts))])
         for query_id, parts in references.items()
     ]
-    return generate(texts, target="nuggets", from_documents=groups, by="all", **options).bank
+    return generate(texts, target="nuggets", from_documents=groups, by="all", **options)
+
+
+def _estimate(plan: CallPlan) -> Estimate:
+    """What making a bank takes, as a row beside those of grading."""
+    tokens = plan.prompt_tokens, plan.completion_tokens
+    return Estimate("test bank", plan.calls, plan.cached, 0, 0, *tokens, 0, plan.cost, None)
 
 
 def of_asked(bank: TestBank, asked: Questions) -> TestBank:
@@ -396,6 +407,8 @@ AnswerSource: TypeAlias = Union[File, "pandas.DataFrame", Iterable[Mapping[str, 
 
 # How many queries a failed test names.
 _SHOWN_QUERIES = 5
+_UNREAD = 10  # replies of which one at least can be read, else grading ends
+_TOGETHER = 10  # items of an answer that are shown at once, as nuggetizer does
 
 
 @dataclass(frozen=True)
@@ -410,6 +423,7 @@ class EvaluatedAnswers:
         runs: the systems that answered; the board also has their contexts, where these were graded.
         folder: where all of it was written; None where nothing was.
         page: the report there.
+        plan: of a dry run, what would be called; then the board is empty.
     """
 
     board: Board
@@ -419,6 +433,7 @@ class EvaluatedAnswers:
     runs: tuple[str, ...]
     folder: Path | None = None
     page: Path | None = None
+    plan: GradingPlan | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -426,7 +441,7 @@ class EvaluatedAnswers:
         return self.board.is_complete
 
     def __str__(self) -> str:
-        return str(self.board)
+        return str(self.board if self.plan is None else self.plan)
 
     @cached_property
     def evidence(self) -> Sequence[QueryEvidence]:
@@ -495,11 +510,14 @@ def evaluate_answers(
     contexts: bool = False,
     prompt: str | Sequence[str] = (),
     explain: bool | None = None,
+    items_per_call: int | Literal["all"] | None = None,
     on_failed: OnFailed | None = None,
     title: str = "Answers",
     baseline: str | None = None,
     notes: Sequence[str] = (),
     review: str | None = None,
+    gates: Gates | None = None,
+    dry_run: bool = False,
     progress: Progress = False,
     **calls: Unpack[CallOptions],
 ) -> EvaluatedAnswers:
@@ -536,11 +554,17 @@ def evaluate_answers(
             lacks was retrieved.
         prompt: see `grade`.
         explain: ask for a reason with each grade. None asks models behind endpoints, where no prompt is named.
+        items_per_call: see `grade`. None shows ten items of an answer at once to models behind endpoints, as nuggetizer
+            does, where no prompt is named; else each by itself.
         on_failed: how a failed grade counts, see `load`.
         title: the heading of the report.
         baseline: the run that others are compared with in the report, see `write_report`.
         notes: further lines below the heading of the report.
         review: the address of the review page of these grades and bank, see `write_report`.
+        gates: what the board has to pass (`read_gates`): one on a measure that it will not have is refused before a
+            model is paid.
+        dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
+            Where a model makes the bank, it is what the bank takes: nobody knows its items by then.
         progress: True shows a bar on standard error; a function is told the counts.
         calls: how the model is asked, and limits: see `CallOptions`.
 
@@ -548,7 +572,7 @@ def evaluate_answers(
         InputError: the bank lacks a query, there is nothing to make a bank from, or a setting is wrong.
         FormatError: a table cannot be read, has no column of questions or answers, or answers a query twice for one
             run. Names file, line and columns.
-        GradingError: the model cannot be used.
+        GradingError: the model cannot be used, or none of its first ten replies can be read.
         KeyboardInterrupt: Ctrl-C; calls in flight were finished, and are in the cache.
     """
     # A name that is none is found before a model is paid, and what the bank lacks.
@@ -563,7 +587,7 @@ def evaluate_answers(
     if True in of_citations and any(others.values()):
         named = tuple(name for name, is_given in others.items() if is_given)
         raise InputError("citations are judged by the contexts that they name; leave the setting out", settings=named)
-    folder = None if output is None else _folder(output)
+    folder = None if output is None else Path(output) if dry_run else _folder(output)
     tables = answer_tables_of(answers, columns, systems)
     known = given_bank(bank, bank_from, folder)
     asked = asked_in(tables, known)
@@ -572,38 +596,59 @@ def evaluate_answers(
     if folder is not None:
         calls.setdefault("cache", folder / "replies.sqlite")
     shown: Mapping[str, Any] = {"title": title, "baseline": baseline, "notes": notes, "review": review}
-    if explain is None:
-        explain = not prompt and model.partition(":")[0] in ("openai", "litellm")
-    asking: Any = {"prompt": prompt, "explain": explain}
+    is_free = not prompt and model.partition(":")[0] in ("openai", "litellm")
+    asking: Any = {
+        "model": model,
+        "prompt": prompt,
+        "explain": is_free if explain is None else explain,
+        "give_up_after": _UNREAD,
+        "dry_run": dry_run,
+        "progress": progress,
+        **calls,
+    }
+    if items_per_call is not None:
+        asking["items_per_call"] = items_per_call
     if True in of_citations:
         answered: Any = answers_with_citations(asked)
         assert plan is not None
         # What the measures need of the scale is asked before a model is paid.
         plan.refuse_lacking({"": ()}, _scale_of(prompt, default_prompts(model, TestBank({}), of_pairs=True)))
+        if gates is not None:
+            gates.refuse_others(plan.measures)
         output = None if folder is None else folder / "support.jsonl.gz"
-        records = grade(answered, model=model, support=True, output=output, progress=progress, **asking, **calls)
+        records = grade(answered, support=True, output=output, **asking)
+        if dry_run:
+            return _planned(records.plan, TestBank({}), asked)
         sentences = sentence_bank(records, asked.texts)
         return _scored(records, sentences, measures, on_failed, asked, folder, "support", shown)
-    used = known
-    if bank is None:
-        used = made_bank(asked, known, bank_from, model, progress, calls)
+    used = known if bank is not None else made_bank(asked, known, bank_from, model, progress, calls, dry_run)
+    if isinstance(used, GradingPlan):
+        return _planned(used, TestBank({}), asked)
     assert used is not None
     used = TestBank(used.items, {**asked.texts, **used.query_texts}, used.facet_texts, used.edited)
     of_these = of_asked(used, asked)
     if plan is not None:
         plan.refuse_lacking(of_these.items, _scale_of(prompt, default_prompts(model, of_these)))
-    if folder is not None:
+    measures = measures or _measures(used)
+    if gates is not None:
+        gates.refuse_others(parse_measures(measures))
+    if folder is not None and not dry_run:
         write_kept(folder / "bank.csv", used)
-    records = grade(
-        _pooled(asked, contexts),
-        of_these,
-        model=model,
-        output=None if folder is None else folder / "graded.jsonl.gz",
-        progress=progress,
-        **asking,
-        **calls,
+    if is_free:
+        asking.setdefault("items_per_call", _TOGETHER)
+    output = None if folder is None else folder / "graded.jsonl.gz"
+    records = grade(_pooled(asked, contexts), of_these, output=output, **asking)
+    if dry_run:
+        return _planned(records.plan, of_these, asked)
+    return _scored(records, of_these, measures, on_failed, asked, folder, "", shown)
+
+
+def _planned(plan: GradingPlan | None, bank: TestBank, asked: Questions) -> EvaluatedAnswers:
+    """What a dry run gives back."""
+    empty = GradedRecords([], report=GradingReport())
+    return EvaluatedAnswers(
+        Board((), {}, {}, Signature({})), load(empty, bank), bank, empty, tuple(asked.runs), plan=plan
     )
-    return _scored(records, of_these, measures or _measures(used), on_failed, asked, folder, "", shown)
 
 
 def _scored(

@@ -49,6 +49,8 @@ from rubric_measures.measures.measure import column_named, is_supported, parse_m
 from rubric_measures.types.entities import Run, Signature, TestBank, canonical_json
 
 if TYPE_CHECKING:
+    from ir_measures.measures.base import Measure
+
     from rubric_measures.analysis.board_reports import LeaderboardChecks
     from rubric_measures.formats.leaderboards import LeaderboardTable
 
@@ -371,6 +373,19 @@ class Gates:
     baseline: str = ""
     by: float | None = None
     alpha: float = 0.05
+
+    def refuse_others(self, measures: Sequence[Measure]) -> None:
+        """Refuses limits on measures that a board will not have, and a kept board without its first one.
+
+        Raises:
+            UnknownNameError: there is one.
+        """
+        names = {measure.NAME for measure in measures}
+        for name in self.limits:
+            if not {measure.NAME for measure in parse_measures(name)} <= names:
+                raise UnknownNameError("measure", name, map(str, measures), settings=("fail_under", "measures"))
+        if self.kept is not None:
+            column_named(str(measures[0]), self.kept.measures)
 
     def failed(self, board: Leaderboard, runs: Sequence[str] | None = None) -> list[str]:
         """What a board fails, a line each, with how much it lacks and on which queries; empty where it passes.

@@ -251,6 +251,7 @@ def grade(
     long_passages: Literal["chunk", "truncate", "refuse"] = "chunk",
     only_changed: bool = False,
     old_bank: Bank | None = None,
+    give_up_after: int | None = None,
     dry_run: bool = False,
     queries: Iterable[str] | None = None,
     limit: int | None = None,
@@ -306,6 +307,7 @@ def grade(
         long_passages: what does not fit: `chunk` (the best grade counts), `truncate` or `refuse`.
         only_changed: the passages have grades: grade only the items that edits of the bank touched.
         old_bank: the bank before edits that were not made in the review page.
+        give_up_after: end with an error where none of the first so many replies can be read; None goes on.
         dry_run: make no call and write nothing; `plan` of the result says what would be called and what it would cost.
         queries: grade only these queries; the others are left out.
         limit: grade only this many passages of each query, the first ones.
@@ -401,7 +403,7 @@ def grade(
     )
     source = passages_of(passages)
     with fewer_collections():
-        grader = Grader(asked.runner(), prompts, settings, change, citations=most)
+        grader = Grader(asked.runner(), prompts, settings, change, citations=most, give_up_after=give_up_after)
         if where is not None:
             only = _cells(where, meant, grader, part(source, made), source.name, made)
             only.note()

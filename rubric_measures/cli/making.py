@@ -80,6 +80,10 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
         "--explain", action=argparse.BooleanOptionalAction,
         help="ask for a reason with each grade (default: where the model is behind an endpoint)",
     )  # fmt: skip
+    add(
+        "--items-per-call", type=_items, metavar="N|all",
+        help="items shown at once (default: 10 where the model is behind an endpoint and no prompt is named, else 1)",
+    )  # fmt: skip
     bank = parser.add_argument_group("the test bank: what good answers say").add_argument
     bank("--bank", metavar="BANK", help="a bank of any format; queries are found by their ids, or by their texts")
     bank(
@@ -89,7 +93,8 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     calls = parser.add_argument_group("calls and their cost").add_argument
     add_endpoint_options(calls)
-    add_limit_options(calls, "FOLDER/replies.sqlite")
+    add_limit_options(calls, "FOLDER/replies.sqlite", "--dry-run and --max-cost; see `grade`")
+    calls("--dry-run", action="store_true", help="say what would be called and what it would cost; write nothing")
     add_gate_options(parser)
 
 
@@ -108,7 +113,10 @@ def run_answers(options: argparse.Namespace) -> int:
     review = review_over(options, [kept[0], "--bank", kept[1]])
     if not any(isinstance(one, SupportMeasure) for one in parse_measures(options.measures or "NuggetV")):
         given |= {"review": review.address, "notes": [review.note]}
-    made = evaluate_answers(**given, progress=is_watched())
+    made = evaluate_answers(**given, gates=gates, progress=is_watched())
+    if made.plan is not None:
+        print(made.plan)
+        return 0
     print(made.board)
     print(f"\nreport: {made.page}")
     return gated(gates, made.board, 0 if made.is_complete else 1, made.runs)

@@ -380,6 +380,8 @@ class Asker:
         # Another draw of a reply that is always the same would only cost.
         fixed = embedded or (getattr(backend, "deterministic", False) and not self.options.get("temperature"))
         self._retries = 0 if fixed else settings.retries
+        # Is told what each reply said, where somebody looks whether any can be read.
+        self.told: Callable[[ReadReply], None] | None = None
 
         self._answer = functools.lru_cache(maxsize=4096)(self._make_answer)
         self._parted = functools.lru_cache(maxsize=256)(without_thoughts)
@@ -457,6 +459,8 @@ class Asker:
             again = []
             for place, reply in zip(open_, replies, strict=True):
                 answer = self._read(reply, asks[place].labels)
+                if self.told is not None:
+                    self.told(answer)
                 if answer.status == "graded" and not longest and not draws:
                     # As nearly all are.
                     answers[place] = answer

@@ -14,8 +14,8 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from rubric_measures.base.errors import InputError, UnknownNameError, counted, tell, warn
-from rubric_measures.grading.asking import BY_RULE, GradingSettings, Outcome, Unit
+from rubric_measures.base.errors import GradingError, InputError, UnknownNameError, counted, tell, warn
+from rubric_measures.grading.asking import BY_RULE, GradingSettings, Outcome, ReadReply, Unit
 from rubric_measures.grading.recording import (
     AmendCounts,
     AmendingMaker,
@@ -305,15 +305,44 @@ class _OpenGroup:
         return self.complete and self.handed == self.done
 
 
+_TRIED = 3  # jobs that are begun together as long as no reply could be read
+
+
+class _Trial:
+    """Looks whether any reply can be read; else a run ends after so many of them."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.unread, self.is_over = most, 0, False
+
+    def note(self, answer: ReadReply) -> None:
+        """Notes what a reply said.
+
+        Raises:
+            GradingError: none could be read by now.
+        """
+        if self.is_over or answer.status == "failed":
+            return
+        self.is_over = answer.value is not None
+        self.unread += 1
+        if self.unread >= self.most and not self.is_over:
+            said = " ".join(answer.text.split())
+            raise GradingError(f"none of the first {self.most} replies can be read: {answer.note} ({said!r:.100})")
+
+
 @dataclass
 class _Queue:
     """The queries whose grades are being made, in the order of the input, and how many results they have by now."""
 
+    trial: _Trial | None = None
     groups: deque[_OpenGroup] = field(default_factory=deque)
     results: int = 0
+    begun: int = 0
+    ended: int = 0
 
     def is_long(self) -> bool:
         """Whether so much waits for the first query that no other one may begin; asked from any thread."""
+        if self.trial is not None and not self.trial.is_over and self.begun - self.ended >= _TRIED:
+            return True
         try:
             return self.results - self.groups[0].done > _AHEAD
         except IndexError:
@@ -379,6 +408,7 @@ class Grader:
         only: the cells that may be asked about; None asks about all.
         citations: the passages are answers and what they cite: how many citations of each sentence are judged, the
             first ones. None where passages are graded for all items of their query.
+        give_up_after: ends the run where none of its first so many replies can be read; None never does.
     """
 
     runner: LocalRunner
@@ -387,6 +417,7 @@ class Grader:
     change: BankChange | None = None
     only: Cells | None = None
     citations: int | Literal["all"] | None = None
+    give_up_after: int | None = None
 
     def makers(self, bank: TestBank) -> list[GradeSetMaker]:
         """One maker of grade sets for each prompt.
@@ -460,7 +491,10 @@ class Grader:
         """
         report = report if report is not None else GradingReport()
         makers = report.makers = self.makers(bank)
-        line = _Queue()
+        line = _Queue(None if self.give_up_after is None else _Trial(self.give_up_after))
+        if line.trial is not None:
+            for maker in makers:
+                maker.style.asker.told = line.trial.note
         left_out: dict[str, list[int]] = {}
         jobs = self._jobs(groups, bank, makers, line, report, left_out)
         for place, outcomes in self.runner.run(jobs, report.run, line.is_long):
@@ -468,6 +502,7 @@ class Grader:
             found.update((outcome.item_id, outcome) for outcome in outcomes)
             place.group.done += 1
             line.results += 1
+            line.ended += 1
             for group in line.take():
                 yield self._finished(group, makers, report)
         for group in line.take():
@@ -500,8 +535,10 @@ class Grader:
                         continue
                     for part in self._open_units(maker, passage, unit, asked, items, report):
                         opened.handed += 1
+                        line.begun += 1
                         yield _Place(opened, number, which), _job(maker.style, part)
                 opened.handed += 1
+                line.begun += 1
                 yield _Place(opened, number, 0), _nothing()
             opened.complete = True
 

@@ -14,6 +14,9 @@ import pytest
 
 from rubric_measures.cli import main
 from rubric_measures.corpora.collections import example_folder
+from tests.models.test_end_to_end_http import _environment, endpoint, model, says
+
+__all__ = ["_environment"]  # a fixture, for every test here as well
 
 
 @pytest.fixture
@@ -168,3 +171,74 @@ def test_what_is_wrong_is_one_line_before_anything_is_made(
     assert said in error
     assert "Traceback" not in error
     assert not (folder / "report" / "graded.jsonl.gz").exists()
+
+
+def table_and_bank(folder: Path, answers: int) -> list[str]:
+    """Answers to one question, and a bank of three nuggets: a command over them, without a model."""
+    rows = [
+        {"question": "Why is the sky blue?", "query_id": "sky", "system": f"s{n}", "answer": f"Answer {n}."}
+        for n in range(answers)
+    ]
+    (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    nuggets = "".join(f"sky,n{n},Why is the sky blue?,fact {n},vital\n" for n in range(3))
+    (folder / "bank.csv").write_text(f"query_id,item_id,query_text,text,importance\n{nuggets}", encoding="utf-8")
+    return ["answers", str(folder / "a.jsonl"), "--bank", str(folder / "bank.csv"), "-o", str(folder / "report")]
+
+
+def test_items_of_an_answer_share_a_call_and_a_dry_run_says_how_many(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("openai")
+    pytest.importorskip("aiohttp")
+    command, prices = table_and_bank(tmp_path, 12), tmp_path / "prices.json"
+    prices.write_text('{"m": {"input": 1000000, "output": 0}}', encoding="utf-8")
+    reply = {name: {"reason": "It says so.", "grade": "5"} for name in "123"}
+    with model(tmp_path, says(json.dumps(reply), "Answer")) as server:
+        asked = [*command, *endpoint(server), "--prices", str(prices)]
+        assert main([*asked, "--dry-run"]) == 0
+        planned, _ = capsys.readouterr()
+        rows = [dict(zip(*pair, strict=True)) for pair in [[line.split("\t") for line in planned.splitlines()]]]
+        assert (rows[0]["calls"], rows[0]["cost_of_calls"]) == ("12", f"{int(rows[0]['prompt_tokens'])}.0000")
+        assert server.stats()["calls"] == 0 and not (tmp_path / "report").exists()
+        assert main(asked) == 0
+        assert server.stats()["calls"] == 12
+        assert main([*asked, "--items-per-call", "1", "--dry-run"]) == 0
+        assert "\t36\t" in capsys.readouterr().out
+    board = json.loads((tmp_path / "report" / "board.json").read_text(encoding="utf-8"))
+    assert len(board["runs"]) == 12
+
+
+def test_replies_that_nobody_can_read_end_the_run_early(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("openai")
+    pytest.importorskip("aiohttp")
+    command = table_and_bank(tmp_path, 59)
+    with model(tmp_path, says("I would rather not say.", "Answer")) as server:
+        assert main([*command, *endpoint(server)]) == 1
+        # Six calls find out what the endpoint obeys. Ten were read, and some were under way.
+        assert 6 + 10 <= server.stats()["calls"] <= 6 + 20
+        said = capsys.readouterr().err
+        assert "none of the first 10 replies can be read: no rating in the reply ('I would rather not say.')" in said
+        assert not (tmp_path / "report" / "board.json").exists()
+    # One that can be read is enough.
+    good = json.dumps({name: {"reason": "", "grade": "5"} for name in "123"})
+    with model(tmp_path, says(good, "Answer 0."), says("I would rather not say.", "Answer")) as server:
+        assert main([*command, *endpoint(server, endpoint_name="other")]) == 2
+        assert server.stats()["calls"] == 6 + 1 + 58 * (2 + 3 * 2)
+
+
+def test_gates_on_measures_that_there_are_not_are_refused_before_a_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("openai")
+    pytest.importorskip("aiohttp")
+    command = table_and_bank(tmp_path, 3)
+    with model(tmp_path, says("5", "Answer")) as server:
+        assert main([*command, *endpoint(server), "--fail-under", "NuggetA=.99"]) == 2
+        assert "unknown measure 'NuggetA': did you mean NuggetV? (--fail-under" in capsys.readouterr().err
+        kept = tmp_path / "kept.json"
+        assert main([*command, *endpoint(server), "-m", "NuggetA", "--fail-under", "NuggetA=.1"]) == 0
+        shutil.copy(tmp_path / "report" / "board.json", kept)
+        before = server.stats()["calls"]
+        assert main([*command, *endpoint(server), "--cache", "other", "--fail-if-worse-than", str(kept)]) == 2
+        assert "unknown measure 'NuggetV'" in capsys.readouterr().err
+        assert server.stats()["calls"] == before
