@@ -74,7 +74,7 @@ class AskedReport(Struct, frozen=True, forbid_unknown_fields=True):
     checks: bool = False
 
 
-class Asked(Struct, frozen=True, forbid_unknown_fields=True):
+class AskedBoard(Struct, frozen=True, forbid_unknown_fields=True):
     """What was asked for: the arguments of `score`, and of `report` where there is one."""
 
     overall: bool = True
@@ -122,7 +122,7 @@ class KeptBoard(Struct, frozen=True):
     settings: dict[str, Any]
     inputs: BoardInputs
     signature_hash: str
-    asked: Asked = Asked()
+    asked: AskedBoard = AskedBoard()
     content: Mapping[str, Any] = {}
     name: str = ""
 
