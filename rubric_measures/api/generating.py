@@ -15,8 +15,9 @@ from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
-from rubric_measures.formats.banks import REQUESTS, passages_of_requests, write_bank
+from rubric_measures.formats.banks import write_bank
 from rubric_measures.formats.grade_tables import read_judgments
+from rubric_measures.formats.judged import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import spaced_pairs
 from rubric_measures.grading.generation import (

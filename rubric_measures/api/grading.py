@@ -811,7 +811,7 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
         collection = collection[0]
     if isinstance(collection, str | os.PathLike) and Path(name := os.fspath(collection)).is_file():
         from rubric_measures.formats import detect_format
-        from rubric_measures.formats.banks import REQUESTS
+        from rubric_measures.formats.judged import REQUESTS
 
         if detect_format(name) == "requests":
             return _retrieved(REQUESTS.read(name))

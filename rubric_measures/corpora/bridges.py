@@ -20,11 +20,9 @@ from rubric_measures.corpora.pooling import pool, texts_of
 from rubric_measures.formats import FORMATS, detect_format
 from rubric_measures.formats.banks import (
     BankEntry,
-    RequestLine,
     bank_entries,
     bank_of_entries,
     is_bank,
-    passages_of_requests,
     read_bank,
 )
 from rubric_measures.formats.base import PathName
@@ -32,9 +30,11 @@ from rubric_measures.formats.grade_tables import GradeRow, chosen_grades, grades
 from rubric_measures.formats.judged import (
     NUGGETIZER,
     RAGDOLL,
+    RequestLine,
     Toolkit,
     bank_of_judged,
     lines_of_grades,
+    passages_of_requests,
     records_of_judged,
 )
 from rubric_measures.formats.queries import QueryFile

@@ -18,7 +18,7 @@ from rubric_measures.base.files import path_name, paused_collector
 from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, bridged, targets_of
 from rubric_measures.corpora.pooling import by_query
 from rubric_measures.formats import FORMATS, detect_format
-from rubric_measures.formats.banks import ONE_A_QUERY, bank_of_entries
+from rubric_measures.formats.banks import BY_FACET, bank_of_entries
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.grade_tables import is_grade_table, read_judgments
 from rubric_measures.formats.queries import join_queries
@@ -212,7 +212,7 @@ _KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
         ("assignments", "graded answers", "assessments", "argue judgments", "support labels", "support judgments"),
         attrgetter("key"),
     ),
-    "bank": lambda entry: (entry.query_id,) if entry.form in ONE_A_QUERY else (id(entry),),
+    "bank": lambda entry: (id(entry),) if entry.form in BY_FACET else (entry.query_id,),
     "requests": lambda line: (line.query_id or line.query,),
     "reports": lambda report: (report.query_id, report.run_name),
     "answers": lambda answer: (answer.query_id, answer.run_id),

@@ -67,7 +67,7 @@ FORMATS: Registry[Format] = Registry(
         "dragun:rubrics": "rubric_measures.formats.banks:DRAGUN_ANSWERS.format",
         "dragun:questions": "rubric_measures.formats.banks:DRAGUN_QUESTIONS.format",
         "rubrics": "rubric_measures.formats.banks:RUBRICS",
-        "requests": "rubric_measures.formats.banks:REQUESTS",
+        "requests": "rubric_measures.formats.judged:REQUESTS",
         "reports": "rubric_measures.formats.reports:REPORTS",
         "reports:rag": "rubric_measures.formats.reports:RAG",
         "reports:rag24": "rubric_measures.formats.reports:RAG24",

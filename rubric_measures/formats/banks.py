@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, get_args
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
+from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import Head, PathName, given, head_of
@@ -33,10 +33,8 @@ from rubric_measures.formats.specs import (
     PRESENT,
     QUERY_IDS,
     REQUIRED,
-    TEXTS,
     Field,
     Inside,
-    RecordLines,
     Row,
     Spec,
     ident,
@@ -46,7 +44,6 @@ from rubric_measures.formats.specs import (
     text,
 )
 from rubric_measures.formats.tables import cells_of
-from rubric_measures.records.models import GradedPassage, JsonRecord, QueryPassages
 from rubric_measures.types.entities import Importance, ItemKind, RubricItem, TestBank, item_content, make_item_id
 from rubric_measures.types.scales import LARGEST_SCORE
 
@@ -61,6 +58,8 @@ _OF_FORM = {"nugget-bank": ("format_version", "nugget_bank", "claim_bank"), "rag
 _NUMBERS = attrgetter("importance", "weight", "gold_answers")
 # Formats whose items are called by their text without the blanks around it.
 _STRIPPED = ("nuggets", "rubrics", "ragdoll:rubric")
+# Formats in which a query has several rows, that of an entry which was made among them.
+BY_FACET = ("", "bank", "bank:csv")
 # Formats that call an item without an id by the md5 of its text.
 _HASHED = ("nugget-bank", "nugget-lists")
 
@@ -327,6 +326,7 @@ def bank_entries(
         by_query: whether a query has one entry, in which each item names its facet.
     """
     entries = []
+    headings: Mapping[Any, str] = bank.facet_texts
     for query_id, items in bank.items.items():
         further = {**bank.further.get(query_id, {}), **given({"info": info and dict(info)})}
         if not by_query:
@@ -337,16 +337,16 @@ def bank_entries(
         if items and not by_query:
             groups = [(facet_id, list(found)) for facet_id, found in groupby(items, lambda item: item.facet_id)]
         for facet_id, members in groups:
-            heading = bank.facet_texts.get((query_id, facet_id)) if facet_id is not None else None
-            made = [_bank_item(bank, item, by_query) for item in members]
+            made = [
+                BankItem(
+                    **{**asdict(item), "gold_answers": item.gold_answers or None},
+                    facet_text=headings.get((query_id, item.facet_id), item.facet_id) if by_query else None,
+                )
+                for item in members
+            ]
+            heading = headings.get((query_id, facet_id))
             entries.append(BankEntry(query_id=query_id, facet_id=facet_id, facet_text=heading, items=made, **shared))
     return entries
-
-
-def _bank_item(bank: TestBank, item: RubricItem, by_query: bool) -> BankItem:
-    facet_id = item.facet_id
-    heading = bank.facet_texts.get((item.query_id, facet_id), facet_id) if by_query and facet_id is not None else None
-    return BankItem(**{**asdict(item), "gold_answers": item.gold_answers or None}, facet_text=heading)
 
 
 def item_id_of(entry: BankEntry, item: BankItem, facet_id: str | None = None) -> str:
@@ -477,7 +477,6 @@ def _bank(
     adapt: Callable[[BankEntry], BankEntry] = lambda entry: entry,
     nest: Callable[[list[Row]], Iterable[Row]] = lambda rows: rows,
     flatten: Callable[[dict[str, Any]], Iterable[dict[str, Any]]] = lambda said: (said,),
-    by_query: bool = True,
     **spec: Any,
 ) -> Spec[list[BankEntry]]:
     """A format of banks.
@@ -490,11 +489,10 @@ def _bank(
         accept: makes of the entries that were read what they mean.
         adapt: makes of an entry from elsewhere what the format wants, or refuses it.
         nest: makes of rows of items rows with `items`, and `flatten` of such a row rows of items.
-        by_query: whether a query has one row.
         spec: see `Spec`.
     """
 
-    names = {"further", *(field.to for field in fields)}
+    names, by_query = {"further", *(field.to for field in fields)}, form not in BY_FACET
 
     def into(rows: list[Row]) -> list[BankEntry]:
         return accept([_entry(form, row, kind) for row in nest(rows)])
@@ -528,15 +526,11 @@ def _bank(
         **{"what": "items", "forms": ("jsonl",), "is_sparse": True, "is_compact": True, "by_hand": True, **spec},
     )  # fmt: skip
     _FORMS[form] = bank_spec, own
-    if by_query:
-        ONE_A_QUERY.add(form)
     return bank_spec
 
 
 # Format -> its spec, and what makes entries from elsewhere those of the format.
 _FORMS: dict[str, tuple[Spec[list[BankEntry]], Callable[[Iterable[BankEntry], bool], list[BankEntry]]]] = {}
-# The formats in which a query has one row.
-ONE_A_QUERY: set[str] = set()
 
 
 def read_rows(rows: Any, form: str) -> list[BankEntry]:
@@ -602,7 +596,7 @@ def _workbench(kind: ItemKind) -> tuple[Field, ...]:
 
 _ITEMS = Inside({kind: _workbench(kind) for kind in _KINDS}, to="kind")
 BANK = _bank(
-    "bank", "test bank of the Rubric workbench (.jsonl.gz)", what="test bank entries", by_query=False,
+    "bank", "test bank of the Rubric workbench (.jsonl.gz)", what="test bank entries",
     fields=(
         Field("query_id", ("query_id",)), Field("facet_id", ("facet_id",), text, None),
         Field("facet_text", ("facet_text",), text, None), Field("query_text", ("query_text",), text, None),
@@ -708,7 +702,7 @@ def _is_table(head: Head) -> bool:
 
 
 BANK_CSV = _bank(
-    "bank:csv", "test bank as a table, an item a row (.csv, .tsv)", forms=("csv", "tsv"), by_query=False,
+    "bank:csv", "test bank as a table, an item a row (.csv, .tsv)", forms=("csv", "tsv"),
     fields=(
         Field("query_id", QUERY_IDS, ident), Field("item_id", ("item_id", "nugget_id", "question_id"), _stripped, None),
         Field("text", tuple(_ITEM_TEXTS), _words, PRESENT),
@@ -725,22 +719,14 @@ BANK_CSV = _bank(
 )  # fmt: skip
 
 
-def refuse_penalties(bank: TestBank | BankEntry) -> None:
-    """Refuses items that would count for an answer that has them, though they count against it.
-
-    Raises:
-        InputError: an item has a negative weight.
-    """
-    for item in bank.items if isinstance(bank, BankEntry) else bank:
+def _as_nuggets(entry: BankEntry) -> BankEntry:
+    """The entry, unless an item would count for an answer that has it, though it counts against it."""
+    for item in entry.items:
         if item.weight is not None and item.weight < 0:
             raise InputError(
                 f"query {item.query_id!r}: {item.text!r} is a penalty (weight {item.weight:g}), and a nugget counts "
                 "for an answer that has it; take penalties out of the bank first"
             )
-
-
-def _as_nuggets(entry: BankEntry) -> BankEntry:
-    refuse_penalties(entry)
     return entry
 
 
@@ -1021,73 +1007,3 @@ DRAGUN_QUESTIONS = _bank(
     "dragun:questions", "the same rubrics: their questions, for runs of questions", **_DRAGUN,
     accept=lambda entries: list(map(_by_question, entries)), told=lambda head: False,
 )  # fmt: skip
-
-
-class RequestQuery(Struct):
-    """The query of a request."""
-
-    qid: str | int
-    text: str
-
-
-class Candidate(Struct):
-    """One document to make nuggets from: a segment of MS MARCO v2.1, or what RankLLM's retrieval has of others."""
-
-    doc: dict[str, Any]
-    docid: str | int = ""
-    score: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.text is None:
-            raise ValueError(f"expected a text in {', '.join(TEXTS)}")
-
-    @property
-    def text(self) -> str | None:
-        """Its text; every candidate has one."""
-        return next((said for name in TEXTS if isinstance(said := self.doc.get(name), str)), None)
-
-
-class RequestLine(JsonRecord, frozen=True, kw_only=True):
-    """A query and the documents to make its nuggets from; either may be plain text."""
-
-    query: RequestQuery | str
-    candidates: list[Candidate | str]
-
-    @property
-    def query_id(self) -> str | None:
-        """The query, where it has an id."""
-        return None if isinstance(self.query, str) else str(self.query.qid)
-
-    @property
-    def documents(self) -> list[tuple[str, str]]:
-        """Id, which may be empty, and text of each candidate."""
-        return [("", one) if isinstance(one, str) else (str(one.docid), one.text or "") for one in self.candidates]
-
-
-REQUESTS = RecordLines(
-    kind="requests", description="requests of nuggetizer and RankLLM: candidates of queries", what="requests",
-    type=RequestLine, recognise=lambda head: "candidates" in head.row,
-)  # fmt: skip
-
-
-def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, str]) -> list[QueryPassages]:
-    """The candidates of requests as ungraded passages, in their order; those without an id are named by their place.
-
-    Args:
-        lines: requests.
-        query_ids: text -> query id, for requests that give only the text of their query.
-
-    Raises:
-        UnknownNameError: the text of a query is not among them.
-    """
-    groups = []
-    for line in lines:
-        query_id = query_ids.get(line.query) if isinstance(line.query, str) else line.query_id
-        if query_id is None:
-            raise UnknownNameError("query text", str(line.query), query_ids)
-        passages = [
-            GradedPassage(doc_id=doc_id or f"candidate {place}", text=said)
-            for place, (doc_id, said) in enumerate(line.documents, 1)
-        ]
-        groups.append(QueryPassages(query_id, passages))
-    return groups

@@ -2,7 +2,7 @@
 
 A line is an answer of a run with the items of its query (nuggets, criteria, short answers), each with a label. Models
 write labels and importances that nobody defined, and items twice; what a toolkit's own metrics read is read here.
-Graded records stand here as one format among the others.
+Graded records, and the requests that nuggets are made from, stand here as formats among the others.
 
 Sources: Pradeep et al., AutoNuggetizer (TREC 2024 RAG track), nuggetizer 0.0.5; RAGDoll, the toolkit of TREC RAG 2026;
 Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track.
@@ -11,16 +11,15 @@ Zhang, Smucker and Clarke, resources of the TREC 2025 DRAGUN track.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import asdict
 
-from rubric_measures.base.errors import FormatError, InputError, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
 from rubric_measures.base.files import path_name, run_of_file
 from rubric_measures.formats.banks import (
     BankEntry,
@@ -33,8 +32,9 @@ from rubric_measures.formats.banks import (
 )
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.formats.grade_tables import GradeRow
-from rubric_measures.formats.specs import Field, RecordLines, Row, Spec, ident, one_of, text, whole
+from rubric_measures.formats.specs import TEXTS, Field, RecordLines, Row, Spec, ident, one_of, text, whole
 from rubric_measures.records.models import (
+    GradedPassage,
     ItemGradeSet,
     JsonRecord,
     PromptInfo,
@@ -227,7 +227,7 @@ class Toolkit(NamedTuple):
         items: what it calls its items; where its lines list them.
         label: where an item has its label.
         form: the format of banks that has such items; empty where they are ids alone.
-        said: what tells its items apart; lists of their own are compared fastest.
+        fields: what its items say but for the label, by our names.
         is_whole: whether an answer is asked about all items of its query: then what it says nothing of failed.
     """
 
@@ -239,25 +239,22 @@ class Toolkit(NamedTuple):
     items: str
     label: str
     form: str
-    said: Callable[[Sequence[Any]], Sequence[Sequence[Any]]]
+    fields: tuple[str, ...]
     is_whole: bool = False
 
 
 NUGGETIZER = Toolkit(
     "nuggetizer", "nuggets.assign", {"not_support": 0, "partial_support": 1, "support": 2}, ASSIGNED,
-    AssignmentLine, "nuggets", "assignment", "nuggets",
-    lambda marks: (
-        [one.text for one in marks], [one.importance for one in marks], [one.facet_text for one in marks]
-    ),
+    AssignmentLine, "nuggets", "assignment", "nuggets", ("text", "importance", "facet_text", "source"),
 )  # fmt: skip
 RAGDOLL = Toolkit(
     "ragdoll", "criteria.verdicts", {"not_satisfied": 0, "partially_satisfied": 1, "satisfied": 2}, ASSIGNED,
     GradedAnswer, "criteria", "verdict", "ragdoll:rubric",
-    lambda marks: [(one.text, one.facet_text, one.tier, one.weight, one.source_nugget) for one in marks], True,
+    ("text", "facet_text", "tier", "weight", "source_nugget"), True,
 )  # fmt: skip
 DRAGUN = Toolkit(
     "dragun", "dragun.assess", {"none": 0, "partial": 1, "supports": 2, "contradicts": CONTRADICTED},
-    Scale(CONTRADICTED, 2, 2, 1), AssessedReport, "short answers", "", "", lambda marks: [[one.text for one in marks]],
+    Scale(CONTRADICTED, 2, 2, 1), AssessedReport, "short answers", "", "", ("text", "item_id"),
 )  # fmt: skip
 
 
@@ -356,15 +353,15 @@ def judged(lines: Iterable[tuple[int, JudgedAnswer]], notes: Oddities, name: str
     # Of each query the items of its last line; most lines have those of the one before.
     last: dict[str, tuple[Sequence[Any], ItemSet]] = {}
     sets: dict[tuple[Any, ...], ItemSet] = {}
-    said_of = notes.toolkit.said
+    said_of = attrgetter(*notes.toolkit.fields)
     for number, line in lines:
         query_id, marks = str(line.qid), line.marks or ()
-        said = said_of(marks)
+        said = list(map(said_of, marks))
         before, found = last.get(query_id, (None, None))
         if found is None or before != said:
-            found = sets.get(key := (query_id, *map(tuple, said)))
+            found = sets.get(key := (query_id, *said))
             if found is None:
-                found = sets[key] = _item_set(query_id, marks, notes.toolkit, name, number)
+                found = sets[key] = _item_set(query_id, said, notes.toolkit, name, number)
             last[query_id] = said, found
         if found.odd:
             notes.importances.update(found.odd)
@@ -376,19 +373,19 @@ def judged(lines: Iterable[tuple[int, JudgedAnswer]], notes: Oddities, name: str
         yield Judged(query_id, str(line.run_id), found, labels, shown, number)
 
 
-def _item_set(query_id: str, marks: Sequence[Any], toolkit: Toolkit, name: str, line: int) -> ItemSet:
+def _item_set(query_id: str, said: Sequence[Sequence[Any]], toolkit: Toolkit, name: str, line: int) -> ItemSet:
     items = []
-    for place, one in enumerate(marks):
-        if not one.text.strip():
+    for place, one in enumerate(said):
+        own, further = attributes(BankItem, dict(zip(toolkit.fields, one, strict=True)))
+        if not own["text"].strip():
             raise FormatError("has no text", path=name, line=line, field=f"{toolkit.items}[{place}].text")
-        own, further = attributes(BankItem, {to: said for to, said in asdict(one).items() if to != "label"})
         items.append(BankItem(kind="nugget", **own, further=further))
     odd, facet_texts = Counter[str](), dict[tuple[str, str], str]()
     made = items_of_entry(BankEntry(query_id=query_id, items=items, form=toolkit.form), facet_texts, odd)
     # The first of each id.
     unique = {item.item_id: (place, item) for place, item in reversed(list(enumerate(made)))}
     places, found = zip(*sorted(unique.values(), key=itemgetter(0)), strict=True) if unique else ((), ())
-    return ItemSet(found, None if len(places) == len(marks) else places, odd, facet_texts)
+    return ItemSet(found, None if len(places) == len(said) else places, odd, facet_texts)
 
 
 def bank_of_judged(lines: Sequence[JudgedAnswer]) -> TestBank:
@@ -502,3 +499,73 @@ def lines_of_grades(
         made.append(toolkit.type(**{**row, **task, **said}))
     warn("%d %s have no grade and were written as failed", failed, toolkit.items)
     return made
+
+
+class RequestQuery(Struct):
+    """The query of a request."""
+
+    qid: str | int
+    text: str
+
+
+class Candidate(Struct):
+    """One document to make nuggets from: a segment of MS MARCO v2.1, or what RankLLM's retrieval has of others."""
+
+    doc: dict[str, Any]
+    docid: str | int = ""
+    score: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.text is None:
+            raise ValueError(f"expected a text in {', '.join(TEXTS)}")
+
+    @property
+    def text(self) -> str | None:
+        """Its text; every candidate has one."""
+        return next((said for name in TEXTS if isinstance(said := self.doc.get(name), str)), None)
+
+
+class RequestLine(JsonRecord, frozen=True, kw_only=True):
+    """A query and the documents to make its nuggets from; either may be plain text."""
+
+    query: RequestQuery | str
+    candidates: list[Candidate | str]
+
+    @property
+    def query_id(self) -> str | None:
+        """The query, where it has an id."""
+        return None if isinstance(self.query, str) else str(self.query.qid)
+
+    @property
+    def documents(self) -> list[tuple[str, str]]:
+        """Id, which may be empty, and text of each candidate."""
+        return [("", one) if isinstance(one, str) else (str(one.docid), one.text or "") for one in self.candidates]
+
+
+REQUESTS = RecordLines(
+    kind="requests", description="requests of nuggetizer and RankLLM: candidates of queries", what="requests",
+    type=RequestLine, recognise=lambda head: "candidates" in head.row,
+)  # fmt: skip
+
+
+def passages_of_requests(lines: Iterable[RequestLine], query_ids: Mapping[str, str]) -> list[QueryPassages]:
+    """The candidates of requests as ungraded passages, in their order; those without an id are named by their place.
+
+    Args:
+        lines: requests.
+        query_ids: text -> query id, for requests that give only the text of their query.
+
+    Raises:
+        UnknownNameError: the text of a query is not among them.
+    """
+    groups = []
+    for line in lines:
+        query_id = query_ids.get(line.query) if isinstance(line.query, str) else line.query_id
+        if query_id is None:
+            raise UnknownNameError("query text", str(line.query), query_ids)
+        passages = [
+            GradedPassage(doc_id=doc_id or f"candidate {place}", text=said)
+            for place, (doc_id, said) in enumerate(line.documents, 1)
+        ]
+        groups.append(QueryPassages(query_id, passages))
+    return groups

@@ -330,8 +330,8 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             source, self.what, is_header=self.is_header, bare=[list(map(self._named, names)) for names in self.bare],
             is_quoted=self.is_quoted, by_hand=self.by_hand, unwrap=self._unwrapped,
         )  # fmt: skip
-        if found.columns is not None:
-            self._check_header(found.columns, found.name)
+        if found.columns is not None and (lacking := self._lacking(found.columns)):
+            raise FormatError(self._lacks(lacking, found.columns), path=found.name, line=1)
         rows = self._parsed(found.rows, found.name, found.is_text, only)
         keyed = ((row.line, tuple(row.said[to] for to in self.key), row) for row in rows)
         return _unique(keyed, self, found.name, lambda one, other: one[1:] == other[1:]) if self.key else rows
@@ -373,10 +373,6 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         known = {*columns, *map(plain_name, columns)}
         needed = (field for field in self.fields if isinstance(field.default, Need))
         return [field for field in needed if known.isdisjoint(field.names)]
-
-    def _check_header(self, columns: Sequence[str], name: str) -> None:
-        if lacking := self._lacking(columns):
-            raise FormatError(self._lacks(lacking, columns), path=name, line=1)
 
     def _lacks(self, lacking: Sequence[Field], columns: Iterable[str]) -> str:
         import difflib

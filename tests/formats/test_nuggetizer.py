@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import rubric_measures
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
-from rubric_measures.formats.banks import NUGGETS, REQUESTS, bank_entries, bank_of_entries, read_rows, written_rows
+from rubric_measures.formats.banks import NUGGETS, bank_entries, bank_of_entries, read_rows, written_rows
 from rubric_measures.formats.judged import ASSIGNMENTS as LINES
-from rubric_measures.formats.judged import NUGGETIZER, bank_of_judged, lines_of_grades, records_of_judged
+from rubric_measures.formats.judged import NUGGETIZER, REQUESTS, bank_of_judged, lines_of_grades, records_of_judged
 from rubric_measures.records.models import grade_of_items, load_graded
 from rubric_measures.types.entities import make_item_id
 
