@@ -122,9 +122,9 @@ def labels_of_records(
         InputError: no grade set, or more than one, passes the filter.
     """
     chosen = wanted or GradeFilter()
-    parts = [part for part in (chosen.llm, chosen.prompt_class, chosen.prompt_type, chosen.grade_set) if part]
+    parts = [part for part in (chosen.grader, chosen.prompt_class, chosen.prompt_type, chosen.grade_set) if part]
     name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
-    if (chosen.llm or "").startswith(HUMAN) and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
+    if (chosen.grader or "").startswith(HUMAN) and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
         warn(
             f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well with "
             f"it; compare the first, blind ones (prompt class {BLIND_REVIEW})"
@@ -147,14 +147,14 @@ def labels_of_qrels(
 
 
 def labels_of_table(
-    source: Any, name: str = "", llm: str | None = None, prompt_class: str | None = None, **counted: Any
+    source: Any, name: str = "", grader: str | None = None, prompt_class: str | None = None, **counted: Any
 ) -> LabelSource:
     """The labels (or item grades) of a table, by the only grader that it has, or the one that is named.
 
     Args:
         source: a file, a frame or rows.
         name: what it is called; by default as the file.
-        llm: the grader, where there are several.
+        grader: the one that counts, where there are several.
         prompt_class: its prompt, likewise.
         counted: `items`, `label` and `rel`, see `labels_of_grades`.
 
@@ -163,8 +163,8 @@ def labels_of_table(
     """
     rows, name = GRADES.read(source), name or os.path.basename(os.fspath(source))  # noqa: PTH119 - may be a stream
     if len({(row.grader, row.prompt_class) for row in rows}) > 1:
-        rows = chosen_grades(rows, name, llm, prompt_class)
-        name = " ".join(filter(None, (name, llm, prompt_class)))
+        rows = chosen_grades(rows, name, grader, prompt_class)
+        name = " ".join(filter(None, (name, grader, prompt_class)))
     return labels_of_grades(grades_of_table(rows), name, **counted)
 
 

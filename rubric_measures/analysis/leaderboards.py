@@ -550,7 +550,7 @@ def correlate_grid(
     prompts = prompt_cells(keys)
     for key in keys:
         kind: Kind | None = key.kind if key.kind in ("question", "nugget", "direct") else None  # type: ignore[assignment]
-        exact = (key.llm, key.prompt_class, kind, restriction.question_set, key.grader or UNKNOWN_GRADER)
+        exact = (key.llm, key.prompt_class, kind, restriction.question_set, key.grade_set or UNKNOWN_GRADER)
         chosen = GradeFilter(*exact, assessors=restriction.assessors)
         if compat == "workbench":
             chosen = workbench_filter(chosen)

@@ -673,10 +673,10 @@ def _note_kind(found: Gathered, entry: ItemGradeSet | DirectGrade, source: str) 
 def _check_members(found: Gathered, selectors: Sequence[GradeSetSelector]) -> None:
     for selector in selectors:
         if not selector.found:
-            raise selector.nothing_found(settings=("llm",))
+            raise selector.nothing_found(settings=("grader",))
         (key,) = selector.found
         if key in found.keys:
-            raise InputError(f"{found.source}: {key.llm} is named twice; a member has one vote", settings=("llm",))
+            raise InputError(f"{found.source}: {key.llm} is named twice; a member has one vote", settings=("grader",))
         found.keys.append(key)
     scales = {name: selector.scale for name, selector in zip(found.names, selectors, strict=True) if selector.scale}
     if len({scale[:4] for scale in scales.values()}) > 1:

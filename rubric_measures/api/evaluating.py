@@ -390,7 +390,7 @@ def convert(
     label: Label = "max",
     rel: int | None = None,
     depth: int | None = None,
-    grader: str = "qrels",
+    name: str = "qrels",
     run: str | None = None,
     answers: Iterable[File] = (),
     **chosen: Any,
@@ -410,7 +410,7 @@ def convert(
         rel: the inclusive minimum grade that counts; left out, `max` keeps all grades, and `count` takes the level that
             covers on the scale.
         depth: documents of each ranking; all if None.
-        grader: who made the grades of item qrels.
+        name: what records call the grader of item qrels, which name none.
         run: the run to write, of several in records.
         answers: files of the answers that support judgments of RAGDoll are about.
         chosen: which grades count, see `load`.
@@ -447,7 +447,7 @@ def convert(
                 label=label,
                 rel=rel,
                 depth=depth,
-                grader=grader,
+                grader=name,
                 run=run,
                 answers=[one for path in beside for one in read_answers(path)] if beside else None,
             ),

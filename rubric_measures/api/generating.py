@@ -111,7 +111,7 @@ def generate(
     by: Literal["judgments", "direct", "all"] = "judgments",
     qrels: _File | None = None,
     level: int = 1,
-    llm: str = "",
+    grader: str = "",
     prompt_class: str = "",
     grade_set: str = "",
     max_documents: int | None = None,
@@ -152,7 +152,7 @@ def generate(
         by: what makes a passage related.
         qrels: judgments in place of those in the records.
         level: the lowest label that is related.
-        llm: with `by="direct"`: the grades of this model.
+        grader: with `by="direct"`: the grades of this model.
         prompt_class: with `by="direct"`: the grades of this prompt.
         grade_set: with `by="direct"`: those of these settings (a hash), where there are several.
         max_documents: read at most this many related passages of a query, the first ones.
@@ -215,7 +215,7 @@ def generate(
             written = generate_queries(shown, callers, examples=_examples(examples or ()), max_questions=max_questions)
         elif from_documents:
             texts = {query.query_id: query.text for query in _asked(queries, limit)}
-            related = _related(from_documents, texts, by, qrels, level, (llm, prompt_class, grade_set))
+            related = _related(from_documents, texts, by, qrels, level, (grader, prompt_class, grade_set))
             related = {query_id: segments[:max_documents] for query_id, segments in related.items()}
             having = [Query(query_id, text) for query_id, text in texts.items() if related.get(query_id)]
             found = nuggetize(
@@ -359,9 +359,9 @@ def _related(
         spaced = spaced_pairs({(group.query_id, one.doc_id) for group in groups for one in group.passages})
         pairs = ((row[:2], row.relevance) for row in read_judgments(qrels))
         judged = {spaced.get(pair, pair): relevance for pair, relevance in pairs}
-    llm, prompt_class, grade_set = grades
+    grader, prompt_class, grade_set = grades
     segments = related_segments(
-        groups, by=by, level=level, qrels=judged, llm=llm, prompt_class=prompt_class, grade_set=grade_set
+        groups, by=by, level=level, qrels=judged, grader=grader, prompt_class=prompt_class, grade_set=grade_set
     )
     if not any(segments.get(query_id) for query_id in texts):
         raise InputError(f"{path}: no query has a passage of level {level} or more")

@@ -147,7 +147,7 @@ def agreement(
     seed: int = 42,
     level: float = 0.95,
     bank: Bank | None = None,
-    llm_b: str | None = None,
+    grader_b: str | None = None,
     prompt_class_b: str | None = None,
     grade_set_b: str | None = None,
     notes: bool = True,
@@ -179,7 +179,7 @@ def agreement(
         seed: of the bootstrap.
         level: nominal coverage of intervals, in (0, 1).
         bank: the test bank of records.
-        llm_b: the second source's model, where both are records.
+        grader_b: the second source's model, where both are records.
         prompt_class_b: its prompt.
         grade_set_b: its settings.
         notes: log what is left out, see `LabelAgreement.notes`.
@@ -193,7 +193,7 @@ def agreement(
     if rounds < 0:
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
     known = scale_of(scale)
-    second = {"llm": llm_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
+    second = {"grader": grader_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
     if runs is not None and items:
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
     draws = Draws(rounds, seed, level)
@@ -304,7 +304,7 @@ def _sources(
     wanted = [chosen] * len(sources)
     if any(second.values()):
         other = {**chosen, **{name: value for name, value in second.items() if value}}
-        if (second["llm"] or second["prompt_class"]) and not second["grade_set"]:
+        if (second["grader"] or second["prompt_class"]) and not second["grade_set"]:
             # The hash of one grader is not that of another.
             other["grade_set"] = None
         wanted[1] = other
@@ -382,7 +382,7 @@ class Combined(PassageRecords):
     """Records with the grades of a panel beside those of its members; `load` takes them.
 
     Attributes:
-        llm: what the new grader is called: `load(records, llm=…)` chooses it.
+        grader: what the new grader is called: `load(records, grader=…)` chooses it.
         report: agreement of the members, and what the panel gains.
     """
 
@@ -391,11 +391,11 @@ class Combined(PassageRecords):
         groups: Iterable[QueryPassages] | None,
         *,
         path: str = "",
-        llm: str,
+        grader: str,
         report: PanelReport,
     ) -> None:
         super().__init__(groups, path=path)
-        self.llm, self.report = llm, report
+        self.grader, self.report = grader, report
 
     def __str__(self) -> str:
         from rubric_measures.base.tables import render
@@ -405,7 +405,7 @@ class Combined(PassageRecords):
 
 def combine(
     passages: Passages,
-    llm: Sequence[str] = (),
+    grader: Sequence[str] = (),
     *,
     by: Literal["majority", "median", "mean", "prefer"] = "majority",
     name: str = "",
@@ -427,7 +427,7 @@ def combine(
 
     Args:
         passages: graded records, or their file.
-        llm: the members, two or more; for `prefer` in the order of preference.
+        grader: the members, two or more; for `prefer` in the order of preference.
         by: how their grades become one.
         name: what the new grader is called; by default `panel:` and how it is made.
         output: a file for the records with the new grades.
@@ -446,10 +446,10 @@ def combine(
     from rubric_measures.analysis.panels import Official, gather, outcomes_of, panel_report, panel_rule, with_grades
     from rubric_measures.corpora.overwriting import keep_inputs
 
-    members = [llm] if isinstance(llm, str) else list(llm)
+    members = [grader] if isinstance(grader, str) else list(grader)
     if len(members) < 2:
         text = "a panel has two members or more; name each"
-        raise InputError(text, settings=("prefer" if by == "prefer" else "llm",))
+        raise InputError(text, settings=("prefer" if by == "prefer" else "grader",))
     rule = panel_rule(by)
     name = name or f"panel:{by}"
     if name in members:
@@ -461,7 +461,7 @@ def combine(
         if isinstance(one, str):
             check_readable_twice(one)
     source = passages_of(passages)
-    gathered = gather(source, source.name, [grade_filter(llm=one, **chosen) for one in members], bank_of(bank))
+    gathered = gather(source, source.name, [grade_filter(grader=one, **chosen) for one in members], bank_of(bank))
     outcomes = outcomes_of(gathered, rule)
     known = None
     if official is not None:
@@ -472,7 +472,7 @@ def combine(
     lost = {"lost_where": "no member has one"} if by == "prefer" else {}
     report = panel_report(gathered, name, outcomes, rest, _cutoff(gathered, cutoff), known, **lost)
     made = with_grades(source, gathered, outcomes, name, {"by": by})
-    return Combined.kept(made, output, llm=name, report=report)
+    return Combined.kept(made, output, grader=name, report=report)
 
 
 def _rule_of_others(by: str, members: int, place: int) -> Any:

@@ -219,7 +219,7 @@ def grade(
     *,
     model: str | Backend,
     where: str | None = None,
-    llm: str | None = None,
+    grader: str | None = None,
     prompt_class: str | None = None,
     prompt_type: PromptType | None = None,
     question_set: QuestionSet | None = None,
@@ -270,12 +270,12 @@ def grade(
         model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, or a backend of your own.
         where: the passages have grades: ask only about the cells (an item of a passage) whose grade fulfils this
             condition: `grade between 2 and 3`, `grade < 3`, `<=`, `>`, `>=`, `=`, or `grade failed`.
-        llm: of `where`, which grades are meant, as in `load`, where the passages have several grade sets; likewise
+        grader: of `where`, which grades are meant, as in `load`, where the passages have several grade sets; likewise
             `prompt_class`, `prompt_type`, `question_set` and `grade_set`.
-        prompt_class: see `llm`.
-        prompt_type: see `llm`.
-        question_set: see `llm`.
-        grade_set: see `llm`.
+        prompt_class: see `grader`.
+        prompt_type: see `grader`.
+        question_set: see `grader`.
+        grade_set: see `grader`.
         query_texts: texts of the queries where the bank has none: query -> text, or a file.
         support: the passages are generated answers (`Answer`s, files of reports or support labels, one or several, or
             records that this made of them): each sentence is judged by the documents that it cites. No bank is needed.
@@ -371,7 +371,7 @@ def grade(
     change = _change(bank, made, old_bank, only_changed)
     asked = CallSettings(model, **calls).make()
     meant = {
-        "llm": llm,
+        "grader": grader,
         "prompt_class": prompt_class,
         "prompt_type": prompt_type,
         "question_set": question_set,
@@ -403,22 +403,22 @@ def grade(
     )
     source = passages_of(passages)
     with fewer_collections():
-        grader = Grader(asked.runner(), prompts, settings, change, citations=most, give_up_after=give_up_after)
+        asking = Grader(asked.runner(), prompts, settings, change, citations=most, give_up_after=give_up_after)
         if where is not None:
-            only = _cells(where, meant, grader, part(source, made), source.name, made)
+            only = _cells(where, meant, asking, part(source, made), source.name, made)
             only.note()
-            grader = dataclasses.replace(grader, only=only)
+            asking = dataclasses.replace(asking, only=only)
         if dry_run:
             with asked.planning() as planned:
-                grader = dataclasses.replace(grader, runner=planned)
-                plan = estimate(grader, lambda: part(source, made), made, asked.price)
+                asking = dataclasses.replace(asking, runner=planned)
+                plan = estimate(asking, lambda: part(source, made), made, asked.price)
             return GradedRecords([], report=GradingReport(), plan=plan)
         _note_unwritten(output, manifest, asked)
-        pairs = grader.check(part(source, made, _LOG.warning), made)
+        pairs = asking.check(part(source, made, _LOG.warning), made)
         with asked.asking(progress, pairs if change is None else None) as runner:
-            grader = dataclasses.replace(grader, runner=runner)
+            asking = dataclasses.replace(asking, runner=runner)
             report = GradingReport()
-            graded = grader.grade_records(part(source, made), made, report)
+            graded = asking.grade_records(part(source, made), made, report)
             try:
                 # Closed before the cache is, also where the output cannot be written.
                 with contextlib.closing(graded):
@@ -433,10 +433,10 @@ def grade(
             if manifest:
                 files = {"passages": given, "bank": bank, "output": output}
                 names = {role: str(name) if isinstance(name, str | os.PathLike) else "" for role, name in files.items()}
-                write_manifest(manifest, make_manifest(grader, made, report, names))
-            if grader.change is not None:
+                write_manifest(manifest, make_manifest(asking, made, report, names))
+            if asking.change is not None:
                 note_amended(report.amended, given or "the input")
-            greedy = grader.settings.temperature == 0 or "temperature" in grader.settings.options
+            greedy = asking.settings.temperature == 0 or "temperature" in asking.settings.options
             deterministic = greedy and getattr(asked.backend, "deterministic", False)
             note_report(report, deterministic=deterministic, is_kept=asked.settings.is_kept)
             return records

@@ -501,7 +501,7 @@ def load(
     source: Gradable,
     bank: Bank | None = None,
     *,
-    llm: str | None = None,
+    grader: str | None = None,
     prompt_class: str | None = None,
     prompt_type: PromptType | None = None,
     question_set: QuestionSet | None = None,
@@ -528,7 +528,7 @@ def load(
             a frame, mappings or columns, named tuples, graded records, or
             `Grades`, which come back as they are where nothing else is asked.
         bank: the test bank: the denominators. Without it the items are those that occur.
-        llm: use the grades of this model (or judge), where records or a table hold several.
+        grader: use the grades of this model, judge or assessor, where records or a table hold several.
         prompt_class: use the grades of this prompt.
         prompt_type: use grades of this kind.
         question_set: use grades of these items: `question-bank`, `tqa` or `nugget`.
@@ -549,7 +549,7 @@ def load(
         MeasureError: rows in memory carry no items.
     """
     chosen: dict[str, Any] = {
-        **{"llm": llm, "prompt_class": prompt_class, "prompt_type": prompt_type, "question_set": question_set},
+        **{"grader": grader, "prompt_class": prompt_class, "prompt_type": prompt_type, "question_set": question_set},
         **{"grade_set": grade_set, "assessors": assessors, "grade": grade},
     }
     others = (*chosen.values(), bank, scale, on_failed)
@@ -642,14 +642,14 @@ def refuse_filters(name: str, chosen: Mapping[str, object], holds: str = "judgme
         raise InputError(f"{name}: holds {holds}, no grade sets to choose from; leave the choice out", settings=given)
 
 
-def judgments_of(path: str, llm: str | None = None, prompt_class: str | None = None) -> list[Any]:
+def judgments_of(path: str, grader: str | None = None, prompt_class: str | None = None) -> list[Any]:
     """The rows of judgments of a file or of an ir_datasets id, of documents or of items; of a table by one grader.
 
     Raises:
         InputError: nothing of that name, or a file of another format.
     """
     if path == "-" or Path(path).exists():
-        return list(read_judgments(path, llm, prompt_class))
+        return list(read_judgments(path, grader, prompt_class))
     import ir_datasets
 
     # Registers this package's ids.

@@ -180,7 +180,7 @@ def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--measures", dest="measure", metavar="MEASURE", default="nDCG@10", help="of --runs (default: nDCG@10)"
     )
-    parser.add_argument("--llm-b", help="the second source's model, where both are records")
+    parser.add_argument("--grader-b", help="the second source's model, where both are records")
     parser.add_argument("--prompt-class-b", help="the second source's prompt")
     parser.add_argument("--grade-set-b", metavar="HASH", help="the second source's settings, see --grade-set")
     parser.add_argument("--tables", action="store_true", help="the Rubric workbench's tables of one records file")
@@ -245,7 +245,7 @@ def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
     add_grade_options(parser, scores=False)
     parser.epilog = """examples:
   rubric_measures calibrate reviewed.jsonl.gz --bank nuggets.jsonl
-  rubric_measures calibrate regraded.jsonl.gz --anchors graded.jsonl.gz --against gpt-4o --llm gpt-5"""
+  rubric_measures calibrate regraded.jsonl.gz --anchors graded.jsonl.gz --against gpt-4o --grader gpt-5"""
 
 
 def run_calibrate(options: argparse.Namespace) -> int:

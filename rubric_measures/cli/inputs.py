@@ -75,9 +75,9 @@ def add_grade_options(
 def add_set_options(group: argparse._ActionsContainer, several: bool = False) -> None:
     """Adds the options that choose a grade set; with `several`, that for the model is repeated for each."""
     if several:
-        group.add_argument("--llm", action="append", help="a member of the panel: a model; repeat it for each")
+        group.add_argument("--grader", action="append", help="a member of the panel: a model; repeat it for each")
     else:
-        group.add_argument("--llm", help="use the grades of this model, or of this judge of a table")
+        group.add_argument("--grader", help="use the grades of this model, or of this judge of a table")
     group.add_argument("--prompt-class", help="use the grades of this prompt")
     group.add_argument("--prompt-type", choices=["question", "nugget", "direct"], help="use grades of this kind")
     group.add_argument("--question-set", choices=["question-bank", "tqa", "nugget"], help="use grades of these items")
@@ -242,7 +242,7 @@ def review_of(options: argparse.Namespace) -> ReviewAddress | None:
         InputError: the address is none of a page.
     """
     parts = [options.graded, "--bank", options.bank]
-    for name in ("llm", "prompt_class", "grade_set", "scale"):
+    for name in ("grader", "prompt_class", "grade_set", "scale"):
         if getattr(options, name):
             parts += [f"--{name.replace('_', '-')}", getattr(options, name)]
     found = review_over(options, parts)

@@ -188,7 +188,7 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bank", metavar="BANK", required=True, help="the test bank")
     add("--state", metavar="FILE", help="the SQLite file of the review (default: GRADED.review.sqlite beside it)")
     add("--assessor", metavar="NAME", default="", help="who works here (default: the page asks)")
-    add("--llm", help="review the grades of this model (default: the first one)")
+    add("--grader", help="review the grades of this model (default: the first one)")
     add("--prompt-class", help="review the grades of this prompt (default: the first one)")
     add(
         "--grade-set",

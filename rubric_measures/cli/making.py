@@ -245,8 +245,8 @@ def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
     add_places_option(parser)
     add_grade_options(parser, scores=False, several=True)
     parser.epilog = """examples:
-  rubric_measures combine graded.jsonl.gz --llm A --llm B --llm C --by majority -o panel.jsonl.gz
-  rubric_measures leaderboard panel.jsonl.gz --llm panel:majority --bank bank.jsonl.gz
+  rubric_measures combine graded.jsonl.gz --grader A --grader B --grader C --by majority -o panel.jsonl.gz
+  rubric_measures leaderboard panel.jsonl.gz --grader panel:majority --bank bank.jsonl.gz
   rubric_measures combine graded.jsonl.gz --prefer large small -o best.jsonl.gz
 
 The report goes to standard output (with -o -, to standard error)."""
@@ -256,10 +256,10 @@ def run_combine(options: argparse.Namespace) -> int:
     """Runs the command."""
     from rubric_measures import api
 
-    members = options.llm or ()
+    members = options.grader or ()
     if options.prefer and (members or options.by):
-        raise InputError("--prefer names the graders, and there is no vote; leave --llm and --by out")
-    options.llm = options.prefer or members
+        raise InputError("--prefer names the graders, and there is no vote; leave --grader and --by out")
+    options.grader = options.prefer or members
     options.by = "prefer" if options.prefer else options.by or "majority"
     options.cutoff = None if options.cutoff is None else tuple(options.cutoff)
     combined = api.combine(options.graded, **passed(options, api.combine))
@@ -365,7 +365,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     add("--by", choices=["judgments", "direct", "all"], default="judgments", help="what makes a passage related")
     add("--qrels", metavar="FILE", help="judgments in place of those in the records")
     add("--min-judgment", dest="level", type=int, default=1, help="the lowest label that is related (default 1)")
-    add("--llm", default="", help="with --by direct: the grades of this model")
+    add("--grader", default="", help="with --by direct: the grades of this model")
     add("--prompt-class", default="", help="with --by direct: the grades of this prompt")
     add(
         "--grade-set",

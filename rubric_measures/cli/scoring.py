@@ -208,7 +208,7 @@ def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--answers", metavar="FILE", nargs="+", default=[], help="the answers that support judgments are about"
     )
-    parser.add_argument("--grader", default="qrels", help="who made the grades of item qrels (default: qrels)")
+    parser.add_argument("--name", default="qrels", help="what records call the grader of item qrels (default: qrels)")
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
     parser.add_argument(
         "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"

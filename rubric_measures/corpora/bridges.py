@@ -339,7 +339,7 @@ def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeR
 
 
 def _one_grader(rows: Sequence[GradeRow], options: Options) -> list[GradeRow]:
-    return chosen_grades(rows, options.name, options.wanted.llm, options.wanted.prompt_class, options.bank)
+    return chosen_grades(rows, options.name, options.wanted.grader, options.wanted.prompt_class, options.bank)
 
 
 def _grades_of_table(rows: Sequence[GradeRow], options: Options) -> Grades:

@@ -129,7 +129,7 @@ def _check_options(options: Options, kinds: Sequence[str], to: str) -> None:
     filters = tuple(options.wanted.settings())
     # Item qrels may not say their scale, and records must.
     says_scale = filters == ("scale",) and "item qrels" in kinds and target == "records"
-    is_of_table = "grades" in kinds and {*filters} <= {"llm", "prompt_class", "scale"} and target != "grades"
+    is_of_table = "grades" in kinds and {*filters} <= {"grader", "prompt_class", "scale"} and target != "grades"
     if filters and not (says_scale or is_of_table or ("records" in kinds and target in _OF_ONE_GRADER)):
         raise InputError(
             f"{', '.join(filters)}: chooses the one grade set of records for {', '.join(_OF_ONE_GRADER)}; "

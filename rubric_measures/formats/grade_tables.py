@@ -30,7 +30,7 @@ from rubric_measures.types.entities import Grade, GradeStatus, Qrel, Ranking, Ru
 # What stands in the place of an item where a whole passage was labelled.
 WHOLE = "0"
 # The filters that choose a grader here.
-OF_TABLES = ("llm", "prompt_class")
+OF_TABLES = ("grader", "prompt_class")
 _GRADES = ("grade", "label", "relevance", "rel", "rating", "score")
 _ITEMS = ("item_id", "iteration", "subtopic_id", "criterion_id", "criterion", "nugget_id", "item", "question_id")
 _GRADERS = ("grader", "judge", "judge_model", "assessor", "annotator", "llm", "model")
@@ -118,7 +118,7 @@ def is_grade_table(path: str | os.PathLike[str]) -> bool:
 def chosen_grades(
     rows: Sequence[GradeRow],
     name: str,
-    llm: str | None = None,
+    grader: str | None = None,
     prompt_class: str | None = None,
     bank: TestBank | None = None,
 ) -> list[GradeRow]:
@@ -127,7 +127,7 @@ def chosen_grades(
     Args:
         rows: the table.
         name: what messages call it.
-        llm: the grader; needed where there are several.
+        grader: the one that counts; needed where there are several.
         prompt_class: its prompt, likewise.
         bank: the test bank; a grader that grades none of its items is not chosen beside one that does.
 
@@ -137,7 +137,7 @@ def chosen_grades(
     items = {item.item_id for item in bank or ()}
     of_bank = {(row.grader, row.prompt_class): row for row in rows if row.item_id in items}
     found = of_bank or {(row.grader, row.prompt_class): row for row in rows}
-    left = [key for key in found if llm in (None, key[0]) and prompt_class in (None, key[1])]
+    left = [key for key in found if grader in (None, key[0]) and prompt_class in (None, key[1])]
     if len(left) == 1:
         return [row for row in rows if (row.grader, row.prompt_class) == left[0]]
     problem = "several graders are left" if left else "no grade is by this grader"
@@ -166,12 +166,14 @@ def judgments_of_rows(rows: Iterable[GradeRow], name: str) -> list[Qrel]:
     return judged
 
 
-def read_judgments(path: str | os.PathLike[str], llm: str | None = None, prompt_class: str | None = None) -> list[Qrel]:
+def read_judgments(
+    path: str | os.PathLike[str], grader: str | None = None, prompt_class: str | None = None
+) -> list[Qrel]:
     """Judgments of documents or of items: those of TREC's qrels, or the grades or labels of one grader of a table.
 
     Args:
         path: the file.
-        llm: the grader of a table.
+        grader: the one of a table that counts.
         prompt_class: its prompt.
 
     Raises:
@@ -181,7 +183,7 @@ def read_judgments(path: str | os.PathLike[str], llm: str | None = None, prompt_
     name = path_name(path)
     if not is_grade_table(path):
         return read_qrels(path)
-    return judgments_of_rows(chosen_grades(GRADES.read(path), name, llm, prompt_class), name)
+    return judgments_of_rows(chosen_grades(GRADES.read(path), name, grader, prompt_class), name)
 
 
 def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:

@@ -186,7 +186,7 @@ def related_segments(
     by: RelatedBy = "judgments",
     level: int = 1,
     qrels: Mapping[tuple[str, str], float] | None = None,
-    llm: str = "",
+    grader: str = "",
     prompt_class: str = "",
     grade_set: str = "",
 ) -> dict[str, list[SourceSegment]]:
@@ -198,7 +198,7 @@ def related_segments(
             records; `all`: every passage.
         level: the lowest label that counts as related (inclusive).
         qrels: (query id, doc id) -> judgment, in place of the judgments in the records.
-        llm: only direct grades of this model.
+        grader: only direct grades of this model.
         prompt_class: only direct grades of this prompt.
         grade_set: only those of these settings, see `GradeFilter`.
 
@@ -207,8 +207,8 @@ def related_segments(
 
     Source: Pradeep et al., TREC 2024 RAG, AutoNuggetizer report, section 3: documents judged at least related (1).
     """
-    wanted = GradeFilter(llm or None, prompt_class or None, grade_set=grade_set or None)
-    labels = DirectLabels(wanted, ("prompt_class", "llm", "grade_set"))
+    wanted = GradeFilter(grader or None, prompt_class or None, grade_set=grade_set or None)
+    labels = DirectLabels(wanted, ("prompt_class", "grader", "grade_set"))
     found: dict[str, list[SourceSegment]] = {}
     unlabelled = 0
     for group in groups:

@@ -528,7 +528,7 @@ class AmendingMaker(GradeSetMaker):
         regraded = {item_id: content for item_id, content in known.items() if item_id in there}
         made = {**old, **self.provenance, "regraded": {**regraded, **said}}
         if before is not None and is_of_others(before):
-            made["mixed"] = grade_set_key(before).grader or True
+            made["mixed"] = grade_set_key(before).grade_set or True
         elif "bank" in old:
             made["kept_from"] = old.get("kept_from", old["bank"])
         return entry.replacing(provenance=made)
@@ -697,7 +697,7 @@ def cells_where(
                 ids[group.query_id, passage.doc_id] = chosen
     if not selector.found:
         inside = " of items in the bank" if selector.outside else ""
-        raise selector.nothing_found(inside, settings=("where", "llm"))
+        raise selector.nothing_found(inside, settings=("where", "grader"))
     selector.note_counts()
     (key,) = selector.found
     return Cells(where, key, ids, total)

@@ -51,7 +51,7 @@ _TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
 
 
 # The filters that choose a grade set, for errors.
-CHOOSING: tuple[str, ...] = ("llm", "prompt_class", "prompt_type", "grade_set")
+CHOOSING: tuple[str, ...] = ("grader", "prompt_class", "prompt_type", "grade_set")
 
 
 def prompt_cells(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
@@ -67,7 +67,7 @@ def options_of(keys: Iterable[GradeSetKey]) -> dict[GradeSetKey, str]:
 def _names(keys: Iterable[GradeSetKey], name: Callable[[GradeSetKey], str], mark: str) -> dict[GradeSetKey, str]:
     keys = list(keys)
     shared = Counter(key[:3] for key in set(keys))
-    marks = {key: mark.format(key.grader[:8] or UNKNOWN_GRADER) if shared[key[:3]] > 1 else "" for key in keys}
+    marks = {key: mark.format(key.grade_set[:8] or UNKNOWN_GRADER) if shared[key[:3]] > 1 else "" for key in keys}
     return {key: name(key) + marks[key] for key in keys}
 
 
@@ -309,13 +309,13 @@ class GradeFilter(Struct, frozen=True, dict=True):
     """The grade sets to use; None lets everything pass.
 
     Attributes:
-        llm: the model's name as the file has it.
+        grader: the model, or `human:NAME`, as the file has it (in its field `llm`).
         prompt_class: the prompt class.
         prompt_type: `question`, `nugget` or `direct`.
         question_set: `question-bank`, `tqa` (items whose id begins with NDQ_) or `nugget`.
-        grade_set: how the hash of the grader begins (`GradeSetKey.grader`); `none` for sets without one. It tells sets
-            of the same model and prompt class apart whose prompt texts or settings differ. Several hashes, with commas
-            between them, are taken for one grader.
+        grade_set: how `GradeSetKey.grade_set` begins; `none` for sets without one. It tells sets of the same model and
+            prompt class apart whose prompt texts or settings differ. Several hashes, with commas between them, are
+            taken for one grader.
         first: of several sets that pass, take the first of each passage (as the workbench does) instead of refusing.
         assessors: `override` puts grades by assessors (`human:NAME`) in the grader's place wherever there are any, see
             `assessors.grade_of_assessors`; by default each assessor is a grader like any other.
@@ -327,7 +327,7 @@ class GradeFilter(Struct, frozen=True, dict=True):
         InputError: assessors are to override an assessor, or there is no such grade.
     """
 
-    llm: str | None = None
+    grader: str | None = None
     prompt_class: str | None = None
     prompt_type: str | None = None
     question_set: QuestionSet | None = None
@@ -340,9 +340,9 @@ class GradeFilter(Struct, frozen=True, dict=True):
     def __post_init__(self) -> None:
         if self.grade not in (None, *GRADE_CHOICES):
             raise InputError(f"the grade is {self.grade!r}; expected {', '.join(GRADE_CHOICES)}", settings=("grade",))
-        if self.assessors is not None and (self.llm or "").startswith(HUMAN):
+        if self.assessors is not None and (self.grader or "").startswith(HUMAN):
             raise InputError(
-                f"{self.llm}: assessors' grades stand in a grader's place; name the grader, not the assessor"
+                f"{self.grader}: assessors' grades stand in a grader's place; name the grader, not the assessor"
             )
 
     def passes(self, key: GradeSetKey, item_ids: Callable[[], Iterable[str]]) -> bool:
@@ -359,7 +359,7 @@ class GradeFilter(Struct, frozen=True, dict=True):
 
     def may_pass(self, key: GradeSetKey) -> bool:
         """The same, whatever the items."""
-        asked = (self.llm, key.llm), (self.prompt_class, key.prompt_class), (self.prompt_type, key.kind)
+        asked = (self.grader, key.llm), (self.prompt_class, key.prompt_class), (self.prompt_type, key.kind)
         return (
             all(name in (None, said) for name, said in asked)
             and not (self.assessors is not None and key.llm.startswith(HUMAN))
@@ -373,13 +373,13 @@ class GradeFilter(Struct, frozen=True, dict=True):
         return tuple(one.strip() for one in (self.grade_set or "").split(",") if one.strip()) or ("",)
 
     def _is_chosen(self, key: GradeSetKey) -> bool:
-        return (key.grader or UNKNOWN_GRADER).startswith(self._hashes) or key.grader == ",".join(self._hashes)
+        return (key.grade_set or UNKNOWN_GRADER).startswith(self._hashes) or key.grade_set == ",".join(self._hashes)
 
     def key_of(self, entry: ItemGradeSet | DirectGrade) -> GradeSetKey:
         """What tells a grade set from others; graders that are taken for one have one key."""
         key = grade_set_key(entry)
         if self.grade_set and len(self._hashes) > 1 and self._is_chosen(key):
-            return key._replace(grader=",".join(self._hashes))
+            return key._replace(grade_set=",".join(self._hashes))
         return key
 
     def settings(self) -> dict[str, object]:
@@ -715,7 +715,7 @@ class GradeSetSelector(Struct):
         found = self._makings.get(making)
         if found is None:
             key = self.wanted.key_of(entry) if self.wanted.grade_set else key_of_making(*making)
-            signature = object_in(making[-1]).get("signature") or key.grader
+            signature = object_in(making[-1]).get("signature") or key.grade_set
             signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
             scale = _scale(bytes(entry.prompt_text), None, False)
             found = self._makings[making] = _Making(key, self.wanted.may_pass(key), signatures, scale)
@@ -753,8 +753,8 @@ class GradeSetSelector(Struct):
 
     def _held(self, sets: Sequence[ItemGradeSet], items: Mapping[str, RubricItem]) -> Sequence[ItemGradeSet]:
         """The grade sets over items; of an assessor who is a grader like any other, without stale grades."""
-        llm = self.wanted.llm
-        is_theirs = llm is None or llm.startswith(HUMAN)
+        grader = self.wanted.grader
+        is_theirs = grader is None or grader.startswith(HUMAN)
         if not (is_theirs and any(entry.llm.startswith(HUMAN) for entry in sets)):
             return sets
         held, left = held_sets(sets, items)

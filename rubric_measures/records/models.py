@@ -591,7 +591,7 @@ class GradeSetKey(NamedTuple):
         llm: the model.
         prompt_class: the prompt.
         kind: `question`, `nugget` or `direct`; free text where a file has other prompt types.
-        grader: the hash of what made it: model, prompt with its text, all settings, but not the bank. Grade sets of
+        grade_set: the hash of what made it: model, prompt with its text, all settings, but not the bank. Grade sets of
             other programs, also those that ours amended after edits of the bank, have the hash of `llm_options` and
             `prompt_info`; it is empty where these say no more than the prompt class.
     """
@@ -599,10 +599,10 @@ class GradeSetKey(NamedTuple):
     llm: str
     prompt_class: str
     kind: str
-    grader: str = ""
+    grade_set: str = ""
 
     def __str__(self) -> str:
-        return f"llm={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
+        return f"grader={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
 
 
 def making_of(entry: ItemGradeSet | DirectGrade) -> tuple[str, str, bytes, bytes, bytes]:

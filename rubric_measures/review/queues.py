@@ -402,7 +402,7 @@ def load_material(
     overriding.note_assessors()
     if found is None:
         return Material(the_bank, queries, groups, "", name)
-    grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grader}]"))
+    grader = grader_name(found.llm, prompts.get(found, f"{found.prompt_class} [{found.grade_set}]"))
     waiting, stale = stale_items(machine, the_bank, lambda entry: chosen.key_of(entry) == found)
     return Material(the_bank, queries, groups, grader, name, waiting, stale, scale, _blind(groups, queries))
 
@@ -436,7 +436,7 @@ def _first_set(
     passing: dict[GradeSetKey, GradeFilter] = {}
     told: dict[GradeSetKey, ItemGradeSet | DirectGrade] = {}
     for key in keys:
-        grader = key.grader or UNKNOWN_GRADER
+        grader = key.grade_set or UNKNOWN_GRADER
         exact = GradeFilter(key.llm, key.prompt_class, key.kind, wanted.question_set, grader, scale=wanted.scale)
         # Labels of whole passages are no grades of items.
         may = key.kind != "direct" and (not passing or next(iter(passing))[:3] == key[:3])

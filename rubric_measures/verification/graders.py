@@ -387,10 +387,10 @@ def _by_table(path: str | os.PathLike[str], against: str) -> dict[_Key, float]:
     return {key: grade_of_assessors(given.values()) for key, given in found.items()}
 
 
-def _by_model(path: str | os.PathLike[str], bank: TestBank | None, llm: str) -> dict[_Key, float]:
+def _by_model(path: str | os.PathLike[str], bank: TestBank | None, grader: str) -> dict[_Key, float]:
     return {
         (row.query_id, row.doc_id, row.iteration): row.relevance
-        for query in read_records(path, bank, GradeFilter(llm))
+        for query in read_records(path, bank, GradeFilter(grader))
         for row in query.grades.rows()
     }
 

@@ -78,7 +78,7 @@ def test_loaded_grades_come_back_as_they_are_and_keep_how_failures_count() -> No
             rubric_measures.load(grades, on_failed="error")
         assert rubric_measures.load(grades, "bank.jsonl").on_failed_given == grades.on_failed_given
         with pytest.raises(InputError, match="no grade sets to choose from"):
-            rubric_measures.load(grades, llm="other")
+            rubric_measures.load(grades, grader="other")
 
 
 @pytest.mark.usefixtures("folder")
@@ -159,8 +159,8 @@ def test_errors_are_one_line_that_names_parameters() -> None:
             call()
         assert said in str(error.value) and "\n" not in str(error.value) and "--" not in str(error.value)
     with pytest.raises(InputError, match="no grade sets to choose from") as refused:
-        rubric_measures.load("qrels.txt", llm="model")
-    assert refused.value.settings == ("llm",)
+        rubric_measures.load("qrels.txt", grader="model")
+    assert refused.value.settings == ("grader",)
     with pytest.raises(UnknownNameError, match="RubricCover"):
         rubric_measures.score(grades, "alpha.run", "RubricCovr")
     with pytest.raises(UnknownNameError, match="alpha"):
@@ -168,7 +168,7 @@ def test_errors_are_one_line_that_names_parameters() -> None:
     with pytest.raises(MeasureError, match="no rubric items"):
         rubric_measures.load({"q1": {"d1": 1}})  # type: ignore[arg-type]
     with pytest.raises(RubricMeasuresError, match="no grades for"):
-        rubric_measures.score(rubric_measures.load("graded.jsonl.gz", llm="other"), "alpha.run", COVER)
+        rubric_measures.score(rubric_measures.load("graded.jsonl.gz", grader="other"), "alpha.run", COVER)
 
 
 def _written(name: str, text: str) -> str:

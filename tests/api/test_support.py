@@ -271,7 +271,9 @@ def test_labelled_answers_are_judged_by_a_model_too(
     labels = write(tmp_path / "labels.jsonl", labelled)
     out = str(tmp_path / "both.jsonl.gz")
     assert main(["grade", "--support", labels, "--collection", docs, "--model", "lexical", "-o", out]) == 0
-    found = rubric_measures.agreement(out, out, items=True, rounds=0, llm="support-labels", llm_b="lexical:1").agreement
+    found = rubric_measures.agreement(
+        out, out, items=True, rounds=0, grader="support-labels", grader_b="lexical:1"
+    ).agreement
     assert (found.pairs, found.exact_match) == (2, 1.0)
     # The labels come from no review, where the model's grade would have been in sight.
     assert "settled with the grader's in sight" not in caplog.text
@@ -352,5 +354,5 @@ def test_a_second_model_judges_what_the_first_one_leaves_in_doubt(
     measure = "SupportPrecision(citations='all')"
     # First sentence: (1 + 0) / 2; second: 1/2 by the lexical grader, 0 by the second model.
     for llm, precision in (("lexical:1", 0.5), ("panel:prefer", 0.25)):
-        assert main(["leaderboard", out, "--llm", llm, "-m", measure, "--no-overall", "--format", "tsv"]) == 0
+        assert main(["leaderboard", out, "--grader", llm, "-m", measure, "--no-overall", "--format", "tsv"]) == 0
         assert capsys.readouterr().out.splitlines()[1].split("\t")[:2] == ["one", f"{precision:.4f}"]

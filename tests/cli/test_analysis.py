@@ -752,6 +752,6 @@ def test_grid_with_a_bank(tmp_path, capsys) -> None:
     assert "prompt_class=Z" in err and "Extract" not in err
     status, _, err = call(capsys, *arguments, "--bank", bank, "--prompt-class", "Z")
     assert (status, len(err.splitlines())) == (2, 1)
-    assert "no grade set has grades of items in the bank: llm=toy prompt_class=Z" in err
+    assert "no grade set has grades of items in the bank: grader=toy prompt_class=Z" in err
     _, out, err = call(capsys, *arguments, "--format", "json")
     assert [cell["prompt_class"] for cell in checked("correlate", out)["grid"]] == ["A", "B", "Labels", "Z"]

@@ -77,7 +77,7 @@ def test_rankings_have_no_calibrated_scores(tmp_path, capsys) -> None:
         (["--rounds", "-1"], "(--rounds)"),
         (["--smallest", "0"], "(--smallest)"),
         (["--against", "gpt"], "holds no grades"),
-        (["--llm", "other"], "holds no grades"),
+        (["--grader", "other"], "holds no grades"),
     ],
 )
 def test_what_it_refuses(tmp_path, capsys, more, said) -> None:

@@ -87,7 +87,7 @@ def out_of(capsys: pytest.CaptureFixture[str], *command: object) -> tuple[int, s
     return status, said.out, said.err
 
 
-PANEL = ("--llm", "A", "--llm", "B", "--llm", "C")
+PANEL = ("--grader", "A", "--grader", "B", "--grader", "C")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_panel_is_one_more_grader(
     assert out_of(capsys, "combine", output, *PANEL, "--by", *by, "-o", output)[0] == 0
     assert Path(output).read_bytes().count(b'"llm":"panel:') == 4
     # Scored like any grader, on the members' scale.
-    board = rubric_measures.score(rubric_measures.load(output, llm=f"panel:{by[0]}"), measures="RubricCover@1")
+    board = rubric_measures.score(rubric_measures.load(output, grader=f"panel:{by[0]}"), measures="RubricCover@1")
     assert board.measures == ["RubricCover(rel=4)@1"]
 
 
@@ -136,7 +136,7 @@ def test_the_mean_of_right_and_wrong_is_a_rating(tmp_path: Path) -> None:
     ]
     records = [QueryPassages("q1", [GradedPassage(doc_id="d1", text="x", exam_grades=entries)])]
     made = rubric_measures.combine(records, ["A", "B"], by="mean", output=tmp_path / "mean.jsonl")
-    grades = rubric_measures.load(str(tmp_path / "mean.jsonl"), llm=made.llm)
+    grades = rubric_measures.load(str(tmp_path / "mean.jsonl"), grader=made.grader)
     assert str(grades.scale) == "0-1:1"
     assert [row.relevance for row in grades.queries["q1"].rows()] == [0.5]
 
@@ -147,7 +147,7 @@ def test_grades_with_fractions_are_no_votes(records: str, capsys: pytest.Capture
     first = group.passages[0]
     first = first.replacing(exam_grades=[*(first.exam_grades or ()), real])
     write_graded(records, [group._replace(passages=[first, *group.passages[1:]])])
-    command = ("combine", records, "--llm", "A", "--llm", "D")
+    command = ("combine", records, "--grader", "A", "--grader", "D")
     code, out, errors = out_of(capsys, *command)
     assert (code, out) == (2, "")
     assert "a member has the grade 2.5, and only whole grades are votes" in errors
@@ -200,7 +200,7 @@ def test_the_first_that_has_a_grade_is_preferred(
     assert (made["by"], [member["llm"] for member in made["members"]]) == ("prefer", ["B", "A"])
     # In Python, and with a third one behind the two.
     combined = rubric_measures.combine(records, ["B", "A", "C"], by="prefer", output=output)
-    assert grades_of(output, combined.llm)["d3"] == {"i1": 1, "i2": 2}
+    assert grades_of(output, combined.grader)["d3"] == {"i1": 1, "i2": 2}
     assert combined.report.lost == 0 and combined.report.members[0].grades == 1
 
 
@@ -221,25 +221,28 @@ def test_labels_of_passages_are_combined_too(tmp_path: Path) -> None:
     made = rubric_measures.combine([QueryPassages("q1", passages)], ["A", "B", "C"])
     first, second = ((one.grades or [])[-1] for one in made[0].passages)
     assert (first.llm, first.label, second.label, second.status) == ("panel:majority", 2, None, "unparsed")
-    assert rubric_measures.load(made, llm=made.llm, prompt_type="direct").queries["q1"].labels("max") == {"d1": 2}
+    assert rubric_measures.load(made, grader=made.grader, prompt_type="direct").queries["q1"].labels("max") == {"d1": 2}
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--llm", "A"), "a panel has two members or more; name each (--llm)"),
-        (("--llm", "A", "--llm", "X"), "holds no grades for llm=X; there are grades of: llm=A prompt_class"),
-        (("--llm", "A", "--llm", "A"), "A is named twice; a member has one vote (--llm)"),
+        (("--grader", "A"), "a panel has two members or more; name each (--grader)"),
+        (
+            ("--grader", "A", "--grader", "X"),
+            "holds no grades for grader=X; there are grades of: grader=A prompt_class",
+        ),
+        (("--grader", "A", "--grader", "A"), "A is named twice; a member has one vote (--grader)"),
         ((*PANEL, "--name", "A"), "A is a member; give the panel another name (--name)"),
         (("--prefer", "A"), "a panel has two members or more; name each (--prefer)"),
-        (("--prefer", "A", "X"), "holds no grades for llm=X; there are grades of: llm=A prompt_class"),
+        (("--prefer", "A", "X"), "holds no grades for grader=X; there are grades of: grader=A prompt_class"),
         (("--prefer", "A", "D"), "the members are on different scales (A on 0-5:4:3"),
         (
             ("--prefer", "A", "B", "--by", "mean"),
-            "--prefer names the graders, and there is no vote; leave --llm and --by out",
+            "--prefer names the graders, and there is no vote; leave --grader and --by out",
         ),
-        (("--prefer", "A", "B", "--llm", "C"), "--prefer names the graders, and there is no vote"),
-        ((*PANEL, "--llm", "D"), "the members are on different scales (A on 0-5:4:3"),
+        (("--prefer", "A", "B", "--grader", "C"), "--prefer names the graders, and there is no vote"),
+        ((*PANEL, "--grader", "D"), "the members are on different scales (A on 0-5:4:3"),
     ],
 )
 def test_what_cannot_be_combined_is_one_line(

@@ -134,7 +134,7 @@ def test_a_day_with_two_models(first: str, bank: str, tmp_path: Path, capsys: py
     board = ["leaderboard", both, str(tmp_path / "a.run"), "--bank", bank, "-m", "RubricCover@1", "--no-overall"]
     covered = {}
     for llm in (one, "panel:prefer"):
-        assert main([*board, "--llm", llm, "--format", "tsv"]) == 0
+        assert main([*board, "--grader", llm, "--format", "tsv"]) == 0
         covered[llm] = capsys.readouterr().out.splitlines()[1].split("\t")[1]
     # Of the first passage one item of two is covered by the first model, and both by the two together.
     assert covered == {one: "0.5000", "panel:prefer": "1.0000"}
@@ -184,10 +184,10 @@ def test_going_on_adds_to_the_grades_that_are_there(first: str, bank: str, tmp_p
     [one] = llms(first)
     rubric_measures.grade(first, bank, model=backend, where="grade = 2", output=out)
     assert grades(out, "function:test") == {("d1", "heat"): None, ("d4", "leaf"): 5}
-    rubric_measures.grade(out, bank, model=backend, where="grade = 3", llm=one, output=out)
+    rubric_measures.grade(out, bank, model=backend, where="grade = 3", grader=one, output=out)
     assert grades(out, "function:test") == {("d1", "heat"): None, ("d2", "leaf"): 5, ("d4", "leaf"): 5}
     is_down, asked = False, len(backend.seen)
-    made = rubric_measures.grade(out, bank, model=backend, where="grade failed", llm="function:test", output=out)
+    made = rubric_measures.grade(out, bank, model=backend, where="grade failed", grader="function:test", output=out)
     assert grades(out, "function:test") == {("d1", "heat"): 5, ("d2", "leaf"): 5, ("d4", "leaf"): 5}
     assert len(backend.seen) == asked + 1 and made.report.is_complete
     assert llms(out) == [one, "function:test"] and grades(out, one) == grades(first, one)
@@ -239,11 +239,11 @@ SECOND = ["--model", "lexical", "--where"]
         ([*SECOND, "grade between 3 and 1"], "'grade between 3 and 1': name the lower grade first (--where)"),
         ([*SECOND, "grade == 3"], "'grade == 3': expected grade between 2 and 3"),
         ([*SECOND, "grade < three"], "'grade < three': expected grade between 2 and 3"),
-        ([*SECOND, "grade < 3", "--llm", "X"], "holds no grades for llm=X; there are grades of: llm="),
+        ([*SECOND, "grade < 3", "--grader", "X"], "holds no grades for grader=X; there are grades of: grader="),
         ([*SECOND, "grade < 3", "--only-changed"], "a condition chooses items by their grades, and edits of the bank"),
         (
-            ["--model", "lexical", "--llm", "X"],
-            "which grades are meant is said for a condition; name it, or leave the choice out (--where, --llm)",
+            ["--model", "lexical", "--grader", "X"],
+            "which grades are meant is said for a condition; name it, or leave the choice out (--where, --grader)",
         ),
         ([*SECOND, "grade < 3", "--prompt-type", "direct"], "grades items, and the condition is about labels"),
     ],
@@ -285,8 +285,8 @@ def test_passages_without_grades_and_with_several(
     capsys.readouterr()
     assert main([*command, both]) == 2
     said = capsys.readouterr().err
-    assert "several grade sets are left, choose one of: llm=" in said and said.count("\n") == 1
-    assert "(--llm, --prompt-class, --prompt-type, --grade-set)" in said
-    assert main([*command, both, "--llm", llms(first)[0]]) == 0
+    assert "several grade sets are left, choose one of: grader=" in said and said.count("\n") == 1
+    assert "(--grader, --prompt-class, --prompt-type, --grade-set)" in said
+    assert main([*command, both, "--grader", llms(first)[0]]) == 0
     with pytest.raises(InputError, match="expected grade between 2 and 3"):
         rubric_measures.grade(first, bank, model="lexical", where="grade ~ 3")

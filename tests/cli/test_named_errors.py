@@ -70,7 +70,7 @@ def last_line(capsys: pytest.CaptureFixture[str], command: str) -> str:
         ("tournament --answers answers.tsv answers.tsv --query-file queries.json --model scripted:replies.jsonl"
          " --save s",
          "answers.tsv and 1 more: agent 'x' has two answers to query 'q1'"),
-        ("combine graded.jsonl.gz --llm a --llm b --bank one.jsonl", "graded.jsonl.gz:2: unknown query 'q2'"),
+        ("combine graded.jsonl.gz --grader a --grader b --bank one.jsonl", "graded.jsonl.gz:2: unknown query 'q2'"),
         ("tournament games.jsonl", "games.jsonl: no game has a verdict (1 games without)"),
         ("tournament --answers answers.tsv --query-file queries.json --model scripted:replies.jsonl --save s",
          "scripted:replies.jsonl: no game has a verdict (2 games without)"),
@@ -155,7 +155,7 @@ def test_what_was_spent_is_in_the_cache_where_the_output_cannot_be_written(folde
     [
         "review graded.jsonl.gz --bank pipe --export out",
         "check-run pipe --track ragtime",
-        "combine graded.jsonl.gz --llm model --llm human:ada --runs pipe",
+        "combine graded.jsonl.gz --grader model --grader human:ada --runs pipe",
         "grade graded.jsonl.gz --bank bank.jsonl --model scripted:replies.jsonl --prompt pipe.toml -o g",
     ],
 )

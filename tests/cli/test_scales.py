@@ -70,7 +70,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
     return out if code == 0 else err
 
 
-RECORDS_OF_MODEL = ("graded.jsonl", "--llm", "model", "--bank", "bank.jsonl")
+RECORDS_OF_MODEL = ("graded.jsonl", "--grader", "model", "--bank", "bank.jsonl")
 
 
 def test_scores_are_those_of_the_scales_level(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +137,7 @@ def test_a_scale_that_is_not_known_is_asked_for(scale: Scale, capsys: pytest.Cap
     printed = call(capsys, "evaluate", "items.qrels", "one.run", f"RubricCover(rel={scale.covers})@20")
     # Without the bank there are three items.
     assert printed.split()[-1] == "0.3333"
-    assert "scale" in call(capsys, "leaderboard", "graded.jsonl", "--llm", "model", "--scale", "0-0", code=2)
+    assert "scale" in call(capsys, "leaderboard", "graded.jsonl", "--grader", "model", "--scale", "0-0", code=2)
 
 
 def test_the_level_that_covers_is_said_where_there_are_more_than_two_grades(
@@ -153,7 +153,7 @@ def test_the_level_that_covers_is_said_where_there_are_more_than_two_grades(
         ("agreement", "items.qrels", "items.qrels", "--items", "--rounds", "0"),
         ("correlate", "one.run", *RECORDS_OF_MODEL),
         ("verify", *RECORDS_OF_MODEL),
-        ("review", "graded.jsonl", "--bank", "bank.jsonl", "--llm", "model", "--export", "out"),
+        ("review", "graded.jsonl", "--bank", "bank.jsonl", "--grader", "model", "--export", "out"),
     ):
         for said in ("0-2", "0-5", "1-3"):
             assert call(capsys, *command, "--scale", said, code=2).endswith(
@@ -221,7 +221,7 @@ def test_a_grade_above_its_scale_is_refused_by_all_that_count_it(
 
 def test_a_frame_carries_the_scale(scale: Scale) -> None:
     pandas = pytest.importorskip("pandas")
-    grades = rubric_measures.load("graded.jsonl", "bank.jsonl", llm="model")
+    grades = rubric_measures.load("graded.jsonl", "bank.jsonl", grader="model")
     frame = pandas.DataFrame(grades.items)
     name = f"RubricCover(rel={scale.covers})@20"
     board = rubric_measures.score(rubric_measures.load(frame, "bank.jsonl"), "one.run", "RubricCover@20", overall=False)
@@ -258,7 +258,7 @@ def test_two_scales_of_one_grader_are_a_conflict(
     error = call(capsys, "convert", "a/graded.jsonl", "b.jsonl", "-o", "both.jsonl", code=2)
     assert "on the scale 0-3:2, and elsewhere on 0-2:2" in error
     Path("both.jsonl").write_text(Path("a/graded.jsonl").read_text() + Path("b.jsonl").read_text())
-    command = ("leaderboard", "both.jsonl", "--llm", "model", "-m", "RubricCover@20")
+    command = ("leaderboard", "both.jsonl", "--grader", "model", "-m", "RubricCover@20")
     assert "on the scale 0-3:2, and before on 0-2:2" in call(capsys, *command, code=2)
     call(capsys, *command, "--scale", "0-3:2")
 
@@ -275,7 +275,18 @@ def test_labels_that_count_items_take_the_scales_level(scale: Scale, capsys: pyt
     labels = [int(line.split()[-1]) for line in Path("most.qrels").read_text().splitlines()]
     assert labels == [scale.covers, scale.highest, scale.covers - 1]
     counted = json.loads(
-        call(capsys, "agreement", "out.qrels", "graded.jsonl", "--llm", "model", "--label", "count", "--format", "json")
+        call(
+            capsys,
+            "agreement",
+            "out.qrels",
+            "graded.jsonl",
+            "--grader",
+            "model",
+            "--label",
+            "count",
+            "--format",
+            "json",
+        )
     )
     assert (counted["agreement"]["labels"], counted["agreement"]["confusion"]) == ([0, 1], [[1, 0], [0, 2]])
     error = call(capsys, "qrels", "items.qrels", "--label", "count", code=2)
@@ -388,7 +399,7 @@ def test_boards_are_correlated_by_the_scales_level(scale: Scale, capsys: pytest.
 
 
 def test_graders_agree_by_grades_of_the_scale(scale: Scale, capsys: pytest.CaptureFixture[str]) -> None:
-    two = ("graded.jsonl", "graded.jsonl", "--llm", "model", "--llm-b", "other", "--items", "--rounds", "0")
+    two = ("graded.jsonl", "graded.jsonl", "--grader", "model", "--grader-b", "other", "--items", "--rounds", "0")
     at, below = scale.covers, scale.covers - 1
     found = json.loads(call(capsys, "agreement", *two, "--format", "json", "--cutoff", str(at), str(at)))
     # The other's grades are those of the model for the other passage: only item c is graded alike, twice.
@@ -414,7 +425,7 @@ def test_measures_that_nobody_named_fit_the_items(scale: Scale, kind: str, capsy
     command = (
         "leaderboard",
         "graded.jsonl",
-        "--llm",
+        "--grader",
         "model",
         "--bank",
         "own.jsonl",

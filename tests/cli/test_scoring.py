@@ -195,7 +195,7 @@ BAD: list[tuple[str, list[str], str]] = [
         ["evaluate", "nowhere.txt", "alpha.run", "AP"],
         "nowhere.txt: no such file, and no such ir_datasets",
     ),
-    ("no such file of a grader", ["leaderboard", "nowhere.gz", "--llm", "gpt"], "nowhere.gz: no such file, and no"),
+    ("no such file of a grader", ["leaderboard", "nowhere.gz", "--grader", "gpt"], "nowhere.gz: no such file, and no"),
     ("no such run", ["evaluate", "qrels.txt", "nowhere.run", "AP"], "nowhere.run: cannot be read"),
     ("empty run", ["evaluate", "qrels.txt", "empty", "AP"], "empty: is empty"),
     ("empty records", ["leaderboard", "empty"], "empty: is empty"),
@@ -212,7 +212,7 @@ BAD: list[tuple[str, list[str], str]] = [
     ),
     ("columns", ["evaluate", "qrels.txt", "columns.run", "AP"], "columns.run:1: has 4 columns"),
     ("bank lacks query", ["leaderboard", "graded.jsonl.gz", "--bank", "short.jsonl"], "unknown query 'q2'"),
-    ("unknown llm", ["leaderboard", "graded.jsonl.gz", "--llm", "gpt"], "holds no grades for"),
+    ("unknown llm", ["leaderboard", "graded.jsonl.gz", "--grader", "gpt"], "holds no grades for"),
     (
         "qrels are no records",
         ["leaderboard", "qrels.txt"],
@@ -351,7 +351,7 @@ def test_evaluate_refuses_a_provider_that_knows_no_items(folder: Path) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        ["--llm", "m"],
+        ["--grader", "m"],
         ["--prompt-class", "p"],
         ["--question-set", "tqa"],
         ["--grade-set", "a"],
@@ -384,9 +384,9 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
         ("leave them out (--facets)", *workbench, "--facets"),
         ("leave yours out (--on-failed)", *workbench, "--on-failed", "zero"),
         ("how they become labels (--label, --rel)", "qrels", graded, "--per", "item", "--label", "count"),
-        ("leave the choice out (--llm)", "agreement", qrels, f"judgments:{graded}", "--llm", "model"),
+        ("leave the choice out (--grader)", "agreement", qrels, f"judgments:{graded}", "--grader", "model"),
         ("leave it out (--bank)", "agreement", qrels, qrels, "--bank", bank),
-        ("leave its choice out (--llm-b)", "agreement", graded, qrels, "--llm-b", "model"),
+        ("leave its choice out (--grader-b)", "agreement", graded, qrels, "--grader-b", "model"),
     }
     for said, *command in sorted(commands):
         assert main(command) == 2, command
@@ -401,6 +401,6 @@ def test_options_that_a_way_to_score_does_not_know_are_refused(
     for more in ([], ["--bank", bank]):
         assert main([*workbench, *more]) == 0
         (said,) = [line for line in capsys.readouterr().err.splitlines() if "signature" in line]
-        assert 'grades:["llm=model prompt_class=' in said
+        assert 'grades:["grader=model prompt_class=' in said
         signatures.add(said)
     assert len(signatures) == 2

@@ -152,7 +152,7 @@ def test_two_grade_sets_need_a_choice(folder: Path, tmp_path: Path) -> None:
     write_graded(folder / "graded.jsonl", [QueryPassages("q1", twice)])
     with pytest.raises(InputError, match="several grade sets"):
         list(load_collection(folder).qrels_iter())
-    chosen = load_collection(folder, wanted=GradeFilter(llm="n"))
+    chosen = load_collection(folder, wanted=GradeFilter(grader="n"))
     assert [tuple(row) for row in chosen.qrels_iter()] == [("q1", "d1", 2), ("q1", "d2", 2)]
 
 

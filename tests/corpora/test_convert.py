@@ -243,7 +243,7 @@ def test_judgments_are_one_label_a_passage(files: Path, capsys: pytest.CaptureFi
 def test_item_qrels_and_back(files: Path) -> None:
     items, out, again = files / "out.qrels", files / "out.jsonl.gz", files / "again.qrels"
     assert run(files, "records.jsonl.gz", "--to", "item-qrels", "-o", str(items)) == 0
-    assert run(files, str(items), "--to", "records", "-c", "docs.jsonl", "--grader", "g", "-o", str(out)) == 0
+    assert run(files, str(items), "--to", "records", "-c", "docs.jsonl", "--name", "g", "-o", str(out)) == 0
     ((_, passages, _),) = load_graded(out)
     assert [(one.text, [grade_of_items(entry) for entry in one.exam_grades or ()]) for one in passages] == [
         ("text d1", [{"q1/a": 4, "q1/b": 0}]),
@@ -332,7 +332,7 @@ def test_labels_of_records_become_ragelo_s_evaluations(files: Path, capsys: pyte
     (files / "labelled.jsonl").write_text(json.dumps(["q1", passages]) + "\n")
     arguments = ("labelled.jsonl", "--to", "ragelo:evaluations", "-o", str(files / "e.csv"))
     assert run(files, *arguments) == 2
-    assert "several grade sets are left, choose one of: llm=m prompt_class=A" in capsys.readouterr().err
+    assert "several grade sets are left, choose one of: grader=m prompt_class=A" in capsys.readouterr().err
     assert run(files, *arguments, "--prompt-class", "A") == 0
     assert (files / "e.csv").read_text() == 'qid,did,raw_answer,answer\nq1,d1,"It answers, all of it.",2\nq1,d2,Hm.,\n'
     # Grades of items imply labels; their reasons belong to items.
@@ -517,8 +517,8 @@ def test_every_format_is_listed_in_the_help(capsys: pytest.CaptureFixture[str]) 
         (["records.jsonl.gz", "--to", "run", "--run", "s3"], "unknown run 's3'"),
         (["bank.jsonl", "--add-run", "one.run"], "can be added to records only"),
         (
-            ["records.jsonl.gz", "--to", "qrels", "--llm", "gpt"],
-            "holds no grades for llm=gpt; there are grades of: llm=",
+            ["records.jsonl.gz", "--to", "qrels", "--grader", "gpt"],
+            "holds no grades for grader=gpt; there are grades of: grader=",
         ),
         (["labels.qrels", "other.qrels", "--to", "qrels"], "has different labels in the files"),
     ],

@@ -66,7 +66,7 @@ def test_graders_are_calibrated(
         moved = [[*row[:3], str(min(5, max(0, int(row[3]) + off * (place % 3 > 0))))] for place, row in
                  enumerate(graded) if place % every == 0]  # fmt: skip
         Path(f"{name}.qrels").write_text("".join(scale + [" ".join(row) + "\n" for row in moved]), encoding="utf-8")
-        texts = ["--collection", "answers.jsonl", "--bank", "nuggets.jsonl", "--grader", grader]
+        texts = ["--collection", "answers.jsonl", "--bank", "nuggets.jsonl", "--name", grader]
         assert main(["convert", f"{name}.qrels", "--to", "records", *texts, "-o", f"{name}.jsonl"]) == 0
     assert main(["convert", "by-words.jsonl", "human.jsonl", "--to", "records", "-o", "reviewed.jsonl.gz"]) == 0
     assert main(["convert", "old.jsonl", "-o", "graded.jsonl.gz"]) == 0

@@ -77,7 +77,7 @@ def test_assigned_nuggets_and_item_qrels_are_such_a_table(tmp_path: Path) -> Non
         ("q1", "one", "The air scatters blue.", "2"), ("q1", "one", "The eye sees violet less.", "1")
     ]  # fmt: skip
     (tmp_path / "items.qrels").write_text("q1 a d1 4\nq1 b d1 0\n", encoding="utf-8")
-    more = ["--from", "item-qrels", "--grader", "judge"]
+    more = ["--from", "item-qrels", "--name", "judge"]
     assert main(["convert", str(tmp_path / "items.qrels"), *more, "-o", str(tmp_path / "items.csv")]) == 0
     found = [(row["doc_id"], row["item_id"], row["grade"], row["grader"]) for row in rows_of(tmp_path / "items.csv")]
     assert found == [("d1", "a", "4", "judge"), ("d1", "b", "0", "judge")]
@@ -110,14 +110,14 @@ def test_what_a_judge_exported_is_scored(tmp_path: Path, capsys: pytest.CaptureF
     asked = ["leaderboard", table, run, "-m", "RubricCover@1", "--scale", "0-5:4", "--format", "tsv"]
     assert main(asked) == 2
     said = capsys.readouterr().err
-    assert "judge.csv: several graders are left, choose one of: llm=claude; llm=gpt-4o (--llm" in said
-    assert main([*asked, "--llm", "gpt-4o"]) == 0
+    assert "judge.csv: several graders are left, choose one of: grader=claude; grader=gpt-4o (--grader" in said
+    assert main([*asked, "--grader", "gpt-4o"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("a\t0.5000")
-    grades = rubric_measures.load(table, llm="gpt-4o", scale="0-5:4").queries["q1"]
+    grades = rubric_measures.load(table, grader="gpt-4o", scale="0-5:4").queries["q1"]
     assert [item.item_id for item in grades.items] == ["answers the question", "names a source"]
     assert grades.failed is not None and int(grades.failed.sum()) == 1
-    with pytest.raises(InputError, match="no grade is by this grader, choose one of: llm=claude; llm=gpt-4o"):
-        rubric_measures.load(table, llm="gpt-5")
+    with pytest.raises(InputError, match="no grade is by this grader, choose one of: grader=claude; grader=gpt-4o"):
+        rubric_measures.load(table, grader="gpt-5")
     with pytest.raises(InputError, match="holds a table of grades, no grade sets"):
         rubric_measures.load(table, prompt_type="direct")
 
@@ -214,14 +214,14 @@ def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: 
         stream.writelines(f"{a},{b},{c},ada\n" for a, b, c in human)
         stream.writelines(f"{a},{b},{c},gpt\n" for a, b, c in judge)
     both = str(tmp_path / "both.csv")
-    found = rubric_measures.agreement(both, both, llm="ada", llm_b="gpt", rounds=0)
+    found = rubric_measures.agreement(both, both, grader="ada", grader_b="gpt", rounds=0)
     assert found.names == ("both.csv ada", "both.csv gpt") and found.agreement == qrels.agreement
     frame = pytest.importorskip("pandas").read_csv(both)
-    found = rubric_measures.agreement(frame, frame, llm="ada", llm_b="gpt", rounds=0)
+    found = rubric_measures.agreement(frame, frame, grader="ada", grader_b="gpt", rounds=0)
     assert found.names == ("source 1 ada", "source 2 gpt") and found.agreement == qrels.agreement
     capsys.readouterr()
     assert main(["agreement", both, files[1], "--rounds", "0"]) == 2
-    assert "several graders are left, choose one of: llm=ada; llm=gpt" in capsys.readouterr().err
+    assert "several graders are left, choose one of: grader=ada; grader=gpt" in capsys.readouterr().err
 
 
 def test_a_run_is_evaluated_against_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,7 +271,7 @@ def test_labels_of_a_table_become_judgments_and_grades_records(tmp_path: Path) -
     (tmp_path / "grades.csv").write_text("qid,docid,item_id,grade,judge\nq1,d1,a,2,ada\n", encoding="utf-8")
     more = ["-c", str(tmp_path / "docs.jsonl"), "--scale", "0-3:2"]
     assert main(["convert", str(tmp_path / "grades.csv"), "--to", "records", *more, "-o", str(output)]) == 0
-    assert rubric_measures.load(output, llm="ada").queries["q1"].grades.tolist() == [[2.0]]
+    assert rubric_measures.load(output, grader="ada").queries["q1"].grades.tolist() == [[2.0]]
     pooled = rubric_measures.pool(judgments=labels, judged=True, collection=str(tmp_path / "docs.jsonl"))
     assert [passage.doc_id for passage in pooled[0].passages] == ["d1"]
 

@@ -104,7 +104,7 @@ def test_its_own_rule_counts_failed_verdicts_as_not_satisfied(
         (["-m", "NuggetA"], "RAGDoll knows WeightedCover and WeightedCover(strict=True), not NuggetA"),
         (["--bank", "rubric.jsonl"], "ragdoll knows neither a bank nor facets nor lengths"),
         (["--on-failed", "zero"], "the other program counts failures in its own way"),
-        (["--llm", "x"], "llm"),
+        (["--grader", "x"], "grader"),
     ],
 )
 def test_what_its_rule_does_not_know(

@@ -156,11 +156,11 @@ correlate {{board-dict.json}} {{board-wide.txt}} {_QUICK}
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4
 agreement {{graded.jsonl}} {_QUICK}
 agreement {{graded.jsonl}} --tables --format latex
-agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --llm-b human:bob {_QUICK}
+agreement {{graded.jsonl}} {{exported/graded.jsonl.gz}} --items --grader-b human:bob {_QUICK}
 agreement {{exported/graded.jsonl.gz}} --assessors override {_QUICK}
-combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob
+combine {{exported/graded.jsonl.gz}} --grader lexical:1 --grader human:bob
 combine {{exported/graded.jsonl.gz}} --prefer human:bob lexical:1
-combine {{exported/graded.jsonl.gz}} --llm lexical:1 --llm human:bob --official {{board.json}} \
+combine {{exported/graded.jsonl.gz}} --grader lexical:1 --grader human:bob --official {{board.json}} \
  --official-measure RubricCover(rel=4)@5 --runs {{bm25.run}} {{fusion.run}}
 agreement {{qrels.txt}} {{graded.jsonl}} {_QUICK} --cutoff 2 4 --runs {_RUNS}
 compare {{board.json}} -m RubricCover(rel=4)@5 --baseline bm25 {_QUICK}

@@ -58,5 +58,5 @@ def test_several_direct_graders_must_be_told_apart() -> None:
     group = QueryPassages("q", [passage("a", "A", grades=[direct(2), direct(0, llm="n"), direct(1, prompt="Thomas")])])
     with pytest.raises(InputError, match="Thomas by m; umbrela3 by m; umbrela3 by n"):
         related_segments([group], by="direct")
-    assert related_segments([group], by="direct", llm="n") == {"q": []}
-    assert related_segments([group], by="direct", llm="m", prompt_class="Thomas")["q"] == [SourceSegment("a", "A")]
+    assert related_segments([group], by="direct", grader="n") == {"q": []}
+    assert related_segments([group], by="direct", grader="m", prompt_class="Thomas")["q"] == [SourceSegment("a", "A")]

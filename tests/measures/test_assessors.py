@@ -98,7 +98,7 @@ def test_assessors_stand_in_the_graders_place_and_it_is_said(
         "on 1 of them assessors differ; the median counts, of two the lower",
         "1 grades by assessors left out: the grader graded nothing of their passages",
     ]
-    assert [text.split()[0].removeprefix("llm=") for text in grades.source["grades"]] == [
+    assert [text.split()[0].removeprefix("grader=") for text in grades.source["grades"]] == [
         "human:ada",
         "human:bob",
         "human:cleo",
@@ -152,8 +152,8 @@ def test_every_command_that_scores(path: Path, tmp_path: Path, capsys: pytest.Ca
     assert out.err.count("stand in the grader's place") == 1
     # Without the option each assessor is a grader, and the error says what there is.
     assert main(["qrels", str(path), *common[:2]]) == 2
-    assert "llm=human:ada" in (said := capsys.readouterr().err) and "--assessors)" in said
-    assert main(["qrels", str(path), *common, "--llm", "human:ada"]) == 2
+    assert "grader=human:ada" in (said := capsys.readouterr().err) and "--assessors)" in said
+    assert main(["qrels", str(path), *common, "--grader", "human:ada"]) == 2
     assert "name the grader, not the assessor" in capsys.readouterr().err
 
 
@@ -327,7 +327,7 @@ def test_pages_know_the_grades_of_earlier_reviews(path: Path, tmp_path: Path) ->
 
 def test_an_assessor_cannot_be_overridden() -> None:
     with pytest.raises(InputError, match="name the grader"):
-        GradeFilter(llm="human:ada", assessors="override")
+        GradeFilter(grader="human:ada", assessors="override")
     assert list(check_records([], GradeSetSelector(OVERRIDE, "x"))) == []
 
 
@@ -571,7 +571,7 @@ def test_a_grid_of_correlations_with_assessors_in_the_graders_place(
     ]
     found = {}
     for name, command in {
-        "grader": [path, "--llm", "model"],
+        "grader": [path, "--grader", "model"],
         "assessors": [path, "--assessors", "override"],
         "replaced": [replaced],
     }.items():
@@ -599,7 +599,7 @@ def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: p
     asked = ["--cutoff", "3", "2", "--rounds", "0", "--format", "json"]
     found = {}
     for name, command in {
-        "grader": [path, "--llm", "model"],
+        "grader": [path, "--grader", "model"],
         "assessors": [path, "--assessors", "override"],
         "replaced": [replaced],
     }.items():
@@ -624,7 +624,7 @@ def test_agreement_with_assessors_in_the_graders_place(tmp_path: Path, capsys: p
         tables.append(json.loads(capsys.readouterr().out))
     assert tables[0] == tables[1]
     # An assessor against the grader, item by item: 1 against 5, 5 against 1.
-    pair = ["--items", "--llm", "model", "--llm-b", "human:ada"]
+    pair = ["--items", "--grader", "model", "--grader-b", "human:ada"]
     assert main(["agreement", path, path, *pair, *asked[3:]]) == 0
     result = json.loads(capsys.readouterr().out)["agreement"]
     assert (result["pairs"], result["exact_match"], result["mean_difference"]) == (2, 0.0, 0.0)

@@ -73,7 +73,7 @@ def grade(folder: Path, source: str, prompt: str, *more: str, code: int = 0) -> 
 
 
 def hashes(path: Path) -> list[str]:
-    return [grade_set_key(entry).grader for entry in load_graded(path)[0].passages[0].exam_grades or ()]
+    return [grade_set_key(entry).grade_set for entry in load_graded(path)[0].passages[0].exam_grades or ()]
 
 
 def test_other_settings_of_one_prompt_are_other_grade_sets(graded: Path, tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_sets_of_other_programs_are_apart_by_options_and_prompt(
         with pytest.raises(InputError, match=rf"several grade sets are left.*\({fact} ") as caught:
             load_records(tmp_path / "both.jsonl")
         for entry, grade in ((one, 5), (two, 0)):
-            hashed = grade_set_key(parsed(entry)).grader[:8] or "none"
+            hashed = grade_set_key(parsed(entry)).grade_set[:8] or "none"
             assert f"grade_set={hashed} (" in str(caught.value)
             chosen = load_records(tmp_path / "both.jsonl", None, GradeFilter(grade_set=hashed))
             assert list(cells(chosen.queries["q1"])["d1"].values()) == [grade]
@@ -387,7 +387,7 @@ def test_settings_that_say_the_same_have_one_hash() -> None:
     assert len({grade_set_key(parsed(entry)) for entry in entries}) == 1
     # Nothing but the prompt class: no settings.
     bare = parsed(told({}, {}, prompt_style=None))
-    assert grade_set_key(bare).grader == ""
+    assert grade_set_key(bare).grade_set == ""
 
 
 def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
@@ -407,7 +407,7 @@ def test_grades_of_one_item_by_one_grader_are_counted_and_the_later_counts(
 
 def test_a_set_of_another_program_with_settings_that_was_amended_is_one_with_the_others() -> None:
     other = parsed(told({"q1/a": 5}, {"temperature": 0.0}))
-    hashed = grade_set_key(other).grader
+    hashed = grade_set_key(other).grade_set
     amended = other.replacing(llm_options={}, **made("cccc00000003", mixed=hashed))
     assert hashed and grade_set_key(amended) == grade_set_key(other)
 

@@ -57,10 +57,10 @@ def test_several_grade_sets_are_an_error_that_lists_them(tmp_path: Path) -> None
     path = write_lines(tmp_path / "g.jsonl", [["q1", [passage("q1", "d1", TWO)]]])
     with pytest.raises(InputError) as caught:
         load_records(path)
-    assert "llm=model prompt_class=QuestionSelfRatedUnanswerablePromptWithChoices prompt_type=question" in str(
+    assert "grader=model prompt_class=QuestionSelfRatedUnanswerablePromptWithChoices prompt_type=question" in str(
         caught.value
     )
-    assert "llm=other prompt_class=NuggetSelfRatedPrompt prompt_type=nugget" in str(caught.value)
+    assert "grader=other prompt_class=NuggetSelfRatedPrompt prompt_type=nugget" in str(caught.value)
 
 
 def test_extracted_texts_are_no_candidates(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_where_every_call_failed_the_prompt_says_whether_it_grades(tmp_path: Pat
 @pytest.mark.parametrize(
     "wanted",
     [
-        {"llm": "other"},
+        {"grader": "other"},
         {"prompt_class": "NuggetSelfRatedPrompt"},
         {"prompt_type": "nugget"},
         {"question_set": "nugget"},
@@ -182,7 +182,8 @@ def test_direct_labels_are_no_grades_of_the_items_of_a_bank(tmp_path: Path) -> N
     path = write_lines(tmp_path / "g.jsonl", records)
     assert cells(load_records(path, bank_of(tmp_path, q1=["a"])).queries["q1"]) == {"d1": {"q1/a": 4}}
     with pytest.raises(
-        InputError, match=r"holds no grades for prompt_type=direct of items in the bank .*; there are grades of: llm="
+        InputError,
+        match=r"holds no grades for prompt_type=direct of items in the bank .*; there are grades of: grader=",
     ):
         load_records(path, bank_of(tmp_path, q1=["a"]), GradeFilter(prompt_type="direct"))
     with pytest.raises(InputError, match="holds no grades of items in the bank"):
@@ -211,8 +212,8 @@ def test_a_cut_text_that_was_verified_counts_too(tmp_path: Path) -> None:
 
 
 def test_no_grade_left_says_which_filter(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no grades for llm=gpt; there are grades of: llm="):
-        load_records(write_all(tmp_path) / "graded.jsonl.gz", wanted=GradeFilter(llm="gpt"))
+    with pytest.raises(InputError, match=r"holds no grades for grader=gpt; there are grades of: grader="):
+        load_records(write_all(tmp_path) / "graded.jsonl.gz", wanted=GradeFilter(grader="gpt"))
 
 
 def test_a_bank_without_the_query_is_an_error(tmp_path: Path) -> None:

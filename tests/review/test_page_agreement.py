@@ -91,11 +91,11 @@ def test_agreement_on_the_page_is_that_of_the_export(
         graded, bank = Path(paths[0]), Path(paths[1])
         assert len(rows) == 3 and min(row.pairs for row in rows) > 5
         for row in rows:
-            blind = ["--prompt-class", "HumanReviewBlind", "--llm", f"human:{row.first}"]
+            blind = ["--prompt-class", "HumanReviewBlind", "--grader", f"human:{row.first}"]
             if row.second.startswith("model"):
-                other = ["--prompt-class-b", "QuestionSelfRatedUnanswerablePromptWithChoices", "--llm-b", "model"]
+                other = ["--prompt-class-b", "QuestionSelfRatedUnanswerablePromptWithChoices", "--grader-b", "model"]
             else:
-                other = ["--prompt-class-b", "HumanReviewBlind", "--llm-b", f"human:{row.second}"]
+                other = ["--prompt-class-b", "HumanReviewBlind", "--grader-b", f"human:{row.second}"]
             command = ["agreement", str(graded), str(graded), "--items", *blind, *other, "--format", "json"]
             capsys.readouterr()
             assert main(command) in (0, 1)
@@ -110,8 +110,8 @@ def test_agreement_on_the_page_is_that_of_the_export(
             given = [line for line in csv.DictReader(stream) if line["first_grade"]]
         assert {line["blind"] for line in given} <= {"yes", "no"} and all(line["first_time"] for line in given)
     # What was settled with the grader in sight is said to agree too well.
-    command = ["agreement", str(graded), str(graded), "--items", "--llm", "human:ada"]
-    assert main([*command, "--llm-b", "model", "--rounds", "0"]) in (0, 1)
+    command = ["agreement", str(graded), str(graded), "--items", "--grader", "human:ada"]
+    assert main([*command, "--grader-b", "model", "--rounds", "0"]) in (0, 1)
     assert "compare the first, blind ones (prompt class HumanReviewBlind)" in capsys.readouterr().err
 
 

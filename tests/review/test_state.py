@@ -129,7 +129,7 @@ def test_material_is_of_the_first_grader_and_knows_the_others(material: Material
 
 
 def test_another_grader_can_be_chosen_and_assessors_in_the_file_are_not_reviewed(folder: Path) -> None:
-    other = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl", GradeFilter(llm="other"))
+    other = load_material(folder / "graded.jsonl.gz", folder / "bank.jsonl", GradeFilter(grader="other"))
     assert other.grade(A).grade == 1 and len(other.cells) == 2
     records = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 0}, llm="human:ada"), grade_set({"q1/a": 3})])]]]
     write_lines(folder / "assessors.jsonl", records)
@@ -614,7 +614,7 @@ def test_files_can_be_made_without_a_server(
 def test_a_state_goes_on_only_with_what_it_was_begun_with(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = ["review", str(folder / "graded.jsonl.gz"), "--bank", str(folder / "bank.jsonl")]
     assert main([*common, "--export", str(folder / "out")]) == 0
-    assert main([*common, "--llm", "other", "--export", str(folder / "out")]) == 2
+    assert main([*common, "--grader", "other", "--export", str(folder / "out")]) == 2
     assert "another grader" in capsys.readouterr().err
     write_lines(folder / "bank.jsonl", BANK[:2])
     assert main([*common, "--export", str(folder / "out")]) == 2

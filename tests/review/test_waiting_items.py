@@ -233,8 +233,8 @@ def test_grades_that_a_later_one_or_a_assessor_replaces_are_not_among_the_old_on
             ada = ItemGradeSet.build({"q1/alpha": 3}, answers=(), llm="human:ada")
             groups[0].passages[place] = one.replacing(exam_grades=[*one.exam_grades, ada])
     write_graded(first[0], groups)
-    assert "2 grades are older" in scored(*first, capsys, "--llm", "lexical:1")
-    assert "1 grades are older" in scored(*first, capsys, "--llm", "lexical:1", "--assessors", "override")
+    assert "2 grades are older" in scored(*first, capsys, "--grader", "lexical:1")
+    assert "1 grades are older" in scored(*first, capsys, "--grader", "lexical:1", "--assessors", "override")
     for place, one in enumerate(groups[0].passages):
         assert one.exam_grades is not None
         extra = provenance_of(one.exam_grades[0])
@@ -242,4 +242,4 @@ def test_grades_that_a_later_one_or_a_assessor_replaces_are_not_among_the_old_on
         later = one.exam_grades[0].replacing(provenance={**extra, "regraded": anew})
         groups[0].passages[place] = one.replacing(exam_grades=[*one.exam_grades, later])
     write_graded(first[0], groups)
-    assert "older than" not in scored(*first, capsys, "--llm", "lexical:1")
+    assert "older than" not in scored(*first, capsys, "--grader", "lexical:1")

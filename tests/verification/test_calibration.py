@@ -70,7 +70,7 @@ def test_calibration_of_grades_without_distributions_is_refused(
 
 
 def test_the_least_certain_grades_come_first(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["verify", str(path), "--verify-grading", "--llm", "model", "--format", "jsonl"]
+    argv = ["verify", str(path), "--verify-grading", "--grader", "model", "--format", "jsonl"]
     orders = {}
     for order in ("grade", "uncertainty"):
         assert main([*argv, "--order", order]) == 0

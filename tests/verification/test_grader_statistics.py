@@ -57,7 +57,7 @@ def test_counts_and_agreement_by_hand(tmp_path: Path) -> None:
         ("d1", "q1/b", 3),
         ("d2", "q1/a", 1),
     ]
-    assert list(counted(load_graded(tmp_path / "graded.jsonl"), GradeFilter(llm="other")).graders) == [OTHER]
+    assert list(counted(load_graded(tmp_path / "graded.jsonl"), GradeFilter(grader="other")).graders) == [OTHER]
 
 
 def test_only_so_many_disagreements_are_kept(tmp_path: Path) -> None:
@@ -95,4 +95,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [row["report"] for row in rows] == ["graders"] * 2 + ["grader-agreement"] + ["disagreements"] * 2
     assert (rows[0]["grade_5"], rows[0]["refused"], rows[0]["flip_rate"]) == (2, 1, 0.5)
     assert (rows[1]["flip_rate"], rows[1]["reasons"]) == (None, {"flip_rate": "no replicates"})
-    assert main(["verify", str(graded), "--grader-statistics", "--llm", "nobody"]) == 2
+    assert main(["verify", str(graded), "--grader-statistics", "--grader", "nobody"]) == 2

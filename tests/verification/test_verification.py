@@ -132,7 +132,7 @@ def test_several_grade_sets_and_unknown_queries_are_refused(path: Path, capsys: 
     assert "several grade sets are left" in capsys.readouterr().err
     assert main(["verify", str(path), "--prompt-class", RATED, "--queries", "q9"]) == 2
     assert "has no query 'q9'" in capsys.readouterr().err
-    assert main(["verify", str(path), "--llm", "nobody"]) == 2
+    assert main(["verify", str(path), "--grader", "nobody"]) == 2
     assert "holds no grades" in capsys.readouterr().err
 
 
