@@ -197,12 +197,10 @@ def bank_of_entries(entries: Iterable[BankEntry], name: str = "", *, says: bool 
                 notes["differ"] += _NUMBERS(first) != _NUMBERS(one)
     query_texts = _query_texts(entries, facet_texts, name, says)
     if says:
+        called = name or "test bank"
         differing = f" ({notes['differ']} of them with another importance, weight or answers)" * bool(notes["differ"])
-        twice = f"{notes['twice']} items come twice in their query; the first is kept{differing}"
-        found = [twice] * bool(notes["twice"])
-        found += [f"{odd.total()} importances other than vital and okay ({shown_counts(odd)}) are none"] * bool(odd)
-        if found:
-            warn("%s: %s", name or "test bank", "; ".join(found))
+        warn("%s: %d items come twice in their query; the first is kept%s", called, notes["twice"], differing)
+        warn("%s: %d importances other than vital and okay (%s) are none", called, odd.total(), shown_counts(odd))
         warn(
             "%d questions need all of their answers (AND): any is gold to a grader; judged reports need all",
             notes["every"],

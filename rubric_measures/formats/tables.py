@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import contextlib
 import csv
 import io
 import os
@@ -11,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TextIO, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import note_unfinished, open_binary, path_name, peek_head
@@ -25,7 +23,9 @@ Unwrap: TypeAlias = Callable[[int, dict[str, Any]], list[tuple[int, Any]]]
 # The longest cell; an answer or a list of contexts is longer than what csv allows by itself.
 _LONGEST = 1 << 30
 _DELIMITERS = (",", ";")
-_PIECE = 1 << 20
+# What stands for a byte that is no UTF-8, and the letter that it is to Windows; some bytes are none.
+_ESCAPED = re.compile("[\udc80-\udcff]")
+_WINDOWS = {0xDC00 + byte: said for byte in range(128, 256) if (said := bytes([byte]).decode("cp1252", "ignore"))}
 # How a file of parquet begins.
 PARQUET = b"PAR1"
 
@@ -260,23 +260,31 @@ def _delimited(
 
 
 def _cells(source: PathName, name: str, is_quoted: Callable[[str], bool]) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each line that is not empty, with the line where it begins."""
-    with open_binary(source) as binary, _text(binary, source, name) as stream:
-        try:
-            first, blank = stream.readline(), 0
-            while first and not first.strip():
-                first, blank = stream.readline(), blank + 1
-        except UnicodeDecodeError:
-            raise FormatError("is not UTF-8; convert the file first", path=name, line=1) from None
+    """The cells of each line that is not empty, with the line where it begins.
+
+    Bytes that are no UTF-8 are read as Windows writes them (cp1252), which is said.
+    """
+    with open_binary(source) as binary:
+        # Standard input stays open.
+        found = io.BytesIO(binary.read()) if name == "-" else binary
+        stream = io.TextIOWrapper(found, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        first, blank = stream.readline(), 0
+        while first and not first.strip():
+            first, blank = stream.readline(), blank + 1
         delimiter = delimiter_of(first)
         quoting: Any = csv.QUOTE_NONE if delimiter == "\t" and not is_quoted(first) else csv.QUOTE_MINIMAL
-        last = ""
+        last, is_windows = "", False
 
         def watched() -> Iterator[str]:
-            nonlocal last
-            for line in chain([first], stream):
-                last = line
-                yield line
+            nonlocal last, is_windows
+            for last in chain([first], stream):
+                said = last
+                if not last.isascii() and _ESCAPED.search(last):
+                    said, is_windows = last.translate(_WINDOWS), True
+                    if _ESCAPED.search(said):
+                        line = reader.line_num + blank + 1
+                        raise FormatError("is not UTF-8; convert the file first", path=name, line=line)
+                yield said
 
         before = csv.field_size_limit(_LONGEST)
         reader = csv.reader(
@@ -291,34 +299,11 @@ def _cells(source: PathName, name: str, is_quoted: Callable[[str], bool]) -> Ite
                     yield start + blank, cells
         except csv.Error as error:
             raise FormatError(f"is no table ({error})", path=name, line=reader.line_num + blank) from None
-        except UnicodeDecodeError:
-            line = reader.line_num + blank + 1
-            raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
         finally:
             csv.field_size_limit(before)
-    note_unfinished(last, name)
-
-
-@contextlib.contextmanager
-def _text(binary: IO[bytes], source: PathName, name: str) -> Iterator[TextIO]:
-    """The text of a table; what is no UTF-8 is read as Windows writes it (cp1252), which is said."""
-    if name == "-":
-        binary = io.BytesIO(binary.read())
-    encoding = "utf-8-sig" if name == "-" or _is_utf8(source) else "cp1252"
-    try:
-        yield io.TextIOWrapper(binary, encoding=encoding, newline="")
-    except UnicodeDecodeError:
-        raise FormatError("is not UTF-8; convert the file first", path=name, line=1) from None
-    if encoding == "cp1252":
+    if is_windows:
         warn("%s: is not UTF-8; read as Windows writes it (cp1252)", name)
-
-
-def _is_utf8(source: PathName) -> bool:
-    with open_binary(source) as stream, contextlib.suppress(UnicodeDecodeError):
-        for _ in codecs.iterdecode(iter(lambda: stream.read(_PIECE), b""), "utf-8"):
-            pass
-        return True
-    return False
+    note_unfinished(last, name)
 
 
 def cells_of(line: str) -> list[str]:

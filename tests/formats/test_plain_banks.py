@@ -126,6 +126,12 @@ def test_tables_of_windows_and_spreadsheets(tmp_path: Path, capsys: pytest.Captu
     assert main(["convert", str(tmp_path / "q.csv"), "--to", "queries", "-o", str(tmp_path / "q.json")]) == 0
     assert json.loads((tmp_path / "q.json").read_text()) == {"q1": "Café?"}
     assert capsys.readouterr().err.count("is not UTF-8; read as Windows writes it (cp1252)") == 1
+    # Only what is no UTF-8 is read so; a byte that is no letter to Windows either is refused with its line.
+    (tmp_path / "mixed.csv").write_bytes(b"query_id,text\nq1,na" + "ïve".encode() + b"\nq1,caf\xe9\n")
+    assert [item.text for item in rubric_measures.load_bank(tmp_path / "mixed.csv")] == ["naïve", "café"]
+    (tmp_path / "odd.csv").write_bytes(b"query_id,text\nq1,plain\nq1,caf\x81\n")
+    with pytest.raises(FormatError, match=r"odd\.csv:3: is not UTF-8; convert the file first$"):
+        rubric_measures.load_bank(tmp_path / "odd.csv")
     (tmp_path / "q.xlsx").write_bytes(b"PK\x03\x04 and more")
     assert main(["convert", str(tmp_path / "q.xlsx"), "--to", "queries", "-o", str(tmp_path / "x.json")]) == 2
     assert "save it as CSV" in capsys.readouterr().err
