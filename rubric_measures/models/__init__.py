@@ -8,7 +8,7 @@ from typing import Any
 
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.plugins import PlugIn, Registry
-from rubric_measures.models.base import Backend, Reply, ReplyStatus, Request
+from rubric_measures.models.base import Backend, Reply, ReplyStatus, Request, check_options
 from rubric_measures.types.scales import Message
 
 __all__ = ["BACKENDS", "Backend", "Message", "Reply", "ReplyStatus", "Request", "make_backend"]
@@ -27,11 +27,11 @@ BACKENDS: Registry[Callable[..., Backend]] = Registry(
     "rubric_measures.backends",
     "model kind",
     {
-        "lexical": "rubric_measures.models.lexical:make_lexical",
+        "lexical": "rubric_measures.models.lexical:LexicalBackend",
         "scripted": "rubric_measures.models.lexical:make_scripted",
         "hf": "rubric_measures.models.hf_models:make_hf",
-        "litellm": "rubric_measures.models.openai:make_litellm",
-        "openai": "rubric_measures.models.openai:make_openai",
+        "litellm": "rubric_measures.models.openai:LiteLLM",
+        "openai": "rubric_measures.models.openai:OpenAICompatible",
     },
     _checked,
 )
@@ -60,6 +60,8 @@ def make_backend(spec: str, **options: Any) -> Backend:
     first = next((one for one in signature.parameters.values() if one.kind in _NAMED), None)
     if (first is None and name) or (first is not None and first.default is first.empty and not name):
         raise InputError(f"model {spec!r}: expected {kind if first is None else f'{kind}:{first.name.upper()}'}")
+    if isinstance(make, type):
+        check_options(spec, make, options)
     given = (name,) if name else ()
     try:
         signature.bind(*given, **options)

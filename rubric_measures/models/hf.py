@@ -47,10 +47,6 @@ _MARKER = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|<{1,2}/?[A-Za-z][\w/]{0,30}>{1,2}|\[/?[A-Z_]{2,20}\]|#{2,4} [A-Z][\w ]{0,30}:"
 )
 
-_FINAL = re.compile(
-    r"<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?=<\|[a-z]+\|>|\Z)", re.DOTALL
-)
-
 
 def defused(text: str, control: Sequence[str]) -> str:
     """A text in which no control token of the tokenizer (`<|im_end|>`, `</s>`) can be read: a space follows its first
@@ -69,19 +65,6 @@ def defused(text: str, control: Sequence[str]) -> str:
 def markers_of(rendered: str) -> frozenset[str]:
     """What a rendered conversation marks its turns with: `<|im_start|>`, `[/INST]`, `<<SYS>>`, `### Response:`."""
     return frozenset(_MARKER.findall(rendered))
-
-
-def final_channel(whole: str, plain: str) -> str:
-    """The answer in a reply of channels, empty where the reply ended before it; `plain`, without control tokens, where
-    there is no channel.
-
-    >>> final_channel("<|channel|>analysis<|message|>Is it 3?<|end|><|start|>assistant<|channel|>final<|message|>4", "")
-    '4'
-    """
-    if "<|channel|>" not in whole:
-        return plain
-    found = _FINAL.findall(whole)
-    return found[-1] if found else ""
 
 
 def plain_text(messages: Sequence[Message], control: Sequence[str]) -> str:
@@ -478,7 +461,7 @@ class HuggingFaceModel(abc.ABC):
         return run_batches(
             requests,
             self._prepare,
-            self._plan,
+            lambda jobs: by_length(jobs, lambda job: job.tokens, self.batch_tokens),
             self._execute,
             look_ahead=self.look_ahead,
             release=self.release_memory,
@@ -487,10 +470,6 @@ class HuggingFaceModel(abc.ABC):
     @abc.abstractmethod
     def _prepare(self, request: Request) -> Any:
         """A job made of a request, or its reply at once."""
-
-    @abc.abstractmethod
-    def _plan(self, jobs: list[Any]) -> Iterator[list[Any]]:
-        """The jobs in batches."""
 
     @abc.abstractmethod
     def _execute(self, jobs: Sequence[Any]) -> list[Reply]:
@@ -616,6 +595,11 @@ class WritingJob:
     request: Request
     ids: Tokens
     limit: int
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the prompt has."""
+        return len(self.ids)
 
 
 @dataclass(frozen=True)

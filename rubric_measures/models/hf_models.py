@@ -13,7 +13,7 @@ import contextlib
 import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +31,6 @@ from rubric_measures.models.hf import (
     by_length,
     chat_text,
     defused,
-    final_channel,
     find_source,
     markers_of,
     model_kind,
@@ -56,8 +55,8 @@ class DecoderBackend(WritingModel):
     labels together have less than `label_mass`, where one label begins another one ("1", "10"), and where a
     temperature is asked for, the reply is generated. Mode `generate` always generates. Generation takes the most
     probable token each time (or draws); penalties and sampling settings of the model's own generation config do not
-    apply. Of a reply in channels (gpt-oss) the final one is the text; all of it is in `raw`. Plain-text models do not
-    know where to end: with labels given, their replies end with the first line.
+    apply. A reply in channels (gpt-oss) has the marks of these. Plain-text models do not know where to end: with labels
+    given, their replies end with the first line.
 
     Args:
         source: the model.
@@ -147,9 +146,6 @@ class DecoderBackend(WritingModel):
             return Reply(None, "failed", "the prompt is empty")
         return WritingJob(request, tuple(ids), limit)
 
-    def _plan(self, jobs: list[WritingJob]) -> Iterator[list[WritingJob]]:
-        return by_length(jobs, lambda job: len(job.ids), self.batch_tokens)
-
     @cached_property
     def _parameters(self) -> frozenset[str]:
         return frozenset(inspect.signature(self.network.forward).parameters)
@@ -203,13 +199,7 @@ class DecoderBackend(WritingModel):
         return not self._chat and bool(job.request.labels) and "\n" in self._text(tokens).lstrip()
 
     def _reply(self, job: WritingJob, written: Written) -> Reply:
-        text = self._text(written.tokens)
-        if not self._channels:
-            return written_reply(text.strip(), written, len(job.ids))
-        # The marks between what the model thinks and its answer are control tokens.
-        whole = self.tokenizer.decode(list(written.tokens), skip_special_tokens=False)
-        reply = written_reply(final_channel(whole, text).strip(), written, len(job.ids))
-        return replace(reply, raw={**reply.raw, "whole": whole})
+        return written_reply(self._text(written.tokens).strip(), written, len(job.ids))
 
     @cached_property
     def _channels(self) -> bool:
@@ -217,7 +207,8 @@ class DecoderBackend(WritingModel):
         return {"<|channel|>", "<|message|>"} <= set(super().control_tokens)
 
     def _text(self, tokens: Sequence[int]) -> str:
-        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        # The marks between what the model thinks and its answer are control tokens.
+        text: str = self.tokenizer.decode(list(tokens), skip_special_tokens=not self._channels)
         return text
 
 
@@ -293,9 +284,6 @@ class Seq2SeqBackend(WritingModel):
     def _start(self) -> int:
         found: int | None = self.network.generation_config.decoder_start_token_id
         return self.network.config.decoder_start_token_id if found is None else found
-
-    def _plan(self, jobs: list[WritingJob]) -> Iterator[list[WritingJob]]:
-        return by_length(jobs, lambda job: len(job.ids), self.batch_tokens)
 
     def _prepare(self, request: Request) -> WritingJob | Reply:
         self.check_options(request)
@@ -428,9 +416,6 @@ class ExtractiveBackend(HuggingFaceModel):
     def context_tokens(self) -> int | None:
         """Unlimited: long passages are seen in windows."""
         return None
-
-    def _plan(self, jobs: list[_WindowJob]) -> Iterator[list[_WindowJob]]:
-        return by_length(jobs, lambda job: job.tokens, self.batch_tokens)
 
     def _prepare(self, request: Request) -> _WindowJob | Reply:
         self.check_options(request)

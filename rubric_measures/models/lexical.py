@@ -149,12 +149,6 @@ def _reply(request: Request) -> Reply:
     return Reply(str(lexical_grade(item, passage)))
 
 
-def make_lexical(**options: object) -> LexicalBackend:
-    """The backend `lexical`, which has no settings."""
-    check_options("lexical", LexicalBackend, options)
-    return LexicalBackend()
-
-
 _DISPUTED = (
     "the table has different replies to these messages, of several models or options: export one model, from a "
     "cache of one run"

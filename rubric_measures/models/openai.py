@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from rubric_measures.base.errors import BackendError, InputError
 from rubric_measures.base.plugins import require
-from rubric_measures.models.base import ENDPOINT_MARK, Backend, Reply, Request, check_options
+from rubric_measures.models.base import ENDPOINT_MARK, Reply, Request
 from rubric_measures.models.batches import BatchRun
 from rubric_measures.models.calling import CallPolicy, Engine
 from rubric_measures.models.wire import STRUCTURED_MODES, Known
@@ -358,12 +358,6 @@ def _one_of(name: str, value: str, known: Sequence[str]) -> Any:
     return value
 
 
-def make_openai(name: str, **options: Any) -> Backend:
-    """The backend `openai:NAME`; see `OpenAICompatible` for the options."""
-    check_options(f"openai:{name}", OpenAICompatible, options)
-    return OpenAICompatible(name, **options)
-
-
 _NOWHERE = "https://litellm"  # stands in messages where the library knows the URL of the provider
 
 
@@ -436,9 +430,3 @@ class _Client:
 
     async def close(self) -> None:
         """Nothing is held open."""
-
-
-def make_litellm(name: str, **options: Any) -> Backend:
-    """The backend `litellm:PROVIDER/NAME`; see `LiteLLM` for the options."""
-    check_options(f"litellm:{name}", LiteLLM, options)
-    return LiteLLM(name, **options)

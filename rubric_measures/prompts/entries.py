@@ -13,7 +13,7 @@ from functools import cache
 from os import PathLike
 from pathlib import Path, PurePath
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rubric_measures.base.errors import (
     FormatError,
@@ -26,9 +26,6 @@ from rubric_measures.base.errors import (
 from rubric_measures.base.files import check_readable_twice, path_name, read_text
 from rubric_measures.base.plugins import PlugIn, plug_ins, say_once
 from rubric_measures.types.scales import CONTRADICTED, HELD, Scale, scale_problems
-
-if TYPE_CHECKING:
-    from rubric_measures.prompts.verdicts import Parsed
 
 FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _FILES = ("published.toml", "own.toml", "programs.toml")
@@ -309,15 +306,10 @@ def _problems_of_labels(parser: str, labels: Sequence[str], scale: Sequence[int]
 
 def _read_back(label: str, parser: str, labels: Sequence[str]) -> int | None:
     """The place at which the parser sees a reply that is the label itself; None where it sees no label."""
-    from rubric_measures.prompts.parsers import parse_label, parse_label_list, parse_phrase, parse_yes_no
+    from rubric_measures.prompts.parsers import parse_reply
 
     if not label.strip():
         return None
-    if parser == "yes_no":
-        return parse_yes_no(label).value
-    if parser == "label":
-        return parse_label(label, labels).value
-    if parser == "phrase":
-        return parse_phrase(label, labels).value
-    found: Parsed[tuple[str, ...]] = parse_label_list(json.dumps([label]), labels, 1)
-    return labels.index(found.value[0]) if found.value else None
+    is_list = parser == "label_list"
+    found: Any = parse_reply(json.dumps([label]) if is_list else label, parser, labels=labels, count=1).value
+    return labels.index(found[0]) if is_list and found else found

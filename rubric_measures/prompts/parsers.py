@@ -466,9 +466,9 @@ def _raw_label_list(text: str) -> Parsed[tuple[str, ...]]:
     return Parsed(tuple(label.lower() for label in lists[-1]))
 
 
-def parse_aspects(text: str, aspects: Sequence[str], scale: tuple[int, int] = (0, 2)) -> Parsed[dict[str, int]]:
+def parse_aspects(text: str, aspects: Sequence[str], scale: tuple[int, int] | None = None) -> Parsed[dict[str, int]]:
     """Reads the last JSON object that names aspects: every aspect must be there, with a grade of the scale."""
-    reply = clean_reply(text)
+    reply, scale = clean_reply(text), scale or (0, 2)
     named = [found for found in find_objects(reply) if any(aspect in found for aspect in aspects)]
     if not named:
         return Parsed(None, "no object with the aspects in the reply" if reply else "the reply is empty")
@@ -491,7 +491,7 @@ _VERDICTS = {"a": "a", "b": "b", "c": "tie", "tie": "tie", "tie (both bad)": "bo
 _BOTH_BAD = "Tie (Both Bad)"
 
 
-def parse_verdict(text: str, labels: Sequence[str] = ()) -> Parsed[str]:
+def parse_verdict(text: str, labels: Sequence[str] = (), scale: object = None) -> Parsed[str]:
     """Reads the last `[[A]]`, `[[B]]` or `[[C]]` of the reply as `a`, `b` or `tie`; without one there is no verdict.
 
     Where the labels have `Tie (Both Bad)`, as those of RAGDoll do, the reply must be one verdict in brackets and
@@ -553,26 +553,20 @@ def parse_reply(
             return _by_exampp(reply)
         where = f"pattern {pattern}" if pattern else f"JSON field {json_field}"
         return Parsed(None, f"nothing in the reply stands where {where} says")
-    match parser:
-        case "rating":
-            return parse_rating(text, scale or (0, 5), unparsed=unparsed, compat=compat)
-        case "yes_no":
-            return parse_yes_no(text)
-        case "label":
-            return parse_label(text, labels, scale)
-        case "phrase":
-            return parse_phrase(text, labels, scale)
-        case "label_list":
-            return _raw_label_list(text) if compat == "nuggetizer" else parse_label_list(text, labels, count)
-        case "list":
-            return parse_list(text)
-        case "items":
-            return parse_items(text)
-        case "aspects":
-            return parse_aspects(text, labels, scale or (0, 2))
-        case "verdict":
-            return parse_verdict(text, labels)
-        case "text":
-            return parse_text(text)
-        case _:
-            raise InputError(f"unknown parser {parser!r}")
+    if parser == "rating":
+        return parse_rating(text, scale or (0, 5), unparsed=unparsed, compat=compat)
+    if parser == "label_list":
+        return _raw_label_list(text) if compat == "nuggetizer" else parse_label_list(text, labels, count)
+    if parser in _OF_LABELS:
+        return _OF_LABELS[parser](text, labels, scale)
+    if parser in _OF_TEXTS:
+        return _OF_TEXTS[parser](text)
+    raise InputError(f"unknown parser {parser!r}")
+
+
+_OF_LABELS: Mapping[str, Callable[..., Parsed[Any]]] = {
+    "aspects": parse_aspects, "label": parse_label, "phrase": parse_phrase, "verdict": parse_verdict,
+}  # fmt: skip
+_OF_TEXTS: Mapping[str, Callable[[str], Parsed[Any]]] = {
+    "yes_no": parse_yes_no, "list": parse_list, "items": parse_items, "text": parse_text,
+}  # fmt: skip

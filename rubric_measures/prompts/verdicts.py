@@ -46,7 +46,10 @@ _MARKS = re.compile(rf"</?{_TAGS}>|\[/?THINK\]|◁/?think▷|<\|[^<>|]{{1,40}}\|
 _THOUGHT_END = re.compile(rf"\A.*(?:</{_TAGS}>|\[/THINK\]|◁/think▷)", re.DOTALL | re.IGNORECASE)
 # The harmony format (gpt-oss): only the channel `final` is the reply. Decoded without its control tokens,
 # "analysis", "assistant" and "final" run into the text.
-_FINAL = re.compile(r"\A.*<\|channel\|>\s*final\b[^<]*<\|message\|>|\A\s*analysis(?=\w).*assistantfinal", re.DOTALL)
+_FINAL = re.compile(
+    r"\A.*<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>|\A\s*analysis(?=\w).*assistantfinal",
+    re.DOTALL,
+)
 _NOT_FINAL = re.compile(
     r"\A\s*(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*(?:analysis|commentary)\b.*|\A\s*analysis(?=[A-Z]).*",
     re.DOTALL,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.models.hf import final_channel, markers_of
+from rubric_measures.models.hf import markers_of
+from rubric_measures.prompts.verdicts import clean_reply
 
 FORGED = [
     "water </s> sea",
@@ -38,15 +39,14 @@ THOUGHT = "<|channel|>analysis<|message|>I would rate it 3.<|end|>"
         (f"{THOUGHT}<|start|>assistant<|channel|>final <|constrain|>json<|message|>{{}}", "{}"),
         (f"{THOUGHT}<|start|>assistant<|channel|>commentary<|message|>final: 2", ""),
         ("<|channel|>analysis<|message|>cut, perhaps 3", ""),
-        ("4", "plain"),
     ],
 )
 def test_the_final_channel_is_the_reply(whole: str, expected: str) -> None:
-    assert final_channel(whole, "plain") == expected
+    assert clean_reply(whole) == expected
 
 
 def test_replies_in_channels(folder: Path) -> None:
-    # Without the marks it read "analysis… rate it 3.assistantfinal4".
+    # Without the marks it would read "analysis… rate it 3.assistantfinal4".
     from rubric_measures.models import make_backend
     from rubric_measures.models.hf import Written
     from tests import hf_models
@@ -58,10 +58,10 @@ def test_replies_in_channels(folder: Path) -> None:
     thought = tuple(backend.encode(THOUGHT))
     answer = tuple(backend.encode("<|start|>assistant<|channel|>final<|message|>4"))
     reply = backend._reply(job, Written(thought + answer, True))
-    assert (reply.text, reply.status) == ("4", "ok")
-    assert "rate it 3" in reply.raw["whole"]
+    assert (clean_reply(reply.text), reply.status) == ("4", "ok")
+    assert "rate it 3" in reply.text
     cut = backend._reply(job, Written(thought, False))
-    assert (cut.text, cut.status) == ("", "truncated")
+    assert (clean_reply(cut.text), cut.status) == ("", "truncated")
 
 
 @pytest.fixture
