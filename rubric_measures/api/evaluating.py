@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ir_measures.measures.base import Measure
-from ir_measures.util import Metric, ScoredDoc
+from ir_measures.util import Metric
 from msgspec.structs import asdict
 
 from rubric_measures.api.loading import (
@@ -192,16 +192,16 @@ def evaluate(
         raise InputError(
             f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
         )
-    ranked = read_run(run, lines)
-    metrics = list(compute(asked, rows, _as_judged(_scored_docs(ranked), rows), provider))
-    if is_ours and over_subtopics:
-        # Each of these measures was computed by itself.
-        places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}
-        metrics.sort(key=lambda one: (places[one.query_id], asked.index(one.measure)))
     best: dict[str, dict[str, float]] = {}
     for row in rows:
         of_query = best.setdefault(row.query_id, {})
         of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
+    ranked = read_run(run, lines)
+    metrics = list(compute(asked, rows, _scored_as(best, ranked), provider))
+    if is_ours and over_subtopics:
+        # Each of these measures was computed by itself.
+        places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}
+        metrics.sort(key=lambda one: (places[one.query_id], asked.index(one.measure)))
     said = list(map(Note, lines))
     notes = [*said, *of_run(ranked, map(of_labels, best, best.values()), asked)]
     return RunValues(asked, metrics, notes=notes, said=said)
@@ -242,32 +242,17 @@ def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool
     return RunValues(found.measures, found.metrics, found, notes, said)
 
 
-def _scored_docs(run: Run) -> list[ScoredDoc]:
-    """The run in file order: some providers of ir_measures break ties by it."""
-    return [
-        ScoredDoc(query_id, doc_id, score)
-        for query_id, ranking in run.rankings.items()
-        for doc_id, score in ranking.with_scores(ranking.doc_ids).given
-    ]
+def _scored_as(labels: Mapping[str, Mapping[str, float]], run: Run) -> dict[str, dict[str, float]]:
+    """The run in file order, by which some providers of ir_measures break ties.
 
-
-def _scored_as(labels: Mapping[str, Mapping[str, int]], run: Run) -> dict[str, dict[str, float]]:
-    """The run in file order, with the ids of the judgments; see `_scored_docs` and `_as_judged`."""
+    It has the ids of the judgments where those hold spaces, which a run file cannot.
+    """
     queries, found = spaced_ids(labels), {}
     for written, ranking in run.rankings.items():
         query_id = queries.get(written, written)
         doc_ids = as_known(ranking.doc_ids, labels.get(query_id, ()))
         found[query_id] = dict(ranking.with_scores(doc_ids).given)
     return found
-
-
-def _as_judged(run: list[ScoredDoc], qrels: Sequence[Any]) -> list[ScoredDoc]:
-    """The run with the ids of the judgments where those hold spaces, which a run file cannot."""
-    queries = spaced_ids({row.query_id for row in qrels})
-    docs = spaced_ids({row.doc_id for row in qrels})
-    if not queries and not docs:
-        return run
-    return [ScoredDoc(queries.get(row[0], row[0]), docs.get(row[1], row[1]), row[2]) for row in run]
 
 
 def argue(

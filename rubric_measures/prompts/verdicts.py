@@ -144,19 +144,28 @@ def _is_hostile(text: str) -> bool:
 def find_lists(text: str) -> tuple[list[tuple[str, ...]], bool]:
     """All flat lists of strings in a text, in order, and whether the last one was cut off by the end of the text."""
     found: list[tuple[str, ...]] = []
-    position = -1 if _is_hostile(text) else text.find("[")
-    while position >= 0:
-        try:
-            scanned = _scan_list(text, position)
-        except _CutOffError:
-            return found, True
-        if scanned is None or not all(isinstance(entry, str) for entry in scanned[0]):
-            position = text.find("[", position + 1)
-            continue
-        entries, end = scanned
-        found.append(tuple(str(entry) for entry in entries))
-        position = text.find("[", end)
+    try:
+        for _, entries in _scanned(text, "[", _flat_list):
+            found.append(tuple(map(str, entries)))
+    except _CutOffError:
+        return found, True
     return found, False
+
+
+def _scanned(text: str, opening: str, read: Callable[[str, int], tuple[Any, int]]) -> Iterator[tuple[int, Any]]:
+    """Where something opens that can be read, and what it is; what opens inside of that is not looked at."""
+    brackets = re.compile(f"[{re.escape(opening)}]")
+    position = len(text) if _is_hostile(text) else 0
+    while opened := brackets.search(text, position):
+        value, position = read(text, opened.start())
+        if value is not None:
+            yield opened.start(), value
+
+
+def _flat_list(text: str, start: int) -> tuple[list[Any] | None, int]:
+    entries, end = _scan_list(text, start) or (None, start + 1)
+    is_flat = entries is not None and all(isinstance(entry, str) for entry in entries)
+    return (entries, end) if is_flat else (None, start + 1)
 
 
 class Value(NamedTuple):
@@ -181,21 +190,14 @@ def find_values(text: str) -> tuple[list[Value], bool]:
     inside quotes, trailing commas and lists inside. Lists without any quoted text (`[1]`, `[see above]`) are prose.
     """
     found: list[Value] = []
-    position = len(text) if _is_hostile(text) else 0
-    while opened := _OPENED.search(text, position):
-        start = opened.start()
-        try:
-            value, position = _value_at(text, start)
-        except _CutOffError:
-            return found, True
-        if value is None or (isinstance(value, list) and value and not _has_text(value)):
-            continue
-        label = _LABEL_BEFORE.search(text, max(0, start - 60), start)
-        found.append(Value(value, label[1].strip().lower() if label else ""))
+    try:
+        for start, value in _scanned(text, "[{", _value_at):
+            if not isinstance(value, list) or not value or _has_text(value):
+                label = _LABEL_BEFORE.search(text, max(0, start - 60), start)
+                found.append(Value(value, label[1].strip().lower() if label else ""))
+    except _CutOffError:
+        return found, True
     return found, False
-
-
-_OPENED = re.compile(r"[\[{]")
 
 
 def _value_at(text: str, start: int) -> tuple[Any, int]:
@@ -291,14 +293,7 @@ _ENDS = re.compile(r"\s*(?:\]|,\s*(?:[\"'“‘\]\[{]|(?:null|None|true|false|[-
 
 def find_objects(text: str) -> list[dict[str, Any]]:
     """All JSON objects in a text that are not inside another one, in order; single quotes and trailing commas pass."""
-    found: list[dict[str, Any]] = []
-    position = -1 if _is_hostile(text) else text.find("{")
-    while position >= 0:
-        value, position = _value_at(text, position)
-        if isinstance(value, dict):
-            found.append(value)
-        position = text.find("{", position)
-    return found
+    return [value for _, value in _scanned(text, "{", _value_at) if isinstance(value, dict)]
 
 
 def read_part(reply: str) -> str:
