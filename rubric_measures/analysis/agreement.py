@@ -25,9 +25,7 @@ from rubric_measures.analysis.resampling import (
     Draws,
     FloatArray,
     Interval,
-    bca_columns,
-    bootstrap_counts,
-    jackknife_counts,
+    Resample,
     ratio,
 )
 from rubric_measures.base.errors import InputError
@@ -166,39 +164,25 @@ def query_tables(
 
 
 def column_intervals(
-    tables: FloatArray,
-    statistics: Callable[[FloatArray], Columns],
-    draws: Draws,
-    counts: FloatArray | None = None,
+    tables: FloatArray, statistics: Callable[[FloatArray], Columns], engine: Resample
 ) -> tuple[dict[str, Interval], Columns]:
     """Statistics of summed tables with BCa intervals over queries, and their bootstrap replicates.
 
     Args:
         tables: a table (of any square size) of each query.
         statistics: summed tables -> named values.
-        draws: rounds (0 for no intervals), seed and level.
-        counts: the resampled queries, where many callers share them; see `bootstrap_counts`.
+        engine: draws the queries.
     """
-    queries = len(tables)
-    found = {name: float(column[0]) for name, column in statistics(tables.sum(axis=0, keepdims=True)).items()}
-    if not draws.rounds or queries < 2:
-        reason = "one query only; an interval needs two" if draws.rounds else "no interval was asked for"
-        return {name: _without(value, draws.level, queries, reason) for name, value in found.items()}, {}
-    flat = tables.reshape(queries, -1)
-    if counts is None:
-        counts = bootstrap_counts(queries, draws.rounds, draws.seed)
-    drawn, left_out = (
-        statistics((sample @ flat).reshape(-1, *tables.shape[1:])) for sample in (counts, jackknife_counts(queries))
-    )
-    stacked = [np.stack([columns[name] for name in found], axis=1) for columns in (drawn, left_out)]
-    intervals = bca_columns(list(found.values()), stacked[0], stacked[1], draws.level, queries)
-    return dict(zip(found, intervals, strict=True)), drawn
+    flat = tables.reshape(len(tables), -1)
+    names = list(statistics(tables.sum(axis=0, keepdims=True)))
 
+    def values(counts: FloatArray) -> FloatArray:
+        found = statistics((counts @ flat).reshape(-1, *tables.shape[1:]))
+        return np.stack([found[name] for name in names], axis=1)
 
-def _without(value: float, level: float, queries: int, reason: str) -> Interval:
-    if np.isnan(value):
-        return Interval(None, None, None, level, queries, 0, "the statistic is undefined")
-    return Interval(value, None, None, level, queries, 0, reason)
+    drawn = engine.draw(values)
+    replicates = dict(zip(names, drawn.replicates.T, strict=True))
+    return dict(zip(names, drawn.intervals(), strict=True)), replicates
 
 
 def whole_labels(values: Sequence[int] | ArrayLike, side: str) -> NDArray[np.int_]:
@@ -469,7 +453,7 @@ def alpha_intervals(ratings: FloatArray, queries: Sequence[str], draws: Draws = 
     def statistics(summed: FloatArray) -> Columns:
         return {level: alphas(summed, values, level) for level in ("nominal", "ordinal")}
 
-    return column_intervals(matrices, statistics, draws)[0]
+    return column_intervals(matrices, statistics, Resample(len(matrices), draws))[0]
 
 
 @dataclass(frozen=True, slots=True)

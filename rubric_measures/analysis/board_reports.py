@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
@@ -21,10 +21,23 @@ from ir_measures.measures.base import Measure
 from msgspec.structs import replace
 
 from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
-from rubric_measures.analysis.comparison import Comparison, Outlook, Pair, Verdict
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, Interval, bootstrap_means, score_table
-from rubric_measures.base.errors import InputError, warn
-from rubric_measures.base.tables import Cell, Column, Report, Table, columns, letters, number, plain, ranged
+from rubric_measures.analysis.comparison import Comparison, Pair
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, Interval, score_table
+from rubric_measures.analysis.resampling import mean_intervals as intervals_of_means
+from rubric_measures.base.errors import InputError, counted, warn
+from rubric_measures.base.tables import (
+    Cell,
+    Column,
+    Ranged,
+    Report,
+    Table,
+    columns,
+    declared,
+    letters,
+    number,
+    plain,
+    ranged,
+)
 from rubric_measures.boards.board import (
     BELOW,
     Leaderboard,
@@ -250,9 +263,14 @@ class LeaderboardReport:
     powered: Mapping[str, Mapping[str, PredictionPowered]] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def is_verdict(self) -> bool:
+        """Whether a smallest difference that matters was named: then each run's conclusions stand beside it."""
+        return self.settings.get("smallest") is not None
+
 
 def mean_intervals(board: Leaderboard, draws: Draws = USUAL_DRAWS) -> dict[str, dict[str, Interval]]:
-    """The BCa interval of every run's mean by every measure; queries are resampled, the same ones for all.
+    """The interval of every run's mean by every measure, see `resampling.mean_intervals`; all see the same queries.
 
     Args:
         board: the leaderboard; queries that could not be scored take no part in a mean.
@@ -264,7 +282,7 @@ def mean_intervals(board: Leaderboard, draws: Draws = USUAL_DRAWS) -> dict[str, 
     names = [(run, measure) for run in board.values if run not in BELOW for measure in board.measures]
     table, _ = score_table([board.values[run][measure] for run, measure in names])
     result: dict[str, dict[str, Interval]] = {}
-    for (run, measure), interval in zip(names, bootstrap_means(table, draws), strict=True):
+    for (run, measure), interval in zip(names, intervals_of_means(table, draws), strict=True):
         result.setdefault(run, {})[measure] = interval
     return result
 
@@ -328,90 +346,95 @@ def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: se
         warn("%d %s (%s)", len(names), what, shown)
 
 
-_PAIRS = ["run", "against", "difference", "interval", "p_t", "p_perm", "p_adjusted", "different", "d_z", "w/t/l"]
-_VERDICTS = ["verdict", "p_same", "more queries", "at most"]
-
-
-def comparison_report(comparison: Comparison, places: int, settings: Mapping[str, object]) -> Report:
-    """Runs with their groups, then pairs; for programs the pairs.
+def comparison_report(comparisons: Mapping[str, Comparison], places: int, settings: Mapping[str, object]) -> Report:
+    """What is concluded, and each run against the best or the baseline; for programs all pairs with all numbers.
 
     Args:
-        comparison: the comparison.
+        comparisons: measure -> comparison.
         places: decimal places; -1 prints all digits.
         settings: `rounds` and `seed`, for the JSON.
     """
-    pairs = _pairs(comparison, places)
-    tables = [pairs] if comparison.baseline is not None else [_runs(comparison, places), pairs]
-    content = {"format": "rubric_measures compare 1", "comparison": comparison, **settings}
-    return Report(tables, [pairs], lambda: plain(content))
+    content = {"format": "rubric_measures compare 2", "comparisons": comparisons, **settings}
+    pairs = [(one, pair) for one in comparisons.values() for pair in one.pairs]
+    data = declared(pairs, {
+        "measure": lambda row: row[0].measure,
+        "run": lambda row: row[1].first,
+        "against": lambda row: row[1].second,
+        Column("difference", places, is_ranged=True): lambda row: _difference(row[1]),
+        "t": lambda row: row[1].test.t,
+        "p": lambda row: row[1].test.p,
+        "p_adjusted": lambda row: row[1].p_adjusted,
+        "d_z": lambda row: row[1].test.effect_size,
+        "wins": lambda row: row[1].test.wins,
+        "ties": lambda row: row[1].test.ties,
+        "losses": lambda row: row[1].test.losses,
+        "conclusion": lambda row: row[1].conclusion,
+        "more queries": lambda row: row[1].more_queries,
+        "at most": lambda row: row[1].at_most,
+        "said": lambda row: row[1].said(row[0].smallest, places),
+    }, places)  # fmt: skip
+    return Report([_against(one, places) for one in comparisons.values()], [data], lambda: plain(content))
 
 
-def _runs(comparison: Comparison, places: int) -> Table:
-    rows: list[list[Cell]] = [[run, mean, _group(run, comparison)] for run, mean in comparison.means.items()]
-    return Table(columns(["run", comparison.measure, "group"], places), rows)
+def _difference(pair: Pair, sign: float = 1.0) -> Ranged:
+    ends = [end * sign for end in (pair.test.low, pair.test.high) if end is not None]
+    return Ranged(pair.test.mean_difference * sign, min(ends, default=None), max(ends, default=None))
 
 
-def _group(run: str, comparison: Comparison) -> str:
-    """The groups of a run as letters: runs that share a letter cannot be told apart."""
-    return letters(index for index, group in enumerate(comparison.groups) if run in group)
+def _against(comparison: Comparison, places: int) -> Table:
+    """Each run against the baseline, or else against the best run."""
+    best = comparison.baseline or next(iter(comparison.means))
+    sign = 1.0 if comparison.baseline else -1.0
+    of = {pair.first if comparison.baseline else pair.second: pair for pair in comparison.pairs
+          if best in (pair.first, pair.second)}  # fmt: skip
+    cells: dict[Column | str, Callable[[str], Cell]] = {
+        "run": lambda run: run,
+        comparison.measure: lambda run: comparison.means[run],
+        "group": lambda run: group_letters(run, comparison.groups),
+        "difference": lambda run: _difference(of[run], sign) if run in of else None,
+        "p": lambda run: of[run].p_adjusted if run in of else None,
+        Column(f"against {best}", is_left=True): lambda run: (
+            of[run].said(comparison.smallest, places, of_second=sign < 0) if run in of else None
+        ),
+    }
+    if comparison.baseline:
+        del cells["group"]
+    return declared(comparison.means, cells, places, comparison.said(), list(_told(comparison)))
 
 
-def _pairs(comparison: Comparison, places: int, title: str = "") -> Table:
-    names = _PAIRS if comparison.outlook is None else [*_PAIRS, *_VERDICTS]
-    heads = [Column(name, 2 if name == "d_z" else places, is_left=name in ("run", "verdict")) for name in names]
-    rows: list[list[Cell]] = []
-    for pair in comparison.pairs:
-        test, verdict = pair.test, pair.verdict
-        row: list[Cell] = [
-            pair.first,
-            pair.second,
-            test.mean_difference,
-            None if test.low is None else _between(test.low, test.high, places),
-            test.p_t,
-            test.p_permutation,
-            pair.p_adjusted,
-            "yes" if pair.significant else "no",
-            test.effect_size,
-            f"{test.wins}/{test.ties}/{test.losses}",
-        ]
-        if verdict is not None:
-            row += [_said(verdict), verdict.p_same, verdict.more_queries, verdict.at_most]
-        rows.append(row)
-    notes = [_said_of_intervals(comparison)]
-    return Table(heads, rows, title, notes if comparison.outlook is None else [*notes, *_said_of(comparison.outlook)])
+def group_letters(name: str, groups: Sequence[Sequence[str]]) -> str:
+    """The groups of a name as letters: what shares a letter cannot be told apart."""
+    return letters(index for index, group in enumerate(groups) if name in group)
 
 
-def _said(verdict: Verdict) -> str:
-    """The verdict in words; of a difference that is there and does not matter, both."""
-    is_small = verdict.within and verdict.conclusion in ("better", "worse")
-    return f"{verdict.conclusion}, by too little to matter" if is_small else verdict.conclusion
-
-
-def _said_of(ahead: Outlook) -> Iterator[str]:
-    """What verdicts mean, and what more queries would do for the board."""
-    yield f"verdict: same is a difference shown to be below {ahead.smallest:g} (two one-sided tests, corrected alike)"
-    wanted = f"decide with power {ahead.power:g}"
-    yield f"more queries: {wanted} if the true difference is the one seen; at most: whatever it is"
-    yield f"{ahead.queries} queries separate {100 * ahead.separated:.0f} % of the {ahead.pairs} pairs"
-    if ahead.expected is None:
-        yield "the runs do not differ beyond noise: nothing says how many queries would separate them"
+def _told(comparison: Comparison) -> Iterator[str]:
+    """How the intervals were made, and what more queries would do for the board."""
+    share, pairs = f"{100 * (1 - comparison.alpha):g} %", counted(len(comparison.pairs), "pair")
+    yield {
+        "max-t": f"intervals hold all differences of {pairs} at once with {share} (sign flips of the largest t)",
+        "holm": f"intervals are those of the last step of Holm's correction of {pairs}",
+        "bh": f"intervals of what is told apart hold the true difference in {share} on average (BH, {pairs})",
+        "none": f"intervals hold each difference by itself with {share}, not those of {pairs} at once",
+    }[comparison.procedure]
+    ahead = comparison.outlook
+    if comparison.smallest is not None:
+        yield f"a difference below {comparison.smallest:g} is taken not to matter"
+    if ahead is None or ahead.pairs < 2:
         return
-    yield f"another {ahead.queries} queries are expected to separate {100 * ahead.expected:.0f} %"
-    for share, queries in ahead.needed:
-        found = "more than a million" if queries is None else f"{queries:,}"
-        yield f"{found} queries are expected to separate {100 * share:.0f} %"
-
-
-def _said_of_intervals(comparison: Comparison) -> str:
-    """One line on what the intervals of differences hold."""
-    share = f"{100 * (1 - comparison.alpha):g} %"
-    if comparison.intervals == "each":
-        return f"interval: {share} for each pair by itself; not corrected for the number of pairs"
-    return f"interval: {share} for all pairs at once (Bonferroni, as wide as Holm's first step)"
-
-
-def _between(low: float | None, high: float | None, places: int) -> str:
-    return f"[{number(low, places)}, {number(high, places)}]"
+    told = f"{counted(ahead.queries, 'query')} told {100 * ahead.separated:.0f} % of {pairs} apart"
+    if ahead.expected is None:
+        yield f"{told}; the runs do not differ beyond noise: nothing says how many queries would"
+        return
+    needed = [
+        f"{'more than a million' if queries is None else f'{queries:,}'} for {100 * share:.0f} %"
+        for share, queries in ahead.needed
+        if queries is None or queries > ahead.queries
+    ]
+    yield (
+        f"{told}; as many others would tell {100 * ahead.expected:.0f} %"
+        + "; needed: " * bool(needed)
+        + ", ".join(needed)
+    )
 
 
 def report_of(report: LeaderboardReport, places: int) -> Report:
@@ -429,8 +452,8 @@ def report_of(report: LeaderboardReport, places: int) -> Report:
 def _reading(report: LeaderboardReport, places: int) -> Iterator[Table]:
     yield from board_tables(report.board, places, lambda run, measure: _beside(report, run, measure, places))
     for comparison in report.comparisons.values():
-        if comparison.baseline is not None or comparison.outlook is not None:
-            yield _pairs(comparison, places, comparison.measure)
+        if comparison.baseline is not None or report.is_verdict:
+            yield _against(comparison, places)
     if report.powered:
         names = ["run", "measure", "assessors + model", "assessors alone", "model as truth", "λ", "queries"]
         yield Table(columns(names), list(_powered_rows(report, places)))
@@ -444,11 +467,11 @@ def _beside(report: LeaderboardReport, run: str, measure: str, places: int) -> s
     parts = []
     interval = report.intervals.get(run, {}).get(measure)
     if interval is not None and interval.low is not None:
-        parts.append(_between(interval.low, interval.high, places))
+        parts.append(f"[{number(interval.low, places)}, {number(interval.high, places)}]")
     comparison = report.comparisons.get(measure)
     if comparison is not None and run not in BELOW:
         if comparison.baseline is None:
-            parts.append(_group(run, comparison))
+            parts.append(group_letters(run, comparison.groups))
         else:
             pair = _pair(comparison, run)
             parts.append("†" if pair is not None and pair.significant else " ")
@@ -498,7 +521,7 @@ def _data(report: LeaderboardReport, places: int) -> Table:
             found = [report.powered.get(run, {}).get(measure) for run in runs]
             added.append((names, [[None] * 9 if one is None else [*chain(*_three_means(one))] for one in found]))
         if report.comparisons:
-            added.append(_compared(report.comparisons[measure], runs))
+            added.append(_compared(report.comparisons[measure], runs, report.is_verdict))
     for names, cells in added:
         heads += [Column(name, places) for name in names]
         for row, more in zip(rows, cells, strict=True):
@@ -516,34 +539,26 @@ def _check_cells(check: RunCheck) -> list[Cell]:
     return [len(check.missing), check.judged, check.tied, check.order_by_ties, check.order_by_precision]
 
 
-def _compared(comparison: Comparison, runs: Sequence[str]) -> tuple[list[str], list[list[Cell]]]:
-    measure = comparison.measure
-    if comparison.baseline is None:
-        heads = [f"group:{measure}"]
-        rows: list[list[Cell]] = [[None if run in BELOW else _group(run, comparison)] for run in runs]
-        if comparison.outlook is not None:
-            heads += [f"{kind}:{measure}" for kind in ("better", "same", "undecided")]
-            for run, row in zip(runs, rows, strict=True):
-                row += [None] * 3 if run in BELOW else _counted(comparison, run)
-        return heads, rows
-    pairs = [_pair(comparison, run) for run in runs]
-    heads = [f"difference:{measure}", f"p:{measure}"] + ([f"verdict:{measure}"] if comparison.outlook else [])
-    return heads, [_of_baseline(pair, len(heads)) for pair in pairs]
-
-
-def _of_baseline(pair: Pair | None, width: int) -> list[Cell]:
-    if pair is None:
-        return [None] * width
-    return [pair.test.mean_difference, pair.p_adjusted, *([] if pair.verdict is None else [pair.verdict.conclusion])]
+def _compared(comparison: Comparison, runs: Sequence[str], is_verdict: bool) -> tuple[list[str], list[list[Cell]]]:
+    heads = ["group"]
+    cells: list[list[Cell]] = [[group_letters(run, comparison.groups)] for run in runs]
+    if comparison.baseline is not None:
+        heads = ["difference", "p"] + ["verdict"] * is_verdict
+        of = {pair.first: pair for pair in comparison.pairs}
+        cells = [[of[run].test.mean_difference, of[run].p_adjusted, *([of[run].conclusion] * is_verdict)]
+                 if run in of else [None] * len(heads) for run in runs]  # fmt: skip
+    elif is_verdict:
+        heads += ["better", "same", "undecided"]
+        cells = [[*row, *_counted(comparison, run)] for row, run in zip(cells, runs, strict=True)]
+    cells = [[None] * len(heads) if run in BELOW else row for run, row in zip(runs, cells, strict=True)]
+    return [f"{head}:{comparison.measure}" for head in heads], cells
 
 
 def _counted(comparison: Comparison, run: str) -> list[Cell]:
     """How many runs a run is better than, the same as, and not told from."""
-    found: list[str] = []
-    for pair in comparison.pairs:
-        if pair.verdict is not None and run in (pair.first, pair.second):
-            word = pair.verdict.conclusion
-            found.append({"better": "worse", "worse": "better"}.get(word, word) if run == pair.second else word)
+    turned = {"better": "worse", "worse": "better"}
+    found = [pair.conclusion for pair in comparison.pairs if run == pair.first]
+    found += [turned.get(pair.conclusion, pair.conclusion) for pair in comparison.pairs if run == pair.second]  # type: ignore[misc]
     return [found.count(word) for word in ("better", "same", "undecided")]
 
 

@@ -7,7 +7,7 @@ Prediction-powered inference: a mean from few assessors' labels and many of a mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,9 +19,7 @@ from rubric_measures.analysis.resampling import (
     Draws,
     FloatArray,
     Interval,
-    bca_columns,
-    bootstrap_counts,
-    jackknife_counts,
+    Resample,
 )
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, plain
@@ -266,10 +264,8 @@ def grade_values(anchors: Sequence[Anchor], rel: float, draws: Draws = USUAL_DRA
         draws: rounds (0 for no intervals), seed and level.
     """
     tables = _tables(anchors, [], rel, [])
-    ones = np.ones((1, len(tables.anchors)))
-    estimates = tables.values(ones)[0]
     counts = tables.anchors.sum(axis=0)
-    intervals = _intervals(estimates, tables.values, len(tables.anchors), draws)
+    intervals = Resample(len(tables.anchors), draws).draw(tables.values).intervals()
     return [
         GradeValue(float(grade), int(count), interval)
         for grade, count, interval in zip(tables.grades, counts, intervals, strict=True)
@@ -313,26 +309,18 @@ def calibrated_runs(
     runs = sorted({one.run_id for one in answers})
     tables = _tables(anchors, answers, rel, runs)
     answered = (tables.shares.sum(axis=(1, 2)) > 0).astype(np.float64)
-    ones = np.ones((1, len(answered)))
-    estimates = tables.scores(ones, answered)[0]
-    if np.isnan(estimates).any():
+    drawn = Resample(len(answered), draws).draw(lambda counts: tables.scores(counts, answered))
+    if np.isnan(drawn.estimates).any():
         raise InputError(
             "the grader covers what the truth does not cover as often as what it does; nothing calibrates it"
         )
     says = tables.grades >= rel
     raw = tables.shares[:, :, says].sum(axis=(0, 2)) / answered.sum()
-    intervals = _intervals(estimates, lambda c: tables.scores(c, answered), len(answered), draws)
-    found = [Calibrated(run, float(raw[place]), _within(intervals[place])) for place, run in enumerate(runs)]
+    found = [
+        Calibrated(run, share, _within(one))
+        for run, share, one in zip(runs, raw.tolist(), drawn.intervals(), strict=True)
+    ]
     return sorted(found, key=lambda one: (-(one.interval.estimate or 0.0), one.run_id))
-
-
-def _intervals(
-    estimates: FloatArray, statistic: Callable[[FloatArray], FloatArray], units: int, draws: Draws
-) -> list[Interval]:
-    if draws.rounds == 0:
-        return [Interval(float(one), None, None, draws.level, units) for one in estimates]
-    replicates = statistic(bootstrap_counts(units, draws.rounds, draws.seed))
-    return bca_columns([*map(float, estimates)], replicates, statistic(jackknife_counts(units)), draws.level, units)
 
 
 def _within(one: Interval) -> Interval:

@@ -2,9 +2,9 @@
 
 Where the variance of a leaderboard's scores comes from: runs, queries, and the rest that only both explain.
 
-How likely a test decides, and how many queries it needs for that: the t-test, equivalence.
+How likely a t-test decides, and how many queries it needs for that.
 
-What tests of pairs conclude: better, worse, the same within the smallest difference that matters, or not decided.
+What the interval of a pair says: better, worse, the same within the smallest difference that matters, or not decided.
 
 Runs against runs: paired tests of all pairs or against a baseline, corrected, with groups of equals.
 
@@ -13,8 +13,8 @@ How many queries an experiment needs, and what a measure can tell: from the scor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
@@ -22,18 +22,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.analysis.resampling import (
+    CORRECTIONS,
     DEFAULT_ROUNDS,
     DEFAULT_SEED,
-    ROUNDING,
     Correction,
+    Family,
     FloatArray,
-    PairedTest,
-    adjust,
     groups_of_equals,
-    one_sided_flips,
-    paired_tests,
+    paired_family,
+    score_table,
 )
-from rubric_measures.base.errors import InputError, UnknownNameError
+from rubric_measures.base.errors import InputError, UnknownNameError, counted
+from rubric_measures.base.tables import number
+from rubric_measures.types.scales import LARGEST_SCORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,41 +136,6 @@ def _lower(freedom: FloatArray, far: FloatArray, reach: FloatArray) -> FloatArra
     return np.clip(np.nan_to_num(below), 0.0, 1.0)
 
 
-def equivalence_power(
-    difference: ArrayLike, deviation: ArrayLike, queries: ArrayLike, alpha: ArrayLike, smallest: float
-) -> FloatArray:
-    """The power of two one-sided t-tests to show that |d| < δ.
-
-    With S the sample's standard deviation: E_S [Φ((δ − t S/√n − d) √n/σ) − Φ((t S/√n − δ − d) √n/σ)]⁺, t the
-    1 − α quantile; Σ over quantiles of the χ² distribution of S² (Gauss and Legendre's nodes).
-
-    Args:
-        difference: the true mean difference d.
-        deviation: σ, above 0.
-        queries: n, at least 2.
-        alpha: the level of each of the two tests.
-        smallest: δ.
-
-    Source: Schuirmann (1987); the exact power as in Phillips (1990), by an integral of our own.
-    """
-    from scipy.special import chdtri, ndtr, stdtrit
-
-    d, sigma, n, level = np.broadcast_arrays(
-        *(np.asarray(value, dtype=np.float64) for value in (difference, deviation, queries, alpha))
-    )
-    places, weights = np.polynomial.legendre.leggauss(_NODES)
-    shares, weights = (places + 1.0) / 2.0, weights / 2.0
-    freedom = n[..., None] - 1.0
-    drawn = sigma[..., None] * np.sqrt(chdtri(freedom, shares) / freedom)
-    root = np.sqrt(n)[..., None]
-    reach = stdtrit(freedom, 1.0 - level[..., None]) * drawn / root
-    upper, lower = (
-        ndtr((end - d[..., None]) * root / sigma[..., None]) for end in (smallest - reach, reach - smallest)
-    )
-    inside: FloatArray = np.clip(upper - lower, 0.0, None) @ weights
-    return inside
-
-
 def least_queries(decides: Callable[[FloatArray], NDArray[np.bool_]], size: int) -> FloatArray:
     """The least number of queries, at least 2, from which on each of `size` tests decides; infinity beyond a million.
 
@@ -195,35 +161,15 @@ def check_smallest(smallest: float) -> None:
         )
 
 
+# The smallest difference that matters of scores from 0 to 1.
 DEFAULT_SMALLEST = 0.02
-# Of the tests that more queries would make.
-_POWER = 0.8
+# With fewer queries nothing is said about more.
+_LEAST_FOR_OUTLOOK = 10
+# Of the tests that more queries would make, and the normal quantile of it.
+_POWER, _POWER_Z = 0.8, 0.8416212335729143
 Conclusion = Literal["better", "worse", "same", "undecided"]
 # The shares of pairs whose number of queries is told.
 _SHARES = (0.5, 0.75, 0.9, 0.95)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is concluded of a pair.
-
-    Attributes:
-        conclusion: of the first run against the second: `better` or `worse` (different after correction), `same` (the
-            difference is shown to be below the smallest one that matters), or `undecided`.
-        p_same: the p-value of the equivalence test, corrected; None where it is undefined.
-        within: whether the difference is shown to be below the smallest one. Of runs that are `better` or `worse` it
-            says that the difference is there, and does not matter.
-        more_queries: how many more queries decide an undecided pair with power 0.8, if the true difference is
-            the one seen: the fewer of those that show a difference and those that show that it is too small to matter;
-            None for decided pairs and where a million do not.
-        at_most: how many more queries decide it whatever the true difference is; it depends on the deviation alone.
-    """
-
-    conclusion: Conclusion
-    p_same: float | None
-    within: bool
-    more_queries: int | None = None
-    at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +177,6 @@ class Outlook:
     """What more queries would do for a whole board.
 
     Attributes:
-        smallest: δ, the smallest difference that matters.
         power: the power that `more_queries` ask for.
         queries: the queries of the board.
         pairs: how many pairs are compared.
@@ -241,7 +186,6 @@ class Outlook:
         needed: (share of the pairs, queries of a board that is expected to separate it; None where a million do not).
     """
 
-    smallest: float
     power: float
     queries: int
     pairs: int
@@ -250,228 +194,116 @@ class Outlook:
     needed: tuple[tuple[float, int | None], ...]
 
 
-def equivalence_p(differences: ArrayLike, smallest: float) -> float | None:
-    """Two one-sided t-tests: the p-value of |mean difference| < δ, the larger of the two.
-
-    t₁ = (d̄ + δ) / (s/√n) against d ≤ −δ, and t₂ = (d̄ − δ) / (s/√n) against d ≥ δ. Where all differences are equal, the
-    exact sign-flip test counts: 2^−n if they are below δ, else 1. None with one query.
-
-    Source: Schuirmann, A comparison of the two one-sided tests procedure (1987).
-
-    >>> round(equivalence_p([0.01, -0.01, 0.02, 0.0], 0.05), 4)
-    0.003
-    """
-    from scipy.special import stdtr
-
-    values = np.asarray(differences, dtype=np.float64)
-    n = len(values)
-    if n < 2:
-        return None
-    mean = float(values.mean())
-    if float(np.ptp(values)) <= ROUNDING * float(np.abs(values).max()):
-        return float(2.0**-n) if abs(mean) < smallest else 1.0
-    error = float(values.std(ddof=1)) / np.sqrt(n)
-    return float(max(stdtr(n - 1, -(mean + smallest) / error), stdtr(n - 1, (mean - smallest) / error)))
-
-
-def verdicts(
-    differences: Sequence[FloatArray],
-    p_adjusted: Sequence[float | None],
-    correction: Correction,
-    *,
-    smallest: float = DEFAULT_SMALLEST,
-    alpha: float = 0.05,
-    flips: tuple[int, int] | None = None,
-) -> list[Verdict]:
-    """The verdict on each pair.
-
-    Differences and equivalences are two families of tests, and each is corrected by itself: with `holm` the chance of
-    any false "better" or "worse" is at most α, and that of any false "same" is at most α.
-
-    `more_queries` and `at_most` are by t-tests at the level that the correction has for the next pair: α / (m − r) of
-    Holm, α (r + 1) / m of BH, r the pairs already decided that way. With half widths w of a difference's t interval
-    and v of the equivalence test's, w + v ≤ δ decides for sure: what is not different is then within δ.
-
-    Args:
-        differences: of each pair the differences of its queries, first − second.
-        p_adjusted: of each pair the corrected p-value of its difference; None where it has none.
-        correction: `holm`, `bh` or `none`.
-        smallest: δ, the smallest difference that matters, in the measure's unit.
-        alpha: the level of both families.
-        flips: rounds and seed of sign flips in the place of t-tests.
-
-    Raises:
-        InputError: δ is not above 0.
-    """
-    check_smallest(smallest)
-    if flips is None:
-        raw = [equivalence_p(one, smallest) for one in differences]
-    else:
-        both = [np.stack([one + smallest, smallest - one], axis=1) for one in differences]
-        raw = [float(one_sided_flips(one, *flips).max()) if len(one) > 1 else None for one in both]
-    p_same = adjust(raw, correction)
-    different = np.array([p is not None and p < alpha for p in p_adjusted], dtype=np.bool_)
-    within = np.array([p is not None and p < alpha for p in p_same], dtype=np.bool_)
-    levels = [next_level(alpha, len(differences), int(found.sum()), correction) for found in (different, within)]
-    more: dict[int, tuple[int | None, int | None]] = {}
-    several = [place for place in np.flatnonzero(~different & ~within).tolist() if len(differences[place]) > 1]
-    if several:
-        needed = _needed([differences[place] for place in several], levels[0], levels[1], smallest)
-        for place, *ends in zip(several, *needed, strict=True):
-            more[place] = (_beyond(ends[0], differences[place]), _beyond(ends[1], differences[place]))
-    return [
-        Verdict(
-            _conclusion(float(one.mean()), bool(different[place]), bool(within[place])),
-            p_same[place],
-            bool(within[place]),
-            *more.get(place, (None, None)),
-        )
-        for place, one in enumerate(differences)
-    ]
-
-
-def _conclusion(mean: float, is_different: bool, is_within: bool) -> Conclusion:
-    if is_different:
-        return "better" if mean > 0 else "worse"
-    return "same" if is_within else "undecided"
-
-
-def next_level(alpha: float, pairs: int, decided: float, correction: Correction) -> float:
-    """The level of the next pair's test where some pairs are decided already."""
-    if correction == "none":
-        return alpha
-    if correction == "bh":
-        return alpha * min(decided + 1.0, float(pairs)) / pairs
-    return alpha / max(pairs - decided, 1.0)
-
-
-def _beyond(queries: float, differences: FloatArray) -> int | None:
-    """How many more than there are; at least one, because these decide nothing."""
-    return None if np.isinf(queries) else max(int(queries) - len(differences), 1)
-
-
-def _needed(
-    differences: Sequence[FloatArray], level: float, level_same: float, smallest: float
-) -> tuple[FloatArray, FloatArray]:
-    """The queries that decide each pair if its true difference is the one seen, and whatever it is."""
-    from scipy.special import stdtrit
-
-    means = np.array([one.mean() for one in differences])
-    # Two runs that differ by the same everywhere have no deviation; rounding is the least there can be.
-    spreads = np.array([max(one.std(ddof=1), ROUNDING * smallest) for one in differences])
-
-    def sure(n: FloatArray) -> NDArray[np.bool_]:
-        half = (stdtrit(n - 1.0, 1.0 - level / 2.0) + stdtrit(n - 1.0, 1.0 - level_same)) * spreads / np.sqrt(n)
-        decided: NDArray[np.bool_] = half <= smallest
-        return decided
-
-    at_most = least_queries(sure, len(means))
-    apart = least_queries(lambda n: t_power(means, spreads, n, level) >= _POWER, len(means))
-    near = np.full(len(means), np.inf)
-    small = np.flatnonzero(np.abs(means) < smallest)
-    if len(small):
-        near[small] = least_queries(
-            lambda n: equivalence_power(means[small], spreads[small], n, level_same, smallest) >= _POWER, len(small)
-        )
-    return np.minimum(np.minimum(apart, near), at_most), at_most
-
-
-def outlook(
-    differences: Sequence[FloatArray],
-    decided: Sequence[bool],
-    correction: Correction,
-    components: Components | None,
-    *,
-    smallest: float = DEFAULT_SMALLEST,
-    alpha: float = 0.05,
-) -> Outlook:
+def _outlook(family: Family, runs: float, queries: int) -> Outlook:
     """How many queries separate how many of the pairs.
 
     The differences that are seen are too large on average, because noise spreads runs. So each is shrunk to what it is
     worth: with σ² the variance of runs beyond noise and s²/n the squared standard error of the difference d, the true
     one is normal with mean B d and variance 2 σ² (1 − B), B = 2 σ² / (2 σ² + s²/n). A board of N other queries finds it
-    with P(|Z| > t), Z normal with mean B d √N / s and variance 1 + 2 σ² (1 − B) N / s². The level is that of the
-    correction where as many pairs are different as are expected. By simulation: benchmarks/README.md.
+    with P(|Z| > t), Z normal with mean B d √N / s and variance 1 + 2 σ² (1 − B) N / s², t the limit that this board's
+    intervals have. By simulation: benchmarks/README.md.
 
     Args:
-        differences: of each pair the differences of its queries.
-        decided: of each pair whether it is called different.
-        correction: `holm`, `bh` or `none`.
-        components: the variance components of the board; None where they are not known.
-        smallest: for the result.
-        alpha: the level.
+        family: the tests.
+        runs: the variance of the runs' true means.
+        queries: of the board.
     """
-    pairs = len(differences)
-    queries = max(map(len, differences))
-    separated = sum(decided) / pairs
-    several = [one for one in differences if len(one) > 1 and np.ptp(one) > 0]
+    from scipy.special import ndtr
+
+    pairs, varies = len(family.means), ~np.isnan(family.t)
     expected, needed = None, []
-    if components is not None and components.runs > 0 and several:
-        seen = np.array([(one.mean(), one.std(ddof=1), len(one)) for one in several])
-        means, spreads, sizes = seen.T
-        # Runs that are equal, or differ by a constant, everywhere are as they are, whatever the number of queries.
-        constant = sum(1 for one in differences if len(one) > 1 and np.ptp(one) == 0 and one[0] != 0)
+    if runs > 0 and varies.any():
+        means, errors, sizes, limits = (
+            one[varies] for one in (family.means, family.errors, family.sizes, family.critical)
+        )
+        spreads = errors * np.sqrt(sizes)
+        prior = 2.0 * runs
+        worth = prior / (prior + errors**2)
+        # Runs that differ by a constant everywhere do so whatever the number of queries.
+        constant = int((family.different & ~varies).sum())
 
         def share(n: float) -> float:
-            return (_expected_share(n, means, spreads, sizes, components.runs, alpha, correction, pairs) * len(several)
-                    + constant) / pairs  # fmt: skip
+            centre = worth * np.abs(means) * np.sqrt(n) / spreads
+            spread = np.sqrt(1.0 + prior * (1.0 - worth) * n / spreads**2)
+            found = ndtr((centre - limits) / spread) + ndtr((-centre - limits) / spread)
+            return (float(found.sum()) + constant) / pairs
 
         expected = share(float(queries))
         for wanted in _SHARES:
-
-            def is_enough(n: FloatArray, wanted: float = wanted) -> NDArray[np.bool_]:
-                return np.array([share(float(n[0])) >= wanted])
-
-            found = float(least_queries(is_enough, 1)[0])
+            found = least_queries(lambda n, wanted=wanted: np.array([share(float(n[0])) >= wanted]), 1)[0]  # type: ignore[misc]
             needed.append((wanted, None if np.isinf(found) else int(found)))
-    return Outlook(smallest, _POWER, queries, pairs, separated, expected, tuple(needed))
+    return Outlook(_POWER, queries, pairs, float(family.different.mean()), expected, tuple(needed))
 
 
-def _expected_share(
-    n: float,
-    means: FloatArray,
-    spreads: FloatArray,
-    sizes: FloatArray,
-    variance: float,
-    alpha: float,
-    correction: Correction,
-    pairs: int,
-) -> float:
-    """The expected share of pairs that n queries call different."""
-    from scipy.special import ndtr, stdtrit
+def _more_queries(family: Family, smallest: float | None) -> tuple[list[int | None], list[int | None]]:
+    """How many more queries decide each pair: if its true difference is the one seen, and whatever it is.
 
-    prior, noise = 2.0 * variance, spreads**2 / sizes
-    worth = prior / (prior + noise)
-    centre = worth * np.abs(means) * np.sqrt(n) / spreads
-    spread = np.sqrt(1.0 + prior * (1.0 - worth) * n / spreads**2)
-    share = 0.0
-    # The level depends on how many pairs are different, and that on the level; the first fixed point from below.
-    for _ in range(100):
-        limit = float(stdtrit(n - 1.0, 1.0 - next_level(alpha, pairs, share * pairs, correction) / 2.0))
-        found = float(np.mean(ndtr((centre - limit) / spread) + ndtr((-centre - limit) / spread)))
-        if found - share < 1e-6:
-            break
-        share = found
-    return found
+    With w the half width of its interval, z the quantile of the power and c the limit: an interval of N queries leaves
+    0 with that power where d √N / s ≥ c + z, and stays within δ where (δ − d) √N / s ≥ c + z. Where 2 w ≤ δ one of
+    both is sure.
+    """
+    spreads, sizes = family.errors * np.sqrt(family.sizes), family.sizes
+    distance, wanted = np.abs(family.means), family.critical + _POWER_Z
+    with np.errstate(divide="ignore", invalid="ignore"):
+        queries = (wanted * spreads / distance) ** 2
+        sure = np.full(len(queries), np.inf)
+        if smallest is not None:
+            near = np.where(distance < smallest, (wanted * spreads / (smallest - distance)) ** 2, np.inf)
+            sure = (2.0 * family.critical * spreads / smallest) ** 2
+            queries = np.fmin(np.fmin(queries, near), sure)
+    return tuple(
+        [None if not one <= MOST_QUERIES else max(int(np.ceil(one)) - int(size), 1)
+         for one, size in zip(column, sizes, strict=True)]
+        for column in (queries, sure)
+    )  # type: ignore[return-value]  # fmt: skip
 
 
-Test = Literal["t", "permutation"]
-Intervals = Literal["simultaneous", "each"]
-CORRECTIONS: tuple[Correction, ...] = ("holm", "bh", "none")
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """Two runs compared over the queries that both have.
+
+    Attributes:
+        mean_difference: mean of first − second, in the measure's unit.
+        low: lower end of the interval of the mean difference; None where undefined.
+        high: its upper end.
+        t: the paired t statistic; None where undefined.
+        p: two-sided p-value of the t-test before correction, see `Family.p`; None where undefined.
+        effect_size: Cohen's d_z = mean difference / standard deviation of the differences; None where that is 0.
+        wins: queries where the first run is better.
+        ties: queries where both are equal.
+        losses: queries where it is worse.
+        queries: the number of queries.
+        reason: why the t-test is undefined; empty otherwise.
+    """
+
+    mean_difference: float
+    low: float | None
+    high: float | None
+    t: float | None
+    p: float | None
+    effect_size: float | None
+    wins: int
+    ties: int
+    losses: int
+    queries: int
+    reason: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """Two runs.
 
     Attributes:
         first: run id; in a comparison with a baseline the other run.
         second: run id; the baseline.
-        test: the paired tests of first − second, over the queries that both have. Its interval is as
-            `Comparison.intervals` says.
+        test: the paired test of first − second, over the queries that both have.
         p_adjusted: the p-value after correction; None where the test is undefined.
-        significant: whether p_adjusted < alpha.
-        verdict: what is concluded; None where it was not asked for.
+        significant: whether p_adjusted < alpha: the interval is on one side of 0.
+        conclusion: `better` or `worse` where the interval is on one side of 0, `same` where it holds 0 and no
+            difference that matters, else `undecided`.
+        more_queries: how many more queries decide an undecided pair with power 0.8, if the true difference is the one
+            seen; None for decided pairs, with fewer than ten queries and where a million do not.
+        at_most: how many more decide it whatever the true difference is; it depends on the deviation alone.
     """
 
     first: str
@@ -479,7 +311,24 @@ class Pair:
     test: PairedTest
     p_adjusted: float | None
     significant: bool
-    verdict: Verdict | None = None
+    conclusion: Conclusion
+    more_queries: int | None = None
+    at_most: int | None = None
+
+    def said(self, smallest: float | None = None, places: int = 3, *, of_second: bool = False) -> str:
+        """What the interval says of the first run against the second, in words; or of the second against the first."""
+        low, high, queries = self.test.low, self.test.high, self.test.queries
+        if low is None or high is None:
+            is_equal = self.test.ties == queries
+            return "the same on every query" if is_equal else f"not known: {counted(queries, 'query')} only"
+        near, far = sorted((abs(low), abs(high)))
+        if self.conclusion in ("better", "worse"):
+            word = "better" if (self.conclusion == "better") != of_second else "worse"
+            small = ", too little to matter" if smallest is not None and far < smallest else ""
+            return f"{word} by {number(near, places)} to {number(far, places)}{small}"
+        if self.conclusion == "same":
+            return f"they differ by at most {number(far, places)}"
+        return f"not known: {queries} queries tell differences above {number((high - low) / 2.0, places)} only"
 
 
 @dataclass(frozen=True)
@@ -495,12 +344,9 @@ class Comparison:
         pairs: the comparisons.
         groups: groups of runs that cannot be told apart, best first; empty with a baseline.
         procedure: the correction for the number of comparisons.
-        test: whose p-values are corrected: `t` or `permutation`.
         alpha: the significance level.
-        intervals: `simultaneous` where all intervals of differences hold the true ones at once with probability
-            1 − alpha: Bonferroni's for `holm` (a little wider than its test asks). `each` where each does so by itself,
-            and the correction is of the p-values alone.
-        outlook: how many queries separate how many pairs; None where verdicts were not asked for.
+        smallest: the smallest difference that matters; None where it was not given and scores are not in [0, 1].
+        outlook: how many queries separate how many pairs; None with fewer than ten queries.
     """
 
     measure: str
@@ -511,10 +357,31 @@ class Comparison:
     pairs: tuple[Pair, ...]
     groups: tuple[tuple[str, ...], ...]
     procedure: Correction
-    test: Test
     alpha: float
-    intervals: Intervals = "each"
+    smallest: float | None
     outlook: Outlook | None = None
+
+    def said(self) -> str:
+        """Who cannot be told apart from the best, or who is better and worse than the baseline."""
+        if self.baseline is not None:
+            words = {"better": "better than", "worse": "worse than", "": "not told apart from"}
+            found = {
+                word: [pair.first for pair in self.pairs if word == pair.conclusion * pair.significant]
+                for word in words
+            }
+            return "; ".join(
+                f"{what} {self.baseline}: {_named(found[word])}" for word, what in words.items() if found[word]
+            )
+        best = next(iter(self.means))
+        alike = [pair.second for pair in self.pairs if pair.first == best and not pair.significant]
+        if not alike:
+            return f"{best} is better than all others"
+        return f"{best} has the highest mean; not told apart from it: {_named(alike)}"
+
+
+def _named(runs: Sequence[str]) -> str:
+    more = f" and {counted(len(runs) - 5, 'more run')}" if len(runs) > 6 else ""
+    return ", ".join(runs[: 5 if more else 6]) + more
 
 
 def common_queries(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[list[str], list[str]]:
@@ -535,129 +402,108 @@ def compare_runs(
     measure: str,
     *,
     baseline: str | None = None,
-    procedure: Correction = "holm",
-    test: Test = "t",
+    procedure: Correction = "max-t",
     alpha: float = 0.05,
     rounds: int = DEFAULT_ROUNDS,
     seed: int = DEFAULT_SEED,
     smallest: float | None = None,
 ) -> Comparison:
-    """Paired comparisons of runs over the queries that both have.
-
-    Of a run that is better by the same on every query, the exact permutation test counts, whatever the test.
+    """Paired comparisons of runs, each over the queries that both have; see `paired_family`.
 
     Args:
         scores: run -> query -> score.
         measure: what the scores are, for the output.
         baseline: compare every other run with this one; None compares all pairs.
-        procedure: `holm`, `bh` or `none`, for the number of p-values.
-        test: `t` (paired t-test) or `permutation` (sign flips).
-        alpha: significance level.
-        rounds: of the permutation tests.
-        seed: of the permutation tests.
-        smallest: the smallest difference that matters, for verdicts; None for none.
+        procedure: for the number of tests: `max-t`, `holm`, `bh` or `none`.
+        alpha: significance level; intervals are of 1 − alpha.
+        rounds: of the sign flips of `max-t`.
+        seed: of them.
+        smallest: the smallest difference that matters; None takes 0.02 where all scores are in [0, 1].
 
     Raises:
-        InputError: fewer than two runs, no common query, a procedure that does not fit, or alpha is no level.
+        InputError: fewer than two runs, no common query, an unknown procedure, or alpha or the smallest difference is
+            none.
         UnknownNameError: the baseline is not among the runs.
     """
-    _check(scores, measure, baseline, procedure, test, alpha)
+    _check(scores, measure, baseline, procedure, alpha)
+    if smallest is not None:
+        check_smallest(smallest)
+    elif all(0.0 <= score <= 1.0 for of_run in scores.values() for score in of_run.values()):
+        smallest = DEFAULT_SMALLEST
     queries, left_out = common_queries(scores, measure)
     # By id, so that draws do not depend on the order of the runs.
     runs = sorted(scores)
-    table = np.array([[scores[run][query] for run in runs] for query in queries])
-    means = dict(sorted(zip(runs, table.mean(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0])))
+    table, names = score_table([scores[run] for run in runs])
+    if not (np.abs(table[~np.isnan(table)]) <= LARGEST_SCORE).all():
+        raise InputError("a paired test needs finite scores (at most 1e100); leave out queries that a run misses")
+    place = {run: column for column, run in enumerate(runs)}
+    common = table[[name in set(queries) for name in names]]
+    means = dict(sorted(zip(runs, common.mean(axis=0).tolist(), strict=True), key=lambda item: (-item[1], item[0])))
     order = list(means)
+    ids = combinations(order, 2) if baseline is None else ((run, baseline) for run in order if run != baseline)
+    names_of = list(ids)
+    first, second = ([place[pair[side]] for pair in names_of] for side in (0, 1))
+    differences = table[:, first] - table[:, second]
+    family = paired_family(differences, procedure, alpha, rounds, seed)
+    ahead = None
+    more: Sequence[Sequence[int | None]] = [[None] * len(names_of)] * 2
+    if len(queries) >= _LEAST_FOR_OUTLOOK:
+        ahead = _outlook(family, variance_components(common).runs, len(queries))
+        more = _more_queries(family, smallest)
+    pairs = tuple(_pairs(names_of, differences, family, smallest, more))
+    groups: list[tuple[int, ...]] = []
     if baseline is None:
-        names = list(combinations(order, 2))
-    else:
-        names = [(run, baseline) for run in order if run != baseline]
-    level = 1.0 - alpha / (len(names) if procedure == "holm" else 1)
-    tests = _tests(scores, names, rounds, seed, level)
-    adjusted = adjust([one.p if test == "t" else one.p_permutation for one in tests], procedure)
-    pairs = tuple(
-        Pair(a, b, one, p, p is not None and p < alpha) for (a, b), one, p in zip(names, tests, adjusted, strict=True)
-    )
-    groups = () if baseline is not None else _groups(order, means, pairs, alpha)
-    intervals: Intervals = "simultaneous" if procedure == "holm" else "each"
-    found = Comparison(
-        measure, baseline, means, tuple(queries), tuple(left_out), pairs, groups, procedure, test, alpha, intervals
-    )
-    if smallest is None:
-        return found
-    flips = (rounds, seed) if test == "permutation" else None
-    components = variance_components(table) if len(queries) > 1 else None
-    return _with_verdicts(found, scores, components, smallest, flips)
-
-
-def _with_verdicts(
-    found: Comparison,
-    scores: Mapping[str, Mapping[str, float]],
-    components: Components | None,
-    smallest: float,
-    flips: tuple[int, int] | None,
-) -> Comparison:
-    """The comparison with a verdict on each pair."""
-    differences = [
-        np.array([scores[pair.first][query] - scores[pair.second][query]
-                  for query in sorted(scores[pair.first].keys() & scores[pair.second].keys())])
-        for pair in found.pairs
-    ]  # fmt: skip
-    concluded = verdicts(
-        differences, [pair.p_adjusted for pair in found.pairs], found.procedure,
-        smallest=smallest, alpha=found.alpha, flips=flips,
+        different = np.zeros((len(order), len(order)), dtype=np.bool_)
+        different[np.triu_indices(len(order), 1)] = family.different
+        groups = groups_of_equals([means[run] for run in order], different)
+    return Comparison(
+        measure, baseline, means, tuple(queries), tuple(left_out), pairs,
+        tuple(tuple(order[index] for index in group) for group in groups), procedure, alpha, smallest, ahead,
     )  # fmt: skip
-    ahead = outlook(
-        differences, [pair.significant for pair in found.pairs], found.procedure, components,
-        smallest=smallest, alpha=found.alpha,
-    )  # fmt: skip
-    pairs = tuple(replace(pair, verdict=one) for pair, one in zip(found.pairs, concluded, strict=True))
-    return replace(found, pairs=pairs, outlook=ahead)
 
 
-def _check(
-    scores: Mapping[str, object], measure: str, baseline: str | None, procedure: str, test: str, alpha: float
-) -> None:
+def _pairs(
+    names: Sequence[tuple[str, str]],
+    differences: FloatArray,
+    family: Family,
+    smallest: float | None,
+    more: Sequence[Sequence[int | None]],
+) -> Iterator[Pair]:
+    wins, losses = (differences > 0).sum(axis=0).tolist(), (differences < 0).sum(axis=0).tolist()
+    for place, (first, second) in enumerate(names):
+        mean, queries = float(family.means[place]), int(family.sizes[place])
+        low, high, t, p, adjusted = (
+            None if np.isnan(column[place]) else float(column[place])
+            for column in (family.low, family.high, family.t, family.p, family.adjusted)
+        )
+        test = PairedTest(
+            mean, low, high, t, p, None if t is None else t / float(np.sqrt(queries)),
+            wins[place], queries - wins[place] - losses[place], losses[place], queries,
+            "one query only; the t-test needs two" if queries < 2
+            else "" if t is not None
+            else "the runs differ by the same on every query" if mean
+            else "the runs are identical on every query",
+        )  # fmt: skip
+        is_different = bool(family.different[place])
+        conclusion: Conclusion = "undecided"
+        if is_different:
+            conclusion = "better" if mean > 0 else "worse"
+        elif smallest is not None and low is not None and high is not None and max(-low, high) < smallest:
+            conclusion = "same"
+        is_open = conclusion == "undecided" and low is not None
+        ahead = (more[0][place], more[1][place]) if is_open else (None, None)
+        yield Pair(first, second, test, adjusted, is_different, conclusion, *ahead)
+
+
+def _check(scores: Mapping[str, object], measure: str, baseline: str | None, procedure: str, alpha: float) -> None:
     if procedure not in CORRECTIONS:
         raise InputError(f"unknown correction {procedure!r}; expected one of {', '.join(CORRECTIONS)}")
-    if test not in ("t", "permutation"):
-        raise InputError(f"unknown test {test!r}; expected t or permutation")
     if baseline is not None and baseline not in scores:
         raise UnknownNameError("run", baseline, scores, settings=("baseline",))
     if not 0.0 < alpha < 1.0:
         raise InputError(f"a significance level is between 0 and 1, not {alpha:g}")
     if len(scores) < 2:
-        raise InputError(f"{measure}: {len(scores)} run(s) with per-query scores; a comparison needs two")
-
-
-def _tests(
-    scores: Mapping[str, Mapping[str, float]], names: Sequence[tuple[str, str]], rounds: int, seed: int, level: float
-) -> list[PairedTest]:
-    """The paired tests of each two runs over the queries that both have."""
-    # Pairs over the same queries see the same flips, so they are tested together.
-    places: dict[tuple[str, ...], list[int]] = {}
-    for place, (a, b) in enumerate(names):
-        places.setdefault(tuple(sorted(scores[a].keys() & scores[b].keys())), []).append(place)
-    found: dict[int, PairedTest] = {}
-    for queries, pairs in places.items():
-        first, second = (
-            np.array([[scores[names[pair][side]][query] for pair in pairs] for query in queries]) for side in (0, 1)
-        )
-        found |= zip(pairs, paired_tests(first, second, rounds=rounds, seed=seed, level=level), strict=True)
-    return [found[place] for place in range(len(names))]
-
-
-def _groups(
-    order: Sequence[str], means: Mapping[str, float], pairs: Sequence[Pair], alpha: float
-) -> tuple[tuple[str, ...], ...]:
-    place = {run: index for index, run in enumerate(order)}
-    matrix = np.full((len(order), len(order)), np.nan)
-    for pair in pairs:
-        if pair.p_adjusted is not None:
-            i, j = place[pair.first], place[pair.second]
-            matrix[i, j] = matrix[j, i] = pair.p_adjusted
-    found = groups_of_equals([means[run] for run in order], matrix, alpha)
-    return tuple(tuple(order[index] for index in group) for group in found)
+        raise InputError(f"{measure}: {counted(len(scores), 'run')} with per-query scores; a comparison needs two")
 
 
 @dataclass(frozen=True, slots=True)
@@ -694,7 +540,7 @@ def design(
     runs: int | None = None,
     alpha: float = 0.05,
     power: float = 0.8,
-    correction: Correction = "holm",
+    correction: Correction = "max-t",
 ) -> Design:
     """Topic set size design from a board, and what the board could tell.
 
@@ -707,7 +553,7 @@ def design(
         runs: how many runs it will compare, as many as the board has by default.
         alpha: the level of each of its tests before correction.
         power: with which it shall find δ.
-        correction: of the board's own pairs: `holm`, `bh` or `none`.
+        correction: of the board's own pairs: `max-t`, `holm`, `bh` or `none`.
 
     Raises:
         InputError: fewer than two runs or common queries, δ or the power are none.
@@ -721,7 +567,7 @@ def design(
     count = len(scores) if runs is None else runs
     if count < 2:
         raise InputError(f"an experiment compares two runs at least, not {count}", settings=("run_count",))
-    compared = compare_runs(scores, measure, procedure=correction, alpha=alpha, rounds=1)
+    compared = compare_runs(scores, measure, procedure=correction, alpha=alpha)
     queries, left_out = common_queries(scores, measure)
     if len(queries) < 2:
         raise InputError(f"{measure}: one query that all runs have; a design needs the variance of two")

@@ -26,18 +26,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rubric_measures.analysis.resampling import (
-    PIECE,
     USUAL_DRAWS,
+    Drawn,
     Draws,
     FloatArray,
     Interval,
-    bca_interval,
-    bootstrap_counts,
-    bootstrap_statistic,
+    Resample,
+    mean_intervals,
     pieces,
     ratio,
     seeded,
-    symmetric_interval,
     weighted_means,
 )
 from rubric_measures.base.errors import InputError, UnknownNameError
@@ -239,25 +237,6 @@ def top_k(official: ArrayLike, k: int) -> NDArray[np.intp]:
     return chosen
 
 
-def pair_signs(scores: FloatArray) -> NDArray[np.int8]:
-    """The sign of score_i − score_j for all pairs i < j, one row a sample: what Kendall's τ is made of."""
-    first, second = np.triu_indices(scores.shape[1], 1)
-    left, right = scores[:, first], scores[:, second]
-    return (left > right).view(np.int8) - (left < right).view(np.int8)
-
-
-def kendall_from_signs(x_signs: NDArray[np.int8], y_signs: NDArray[np.int8]) -> FloatArray:
-    """Kendall's τ-b of rows of pair signs; see `kendall_batch`."""
-    # Sums of up to 2^24 units are exact in float32, which is several times faster than integers here.
-    exact = "f4" if x_signs.shape[1] <= 1 << 24 else "f8"
-    x: FloatArray = x_signs.astype(exact)
-    y: FloatArray = y_signs.astype(exact)
-    both = np.einsum("bp,bp->b", x, y).astype(np.float64)
-    untied_x = np.einsum("bp,bp->b", x, x).astype(np.float64)
-    untied_y = np.einsum("bp,bp->b", y, y).astype(np.float64)
-    return ratio(both, np.sqrt(untied_x * untied_y))
-
-
 def kendall_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     """Kendall's τ-b of every row of `x` with the same row of `y`.
 
@@ -269,10 +248,19 @@ def kendall_batch(x: FloatArray, y: FloatArray) -> FloatArray:
     >>> kendall_batch(np.array([[4.0, 3.0, 2.0, 1.0]]), np.array([[4.0, 2.0, 3.0, 1.0]])).round(4).tolist()
     [0.6667]
     """
-    runs = x.shape[1]
+    first, second = np.triu_indices(x.shape[1], 1)
+    # Sums of up to 2^24 units are exact in float32, which is several times faster than integers here.
+    exact = "f4" if len(first) <= 1 << 24 else "f8"
     result = np.empty(len(x))
-    for piece in pieces(len(x), runs * runs // 2):
-        result[piece] = kendall_from_signs(pair_signs(x[piece]), pair_signs(y[piece]))
+    for piece in pieces(len(x), len(first)):
+        left, right = (
+            ((side[piece][:, first] > side[piece][:, second]).view(np.int8)
+             - (side[piece][:, first] < side[piece][:, second]).view(np.int8)).astype(exact)
+            for side in (x, y)
+        )  # fmt: skip
+        both, untied, others = (np.einsum("bp,bp->b", *pair).astype(np.float64)
+                                for pair in ((left, right), (left, left), (right, right)))  # fmt: skip
+        result[piece] = ratio(both, np.sqrt(untied * others))
     return result
 
 
@@ -553,48 +541,6 @@ def _bounds(base: str, runs: int) -> tuple[float, float]:
     return (0.0, 1.0) if base == "rbo" else (-1.0, 1.0)
 
 
-def _kendall_in_pieces(x: FloatArray, table: FloatArray, counts: FloatArray, official: FloatArray | None) -> FloatArray:
-    """τ-b of every measure in every round: (rounds, measures). `x` are official scores of runs, or per-query ones."""
-    runs, measures = table.shape[1], table.shape[2]
-    rounds = len(counts)
-    result = np.empty((rounds, measures))
-    step = max(1, PIECE // max(1, runs * runs // 2))
-    flat = table.reshape(table.shape[0], runs * measures)
-    for start in range(0, rounds, step):
-        piece = slice(start, min(start + step, rounds))
-        means = weighted_means(counts[piece], flat).reshape(-1, runs, measures)
-        reference = (
-            np.broadcast_to(official, (len(means), runs)) if official is not None else weighted_means(counts[piece], x)
-        )
-        signs = pair_signs(reference)
-        for measure in range(measures):
-            taus = kendall_from_signs(signs, pair_signs(means[:, :, measure]))
-            result[piece, measure] = np.where(_lacks_a_run(reference, means[:, :, measure]), np.nan, taus)
-    return result
-
-
-def _lacks_a_run(x: FloatArray, y: FloatArray) -> NDArray[np.bool_]:
-    """The rounds in which a run has no score, because none of its queries was drawn; they do not count."""
-    lacking: NDArray[np.bool_] = np.isnan(np.concatenate([x, y], axis=1)).any(axis=1)
-    return lacking
-
-
-def _replicates(
-    base: str, x: FloatArray, table: FloatArray, counts: FloatArray, official: FloatArray | None
-) -> FloatArray:
-    runs, measures = table.shape[1], table.shape[2]
-    if base == "kendall":
-        return _kendall_in_pieces(x, table, counts, official)
-    result = np.empty((len(counts), measures))
-    reference = np.broadcast_to(official, (len(counts), runs)) if official is not None else weighted_means(counts, x)
-    for measure in range(measures):
-        means = weighted_means(counts, table[:, :, measure])
-        whole = ~_lacks_a_run(reference, means)
-        result[whole, measure] = COEFFICIENTS[base](reference[whole], means[whole])
-        result[~whole, measure] = np.nan
-    return result
-
-
 def correlate_over_queries(
     official: ArrayLike,
     scores: ArrayLike,
@@ -605,7 +551,7 @@ def correlate_over_queries(
 
     The official side is either a score of each run (then only the measures are resampled), or a table of queries × runs
     (then both are resampled with the same queries). A run's score is its mean over the drawn queries. The interval is a
-    `symmetric_interval`; its docstring says why it is not BCa. A top-k variant keeps the runs that are in the official
+    symmetric one; `Drawn.intervals` says why it is not BCa. A top-k variant keeps the runs that are in the official
     top k of the full data.
 
     Args:
@@ -620,33 +566,20 @@ def correlate_over_queries(
     Raises:
         InputError: a run has no score at all.
     """
-    points, replicates = drawn_over_queries(official, scores, name, draws)
+    points, drawn = drawn_over_queries(official, scores, name, draws)
     if draws.rounds == 0:
         return [CoefficientInterval(point, None, "query") for point in points]
-    queries = len(np.asarray(scores))
-    result = []
-    for measure, point in enumerate(points):
-        if point.value is None:
-            interval = Interval(None, None, None, draws.level, queries, 0, point.reason)
-        elif queries < 2:
-            interval = Interval(
-                point.value, None, None, draws.level, queries, 0, "one query only; an interval needs two"
-            )
-        else:
-            bounds = _bounds(parse_coefficient(point.name)[0], point.runs)
-            interval = symmetric_interval(point.value, replicates[:, measure], draws.level, queries, bounds)
-        result.append(CoefficientInterval(point, interval, "query"))
-    return result
+    bounds = _bounds(parse_coefficient(name)[0], points[0].runs)
+    return [
+        CoefficientInterval(point, replace(one, reason=point.reason) if point.value is None else one, "query")
+        for point, one in zip(points, drawn.intervals("symmetric", bounds), strict=True)
+    ]
 
 
 def drawn_over_queries(
     official: ArrayLike, scores: ArrayLike, name: str, draws: Draws
-) -> tuple[list[Coefficient], FloatArray]:
-    """The coefficient of each measure, and its value in every round; see `correlate_over_queries`.
-
-    Returns:
-        a coefficient a measure, and (rounds, measures), all of the same resampled queries; no round where there are
-        fewer than two queries.
+) -> tuple[list[Coefficient], Drawn]:
+    """The coefficient of each measure, and what was drawn of them together; see `correlate_over_queries`.
 
     Raises:
         InputError: a run has no score at all.
@@ -654,18 +587,25 @@ def drawn_over_queries(
     base, k = parse_coefficient(name)
     x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     table = table[:, :, None] if table.ndim == 2 else table
-    queries = table.shape[0]
-    ones = np.ones((1, queries))
+    ones = np.ones((1, len(table)))
     x_mean = x if x.ndim == 1 else weighted_means(ones, x)[0]
     if k is not None and len(x_mean):
         chosen = top_k(x_mean, k)
         x, x_mean, table = x[..., chosen], x_mean[chosen], table[:, chosen]
-    means = weighted_means(ones, table.reshape(queries, -1))[0].reshape(table.shape[1:])
+
+    def values(counts: FloatArray) -> FloatArray:
+        reference = np.broadcast_to(x, (len(counts), len(x))) if x.ndim == 1 else weighted_means(counts, x)
+        result = np.full((len(counts), table.shape[2]), np.nan)
+        for measure in range(table.shape[2]):
+            means = weighted_means(counts, table[:, :, measure])
+            # Rounds in which a run has no score, because none of its queries was drawn, do not count.
+            whole = ~np.isnan(reference + means).any(axis=1)
+            result[whole, measure] = COEFFICIENTS[base](reference[whole], means[whole])
+        return result
+
+    means = weighted_means(ones, table.reshape(len(table), -1))[0].reshape(table.shape[1:])
     points = [replace(correlate(x_mean, means[:, measure], base), name=name) for measure in range(table.shape[2])]
-    fixed = x if x.ndim == 1 else None
-    if draws.rounds == 0 or queries < 2:
-        return points, np.empty((0, len(points)))
-    return points, _replicates(base, x, table, bootstrap_counts(queries, draws.rounds, draws.seed), fixed)
+    return points, Resample(len(table), draws).draw(values)
 
 
 def correlate_over_runs(
@@ -701,11 +641,13 @@ def correlate_over_runs(
     reason = _NO_COPIES.get(base, f"{runs} runs only; an interval needs three" if runs < 3 else "")
     if reason:
         return CoefficientInterval(point, Interval(point.value, None, None, draws.level, runs, 0, reason), "run")
-    batch = COEFFICIENTS[base]
-    counts = bootstrap_counts(runs, draws.rounds, draws.seed).astype(np.intp)
-    drawn = np.repeat(np.tile(np.arange(runs), draws.rounds), counts.ravel()).reshape(-1, runs)
-    others = np.array([[j for j in range(runs) if j != i] for i in range(runs)])
-    interval = bca_interval(point.value, batch(x[drawn], y[drawn]), batch(x[others], y[others]), draws.level, runs)
+
+    def values(counts: FloatArray) -> FloatArray:
+        places = np.repeat(np.tile(np.arange(runs), len(counts)), counts.ravel().astype(np.intp))
+        drawn = places.reshape(len(counts), -1)
+        return COEFFICIENTS[base](x[drawn], y[drawn])
+
+    (interval,) = Resample(runs, draws).draw(values).intervals()
     return CoefficientInterval(point, interval, "run")
 
 
@@ -738,20 +680,11 @@ def query_tau(
     for query in range(len(x)):
         present = ~(np.isnan(x[query]) | np.isnan(y[query]))
         taus[query] = kendall_batch(x[query][None, present], y[query][None, present])[0]
-    undefined = int(np.isnan(taus).sum())
-    queries = len(taus) - undefined
     defined = taus[~np.isnan(taus)]
-    if not queries:
-        nothing = Interval(None, None, None, draws.level, 0, 0, "τ is undefined on every query")
-        return QueryTau(nothing, 0, undefined)
-    if draws.rounds == 0:
-        return QueryTau(Interval(float(defined.mean()), None, None, draws.level, queries), queries, undefined)
-    interval = bootstrap_statistic(
-        lambda counts: weighted_means(counts, defined[:, None])[:, 0],
-        queries,
-        draws,
-    )
-    return QueryTau(interval, queries, undefined)
+    (interval,) = mean_intervals(defined[:, None], draws)
+    if not len(defined):
+        interval = replace(interval, reason="τ is undefined on every query")
+    return QueryTau(interval, len(defined), len(taus) - len(defined))
 
 
 def pooled_tau(
@@ -790,19 +723,8 @@ def pooled_tau(
 
     def statistic(counts: FloatArray) -> FloatArray:
         top, left, right = (((counts @ matrix) * counts).sum(axis=1) for matrix in (both, untied_x, untied_y))
-        result = np.full(len(counts), np.nan)
-        norm = np.sqrt(left * right)
-        np.divide(top, norm, out=result, where=norm > 0)
-        return result
+        return ratio(top, np.sqrt(left * right))
 
     counted = int((~missing).any(axis=1).sum())
-    if draws.rounds == 0 and queries:
-        value = float(statistic(np.ones((1, queries)))[0])
-        reason = "all pairs are tied on a side" if np.isnan(value) else ""
-        return QueryTau(
-            Interval(None if reason else value, None, None, draws.level, counted, 0, reason), counted, queries - counted
-        )
-    interval = bootstrap_statistic(
-        statistic, queries, replace(draws, rounds=max(draws.rounds, 1)), method="symmetric", bounds=(-1.0, 1.0)
-    )
+    (interval,) = Resample(queries, draws).draw(statistic).intervals("symmetric", (-1.0, 1.0))
     return QueryTau(interval, counted, queries - counted)

@@ -38,7 +38,7 @@ from rubric_measures.analysis.agreement import (
 )
 from rubric_measures.analysis.leaderboards import LeaderboardCorrelation
 from rubric_measures.analysis.panels import Judge, JudgeBoard, JudgeRow, judge_board
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, Resample
 from rubric_measures.analysis.workbench import JudgedPassage
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain, ranged, render
@@ -422,7 +422,7 @@ def _intervals(
         return named
 
     by_query = query_tables(a, b, queries, sorted(set(queries)), scale)
-    intervals, _ = column_intervals(by_query, statistics, draws)
+    intervals, _ = column_intervals(by_query, statistics, Resample(len(by_query), draws))
     at = {(x, y): replace(one, interval=intervals.pop(f"{x} {y}")) for (x, y), one in found.items()}
     return intervals, at
 

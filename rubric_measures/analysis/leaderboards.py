@@ -41,13 +41,11 @@ from rubric_measures.analysis.correlation import (
     undefined_reason,
 )
 from rubric_measures.analysis.resampling import (
-    ROUNDING,
     USUAL_DRAWS,
     Draws,
     FloatArray,
-    adjust,
-    exact_shift_p,
     half_counts,
+    paired_family,
     score_table,
     weighted_means,
 )
@@ -112,10 +110,9 @@ class PairAgreement:
 
 
 def significant_pair_agreement(official: ArrayLike, scores: ArrayLike) -> PairAgreement:
-    """Agreement of two measures on the significantly different pairs of runs (paired t-tests over queries, at 0.05).
+    """Agreement of two measures on the significantly different pairs of runs, at 0.05.
 
-    Each side tests its pairs and corrects them by itself. A pair that is identical is not significant; of one that
-    differs by the same on every query, the exact permutation test counts.
+    Each side tests its pairs by itself, as `paired_family` does by default. A pair that is identical is not different.
 
     Args:
         official: (queries, runs), complete.
@@ -143,19 +140,8 @@ def significant_pair_agreement(official: ArrayLike, scores: ArrayLike) -> PairAg
 def _directions(
     table: FloatArray, first: NDArray[np.intp], second: NDArray[np.intp]
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    from scipy.special import stdtr
-
-    differences = table[:, first] - table[:, second]
-    queries = len(differences)
-    mean, deviation = differences.mean(axis=0), differences.std(axis=0, ddof=1)
-    varies = np.ptp(differences, axis=0) > ROUNDING * np.abs(differences).max(axis=0)
-    p_values = [exact_shift_p(queries) if way else None for way in mean]
-    t = np.abs(mean[varies]) / (deviation[varies] / np.sqrt(queries))
-    for column, p in zip(np.flatnonzero(varies), 2.0 * stdtr(queries - 1, -t), strict=True):
-        p_values[int(column)] = float(p)
-    adjusted = adjust(p_values, "holm")
-    real = np.array([value is not None and value < 0.05 for value in adjusted], dtype=np.bool_)
-    return np.sign(mean), real
+    family = paired_family(table[:, first] - table[:, second])
+    return np.sign(family.means), family.different
 
 
 DEFAULT_COEFFICIENTS = ("kendall", "spearman", "pearson", "tau_ap_b", "rbo", "max_rank_drop")

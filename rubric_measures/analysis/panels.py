@@ -33,11 +33,11 @@ from rubric_measures.analysis.agreement import (
 from rubric_measures.analysis.correlation import correlate, drawn_over_queries, parse_coefficient
 from rubric_measures.analysis.leaderboards import LeaderboardCorrelation, RunScores, query_table
 from rubric_measures.analysis.resampling import (
-    ROUNDING,
+    Drawn,
     Draws,
     FloatArray,
     Interval,
-    bootstrap_counts,
+    Resample,
     groups_of_equals,
     ratio,
 )
@@ -137,7 +137,7 @@ def judge_board(
     """All judges against the truth, each on the documents that both label.
 
     All judges see the same resampled queries: those in which one of them shares a document with the truth. Groups are
-    of `simultaneous_p_values` of κ at 0.05.
+    of `Drawn.apart` of κ at 0.05.
 
     Args:
         truth: the labels that judges are held to.
@@ -156,20 +156,13 @@ def judge_board(
             raise InputError(f"{judge.name} and {truth.name} label no common document")
     names = sorted({key[0] for keys in common for key in keys})
     pairs = list(cutoffs) or [(level, level) for level in range(ends[0] + 1, ends[1] + 1)]
-    counts = bootstrap_counts(len(names), draws.rounds, draws.seed) if draws.rounds else None
-    rows: list[JudgeRow] = []
-    drawn: list[FloatArray] = []
-    for judge, keys in zip(judges, common, strict=True):
-        row, replicates = _row(truth, judge, keys, names, ends, pairs, draws, counts)
-        rows.append(row)
-        drawn.append(replicates)
-    order = sorted(range(len(rows)), key=lambda place: (-_kappa(rows[place]), rows[place].name))
-    rows = [rows[place] for place in order]
-    groups: list[tuple[int, ...]] = []
-    if len(rows) > 1 and all(len(drawn[place]) for place in order):
-        estimates = np.array([_kappa(row) for row in rows])
-        p_values = simultaneous_p_values(estimates, np.stack([drawn[place] for place in order], axis=1))
-        groups = groups_of_equals(estimates.tolist(), p_values)
+    engine = Resample(len(names), draws)
+    found = [_row(truth, judge, keys, names, ends, pairs, engine) for judge, keys in zip(judges, common, strict=True)]
+    found.sort(key=lambda one: (-_kappa(one[0]), one[0].name))
+    rows = [row for row, _ in found]
+    kappas, drawn = np.array([_kappa(row) for row in rows]), np.stack([one for _, one in found], axis=1)
+    p_values = Drawn(kappas, drawn, drawn[:0], len(names), draws).apart()
+    groups = groups_of_equals(kappas.tolist(), p_values < _ALPHA) if len(drawn) else []
     together = tuple(tuple(rows[place].name for place in group) for group in groups)
     return JudgeBoard(truth, ends, tuple(rows), together, is_clamped)
 
@@ -182,7 +175,7 @@ def equal_boards(
 ) -> tuple[tuple[int, ...], ...] | None:
     """Leaderboards of judges that a coefficient with the official one cannot tell apart.
 
-    All see the same resampled queries. Groups are of `simultaneous_p_values` of the coefficient at 0.05.
+    All see the same resampled queries. Groups are of `Drawn.apart` of the coefficient at 0.05.
 
     Args:
         official: the official scores, which are resampled, too, where they are of the same queries.
@@ -203,13 +196,12 @@ def equal_boards(
     reference = query_table(official, runs)
     is_same = reference is not None and reference[1] == first[1]
     given = reference[0] if is_same and reference is not None else np.array([official.means[run] for run in runs])
-    points, drawn = drawn_over_queries(given, np.stack([table for table, _ in known], axis=2), coefficient, draws)
+    _, drawn = drawn_over_queries(given, np.stack([table for table, _ in known], axis=2), coefficient, draws)
     # Of drops the least is best.
     sign = -1.0 if parse_coefficient(coefficient)[0] == "max_rank_drop" else 1.0
-    estimates = np.array([np.nan if point.value is None else sign * point.value for point in points])
-    if not len(drawn) or np.isnan(estimates).any():
+    if not len(drawn.replicates) or np.isnan(drawn.estimates).any():
         return None
-    return tuple(groups_of_equals(estimates.tolist(), simultaneous_p_values(estimates, sign * drawn)))
+    return tuple(groups_of_equals((sign * drawn.estimates).tolist(), drawn.apart() < _ALPHA))
 
 
 def _kappa(row: JudgeRow) -> float:
@@ -225,8 +217,7 @@ def _row(
     names: Sequence[str],
     ends: tuple[int, int],
     pairs: Sequence[tuple[int, int]],
-    draws: Draws,
-    counts: FloatArray | None,
+    engine: Resample,
 ) -> tuple[JudgeRow, FloatArray]:
     """The row of one judge, and its κ in every bootstrap round."""
     a, b = (np.array([one.labels[key] for key in keys], dtype=np.int_) for one in (truth, judge))
@@ -243,67 +234,21 @@ def _row(
         return found
 
     by_query = query_tables(a, b, [key[0] for key in keys], names, labels)
-    intervals, drawn = column_intervals(by_query, statistics, draws, counts)
+    intervals, drawn = column_intervals(by_query, statistics, engine)
     if judge.failed is not None:
         lost = np.array([judge.failed.get(name, (0, 0)) for name in names], dtype=np.float64)
         # As a table of one row a query: failed grades before all of them.
         shares, _ = column_intervals(
-            lost[:, None, :], lambda tables: {"failed": ratio(tables[:, 0, 0], tables[:, 0, 1])}, draws, counts
+            lost[:, None, :], lambda tables: {"failed": ratio(tables[:, 0, 0], tables[:, 0, 1])}, engine
         )
         intervals |= shares
     at = {pair: {name: intervals.pop(prefix + name) for name in _RATES} for pair, prefix in cells.items()}
-    return JudgeRow(judge, len(keys), intervals, at), drawn.get("kappa", np.empty(0))
+    return JudgeRow(judge, len(keys), intervals, at), drawn["kappa"]
 
 
 _RATES = ("kappa", "tpr", "tnr", "f1")
-
-
-def simultaneous_p_values(estimates: FloatArray, replicates: FloatArray) -> FloatArray:
-    """p-values of all differences of statistics that were bootstrapped together, adjusted for their number.
-
-    With d the difference of two statistics, d* that of a round and s the standard deviation of d*:
-    p = (1 + rounds in which the largest |d* − d| / s of all pairs is at least |d| / s) / (rounds + 1). Judges of the
-    same queries are correlated, and the largest of each round knows that, which Holm's correction does not. The
-    diagonal is 1, and so is p of two that are equal in every round. A statistic that is undefined has NaN; rounds in
-    which one is undefined are left out.
-
-    With 25 queries equal judges are told apart in 14 % of samples at a nominal 5 %, from 50 on in 5 %
-    (benchmarks/README.md).
-
-    Args:
-        estimates: the statistics, (judges,).
-        replicates: (rounds, judges), all of the same resampled queries.
-
-    Source: Romano and Wolf, Exact and Approximate Stepdown Methods for Multiple Hypothesis Testing (JASA 2005), the
-    single-step form.
-    """
-    known = np.flatnonzero(np.isfinite(estimates))
-    result = np.full((len(estimates), len(estimates)), np.nan)
-    np.fill_diagonal(result, 1.0)
-    drawn = replicates[:, known]
-    drawn = drawn[~np.isnan(drawn).any(axis=1)]
-    if len(known) < 2 or not len(drawn):
-        return result
-    centred = drawn - estimates[known]
-    largest = np.zeros(len(drawn))
-    size = np.zeros((len(known), len(known)))
-    for place in range(len(known) - 1):
-        gaps = centred[:, place, None] - centred[:, place + 1 :]
-        spread = gaps.std(axis=0, ddof=1) if len(gaps) > 1 else np.zeros(gaps.shape[1])
-        varies = spread > ROUNDING
-        if varies.any():
-            np.maximum(largest, (np.abs(gaps[:, varies]) / spread[varies]).max(axis=1), out=largest)
-        apart = np.abs(estimates[known[place]] - estimates[known[place + 1 :]])
-        # A difference that is the same in every round is no chance, however small it is.
-        size[place, place + 1 :] = np.where(
-            varies, apart / np.where(varies, spread, 1.0), np.where(apart > ROUNDING, np.inf, 0.0)
-        )
-    ordered = np.sort(largest)
-    hits = len(ordered) - np.searchsorted(ordered, size * (1.0 - ROUNDING), side="left")
-    p_values = (hits + 1.0) / (len(ordered) + 1.0)
-    upper = np.triu(p_values, 1)
-    result[np.ix_(known, known)] = upper + upper.T + np.eye(len(known))
-    return result
+# The level of the groups.
+_ALPHA = 0.05
 
 
 Means = Mapping[str, float]

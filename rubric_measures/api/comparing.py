@@ -30,7 +30,7 @@ from rubric_measures.api.loading import (
     rankings_for,
     refuse_filters,
 )
-from rubric_measures.base.errors import InputError, UnknownNameError, naming, tell, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, naming, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.findings import Note, of_wrapped, say
@@ -47,7 +47,7 @@ from rubric_measures.measures.measure import (
 if TYPE_CHECKING:
     import pandas
 
-    from rubric_measures.analysis.comparison import Comparison, Design, Test
+    from rubric_measures.analysis.comparison import Comparison, Design
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
     from rubric_measures.analysis.resampling import Correction
     from rubric_measures.base.tables import Report
@@ -64,7 +64,7 @@ QueryScores: TypeAlias = File | Leaderboard | _Values
 
 @dataclass(frozen=True)
 class Comparisons(Mapping[str, "Comparison"]):
-    """Runs compared by each measure: measure -> `Comparison` (means, pairs with p-values, groups of equals)."""
+    """Runs compared by each measure: measure -> `Comparison` (means, pairs with intervals, groups of equals)."""
 
     by_measure: Mapping[str, Comparison]
 
@@ -81,14 +81,20 @@ class Comparisons(Mapping[str, "Comparison"]):
         return f"<Comparisons by {', '.join(self.by_measure)}>"
 
     def __str__(self) -> str:
-        from rubric_measures.analysis.board_reports import comparison_report
         from rubric_measures.base.tables import render
 
-        shown = (
-            f"{measure}\n{''.join(render(comparison_report(one, 4, {}), 'text'))}"
-            for measure, one in self.by_measure.items()
-        )
-        return "\n".join(shown).rstrip("\n")
+        return "".join(render(self.report(), "text")).rstrip("\n")
+
+    def report(self, places: int = 4, **settings: object) -> Report:
+        """What `base.tables.render` shows in any form: what is concluded, and each run against the best or baseline.
+
+        Args:
+            places: decimal places; -1 prints all digits.
+            settings: rounds and seed, for the JSON.
+        """
+        from rubric_measures.analysis.board_reports import comparison_report
+
+        return comparison_report(self.by_measure, places, settings)
 
     @property
     def is_complete(self) -> bool:
@@ -98,7 +104,7 @@ class Comparisons(Mapping[str, "Comparison"]):
         )
 
     def log_notes(self) -> None:
-        """Logs what the tables leave out: queries that some run lacks, tests without a p-value; and who is best."""
+        """Logs what the tables leave out: queries that some run lacks, tests without a p-value."""
         for one in self.by_measure.values():
             for such in one.left_out[:1]:
                 text = "%d queries that some run lacks are left out of the means (such as %s), which are over %d; each "
@@ -106,13 +112,6 @@ class Comparisons(Mapping[str, "Comparison"]):
                 warn(text, len(one.left_out), such, len(one.queries))
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
                 warn("%d comparisons have no p-value: %s", count, reason or "no variance is left")
-            shifts = sum(pair.test.p is not None and pair.test.p_t is None for pair in one.pairs)
-            text = "%d comparisons are of runs that differ by the same on every query: the permutation test counts"
-            tell(text, shifts * (one.test == "t"))
-            if one.groups and one.groups[0][0] == next(iter(one.means)):
-                others = one.groups[0][1:]
-                named = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
-                tell("the best run cannot be told apart from %d others (%s)", len(others), named)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row a measure and pair of runs.
@@ -165,8 +164,7 @@ def compare(
     measures: str | Sequence[str] | None = None,
     runs: Sequence[str] | None = None,
     baseline: str | None = None,
-    correction: Correction = "holm",
-    test: Test = "t",
+    correction: Correction = "max-t",
     alpha: float = 0.05,
     rounds: int = 10_000,
     seed: int = 42,
@@ -183,17 +181,15 @@ def compare(
 
     Args:
         scores: one source or several, which are put together; each gives other runs.
-        measures: the measures to compare by; needed where there are several.
+        measures: the measures to compare by; all by default.
         runs: compare these runs only (and the baseline).
         baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told apart.
-        correction: for many comparisons: `holm`, `bh` or `none`.
-        test: whose p-values count: `t` or `permutation`.
-        alpha: significance level, in (0, 1); intervals of differences are of 1 − alpha, for all pairs at once with
-            `holm`, for each by itself with the others.
-        rounds: of the permutation tests.
-        seed: of the permutation tests.
-        smallest: the smallest difference that matters, in the measure's unit: each pair gets a verdict (better, worse,
-            the same within it, undecided) and, where it is undecided, how many more queries would decide it.
+        correction: for many comparisons: `max-t`, `holm`, `bh` or `none`, see `paired_family`.
+        alpha: significance level, in (0, 1); intervals of differences are of 1 − alpha.
+        rounds: of the sign flips of `max-t`.
+        seed: of the sign flips.
+        smallest: the smallest difference that matters, in the measure's unit: a pair whose interval holds nothing as
+            large is the same. None takes 0.02 where all scores are in [0, 1]; else no pair is called the same.
         form: the form of the files, where it cannot be seen.
 
     Raises:
@@ -205,8 +201,6 @@ def compare(
     if rounds < 1:
         raise InputError("the number of rounds is 1 or more", settings=("rounds",))
     found = per_query_scores(scores, form, measures)
-    if measures is None and len(found) > 1:
-        raise InputError(f"several measures, choose one: {' '.join(found)}", settings=("measures",))
     with naming(*(_called(one) for one in scores)):
         return Comparisons(
             {
@@ -215,7 +209,6 @@ def compare(
                     name,
                     baseline=baseline,
                     procedure=correction,
-                    test=test,
                     alpha=alpha,
                     rounds=rounds,
                     seed=seed,
@@ -863,7 +856,7 @@ def power(
     run_count: int | None = None,
     alpha: float = 0.05,
     power: float = 0.8,
-    correction: Correction = "holm",
+    correction: Correction = "max-t",
     form: Form | None = None,
 ) -> Designs:
     """How many queries an experiment needs to find a difference, and what the board at hand could tell.
@@ -881,7 +874,7 @@ def power(
         run_count: how many runs the experiment will compare; as many as the pilot has by default.
         alpha: the level of its tests.
         power: with which it shall find the difference.
-        correction: of the pilot's pairs: `holm`, `bh` or `none`.
+        correction: of the pilot's pairs: `max-t`, `holm`, `bh` or `none`.
         form: the form of the files, where it cannot be seen.
 
     Raises:

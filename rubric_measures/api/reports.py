@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rubric_measures.analysis.board_reports import LeaderboardChecks, LeaderboardReport
-    from rubric_measures.analysis.comparison import Comparison, Test
+    from rubric_measures.analysis.comparison import Comparison
     from rubric_measures.analysis.resampling import Correction, Draws, Interval
     from rubric_measures.formats.base import Form
     from rubric_measures.formats.leaderboards import LeaderboardTable
@@ -57,8 +57,7 @@ def report(
     checks: LeaderboardChecks | None = None,
     assessor_scores: File | None = None,
     assessor_form: Form | None = None,
-    correction: Correction = "holm",
-    test: Test = "t",
+    correction: Correction = "max-t",
     alpha: float = 0.05,
     rounds: int = 10_000,
     seed: int = 42,
@@ -76,9 +75,8 @@ def report(
         assessor_scores: a file of per-query scores by assessors' grades on some queries, for prediction-powered means.
         assessor_form: its form, where the content does not show it.
         correction: see `Board.compare`.
-        test: see `Board.compare`.
         alpha: see `Board.compare`.
-        rounds: bootstrap samples and permutations, 1 or more.
+        rounds: bootstrap samples and sign flips, 1 or more.
         seed: of both.
         smallest: the smallest difference that matters, for verdicts on all pairs, or on those with the baseline.
 
@@ -105,7 +103,6 @@ def report(
             measures=board.measures,
             baseline=baseline,
             correction=correction,
-            test=test,
             alpha=alpha,
             rounds=rounds,
             seed=seed,
@@ -128,7 +125,6 @@ def report(
             "baseline": baseline,
             "groups": groups,
             "correction": correction,
-            "test": test,
             "alpha": alpha,
             "rounds": rounds,
             "seed": seed,
@@ -171,7 +167,6 @@ class PlotSettings:
 
     draws: Draws
     correction: Correction
-    test: Test
     alpha: float
     baseline: str | None = None
 
@@ -226,7 +221,7 @@ def _dots_title(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPan
     if any(panel.intervals for panel in panels):
         said.append(f"with {100 * settings.draws.level:.4g} % interval")
     if any(panel.groups for panel in panels):
-        test = f"{settings.test} test, {settings.correction}, α = {settings.alpha:g}"
+        test = f"{settings.correction}, α = {settings.alpha:g}"
         said.append(f"and groups that cannot be told apart ({test})")
     return " ".join(said)
 
@@ -272,7 +267,6 @@ def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: s
         name,
         baseline=baseline,
         procedure=settings.correction,
-        test=settings.test,
         alpha=settings.alpha,
         rounds=settings.draws.rounds,
         seed=settings.draws.seed,

@@ -42,7 +42,6 @@ from rubric_measures.types.entities import bank_hash
 if TYPE_CHECKING:
     import pandas
 
-    from rubric_measures.analysis.comparison import Test
     from rubric_measures.analysis.resampling import Correction
     from rubric_measures.api.comparing import Comparisons
     from rubric_measures.api.reports import BoardPlot
@@ -142,8 +141,7 @@ class Board(Leaderboard, frozen=True):
         self,
         baseline: str | None = None,
         *,
-        correction: Correction = "holm",
-        test: Test = "t",
+        correction: Correction = "max-t",
         alpha: float = 0.05,
         rounds: int = 10_000,
         seed: int = 42,
@@ -154,12 +152,11 @@ class Board(Leaderboard, frozen=True):
         Args:
             baseline: compare every run with this one; None compares all pairs, and groups runs that cannot be told
                 apart.
-            correction: for many comparisons: `holm`, `bh` or `none`.
-            test: whose p-values count: `t` or `permutation`.
+            correction: for many comparisons: `max-t`, `holm`, `bh` or `none`, see `paired_family`.
             alpha: significance level, in (0, 1).
-            rounds: of the permutation tests.
-            seed: of the permutation tests.
-            smallest: the smallest difference that matters, for verdicts; see `compare`.
+            rounds: of the sign flips of `max-t`.
+            seed: of the sign flips.
+            smallest: the smallest difference that matters; see `compare`.
 
         Raises:
             UnknownNameError: there is no such run.
@@ -172,7 +169,6 @@ class Board(Leaderboard, frozen=True):
             measures=self.measures,
             baseline=baseline,
             correction=correction,
-            test=test,
             alpha=alpha,
             rounds=rounds,
             seed=seed,
@@ -226,8 +222,7 @@ class Board(Leaderboard, frozen=True):
         runs: Runs | None = None,
         baseline: str | None = None,
         level: float = 0.95,
-        correction: Correction = "holm",
-        test: Test = "t",
+        correction: Correction = "max-t",
         alpha: float = 0.05,
         rounds: int = 10_000,
         seed: int = 42,
@@ -247,9 +242,8 @@ class Board(Leaderboard, frozen=True):
             baseline: the run that `differences` are to.
             level: nominal coverage of intervals of means, in (0, 1).
             correction: see `compare`.
-            test: see `compare`.
             alpha: see `compare`.
-            rounds: bootstrap samples and permutations, 1 or more.
+            rounds: bootstrap samples and sign flips, 1 or more.
             seed: of both.
 
         Raises:
@@ -260,7 +254,7 @@ class Board(Leaderboard, frozen=True):
         from rubric_measures.analysis.resampling import Draws
         from rubric_measures.api.reports import PlotSettings, plot_board
 
-        settings = PlotSettings(Draws(rounds, seed, level), correction, test, alpha, baseline)
+        settings = PlotSettings(Draws(rounds, seed, level), correction, alpha, baseline)
         plot_board(self, path, kind, settings, grades, runs)
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -20,10 +20,18 @@ from msgspec.structs import asdict
 from rubric_measures.base.errors import CONTROL, InputError, UnknownNameError, escaped
 
 
+class Ranged(NamedTuple):
+    """A value with its interval: behind it for people, in columns `low:NAME` and `high:NAME` for programs."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
 class Marked(NamedTuple):
     """A value that stands out: bold where a form has bold type, else with the mark behind it."""
 
-    value: str | int | float | None
+    value: str | int | float | Ranged | None
     mark: str = "*"
     bold: bool = True
     boxed: bool = False
@@ -35,7 +43,8 @@ class Undefined(NamedTuple):
     reason: str
 
 
-Cell = str | int | float | None | Marked | Undefined
+Cell = str | int | float | None | Ranged | Marked | Undefined
+T = TypeVar("T")
 
 
 class Column(NamedTuple):
@@ -46,12 +55,16 @@ class Column(NamedTuple):
         places: decimal places of its floats; -1 prints all digits.
         is_left: aligned to the left, as text is.
         width: the aligned text shortens longer cells to so many characters; None keeps them whole.
+        only: `people` or `programs` where the others do not see it.
+        is_ranged: its cells are `Ranged`.
     """
 
     header: str
     places: int = 4
     is_left: bool = False
     width: int | None = None
+    only: Literal["", "people", "programs"] = ""
+    is_ranged: bool = False
 
 
 class Table(Struct, frozen=True):
@@ -68,6 +81,28 @@ class Table(Struct, frozen=True):
     rows: Sequence[Sequence[Cell]]
     title: str = ""
     notes: Sequence[str] = ()
+
+    def seen_by(self, who: Literal["people", "programs"]) -> Table:
+        """The table without the columns that only others see; programs have a column for each number."""
+        places = [place for place, one in enumerate(self.columns) if one.only in ("", who)]
+        heads = [self.columns[place] for place in places]
+        rows: list[list[Cell]] = [[row[place] for place in places] for row in self.rows]
+        if who == "programs" and any(head.is_ranged for head in heads):
+            rows = [[part for pair in zip(row, heads, strict=True) for part in _parts(*pair)] for row in rows]
+            heads = [
+                head._replace(header=start + head.header, is_ranged=False)
+                for head in heads
+                for start in (("", "low:", "high:") if head.is_ranged else ("",))
+            ]
+        return Table(heads, rows, self.title, self.notes)
+
+
+def _parts(cell: Cell, column: Column) -> Sequence[Cell]:
+    """The numbers of a cell."""
+    if not column.is_ranged:
+        return (cell,)
+    value = cell.value if isinstance(cell, Marked) else cell
+    return value if isinstance(value, Ranged) else (value, None, None)
 
 
 class Report(NamedTuple):
@@ -89,6 +124,24 @@ class Report(NamedTuple):
 def columns(headers: Iterable[str], places: int = 4, left: int = 1) -> list[Column]:
     """Columns of these headers; the first `left` are aligned to the left."""
     return [Column(header, places, is_left=index < left) for index, header in enumerate(headers)]
+
+
+def declared(
+    rows: Iterable[T],
+    cells: Mapping[Column | str, Callable[[T], Cell]],
+    places: int = 4,
+    title: str = "",
+    notes: Sequence[str] = (),
+) -> Table:
+    """A table whose columns say what they show of a row's object; a name is a column of these decimal places.
+
+    >>> declared([1, 2], {"number": lambda one: one, "square": lambda one: one**2}).rows
+    [[1, 1], [2, 4]]
+    """
+    heads = [
+        one if isinstance(one, Column) else Column(one, places, is_left=place == 0) for place, one in enumerate(cells)
+    ]
+    return Table(heads, [[cell(row) for cell in cells.values()] for row in rows], title, notes)
 
 
 def number(value: float | None, places: int = 4) -> str:
@@ -171,6 +224,8 @@ def render(report: Report, form: str) -> Iterator[str]:
 def _shown(cell: Cell, column: Column) -> str:
     if isinstance(cell, float):
         return number(cell, column.places)
+    if isinstance(cell, Ranged):
+        return ranged(*cell, column.places)
     if isinstance(cell, str):
         return cell if cell.isprintable() else escaped(cell)
     if cell is None or isinstance(cell, Undefined):
@@ -212,7 +267,8 @@ def _text(report: Report) -> Iterator[str]:
         text = _shown(cell, column)
         return text if column.width is None or len(text) <= column.width else text[: column.width - 1] + "…"
 
-    for index, table in enumerate(report.tables):
+    for index, whole in enumerate(report.tables):
+        table = whole.seen_by("people")
         yield "\n" * (index > 0)
         indent = "  " if table.title else ""
         if table.title:
@@ -229,7 +285,8 @@ def _text(report: Report) -> Iterator[str]:
 
 def _tsv(report: Report) -> Iterator[str]:
     known: list[Cell] = []
-    for table in report.data:
+    for whole in report.data:
+        table = whole.seen_by("programs")
         head: list[Cell] = [column.header for column in table.columns]
         for row in (head, *table.rows) if head != known else table.rows:
             cells = [(cell, _shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
@@ -256,7 +313,8 @@ def _markdown_cell(cell: Cell, column: Column) -> str:
 
 
 def _markdown(report: Report) -> Iterator[str]:
-    for index, table in enumerate(report.tables):
+    for index, whole in enumerate(report.tables):
+        table = whole.seen_by("people")
         yield "\n" * (index > 0)
         if table.title:
             yield f"### {_markdown_text(escaped(table.title))}\n\n"
@@ -299,7 +357,8 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def _latex(report: Report) -> Iterator[str]:
-    for index, table in enumerate(report.tables):
+    for index, whole in enumerate(report.tables):
+        table = whole.seen_by("people")
         yield "\n" * (index > 0)
         if table.title:
             yield f"% {escaped(table.title)}\n"
@@ -336,6 +395,7 @@ def _dumped(content: object, indent: int | None = None) -> str:
 
 def _objects(table: Table) -> Iterator[dict[str, object]]:
     """The rows of a table as objects; `reasons` says why values are undefined."""
+    table = table.seen_by("programs")
     names = [column.header for column in table.columns]
     for row in table.rows:
         cells = dict(zip(names, row, strict=True))

@@ -19,7 +19,6 @@ import argparse
 import logging
 
 from rubric_measures import api
-from rubric_measures.analysis.board_reports import comparison_report
 from rubric_measures.analysis.correlation import COEFFICIENTS
 from rubric_measures.analysis.label_sources import agreement_report
 from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS
@@ -28,6 +27,7 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import (
+    CORRECTIONS,
     NamedValue,
     add_endpoint_options,
     add_grade_options,
@@ -36,7 +36,6 @@ from rubric_measures.cli.inputs import (
     add_places_option,
     add_plot_option,
     add_test_options,
-    chosen_smallest,
     ids,
     is_watched,
     keep_inputs_of,
@@ -55,7 +54,7 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
         help="leaderboards with per-query scores: our JSON, trec_eval -q lines, …; several files are put together",
     )  # fmt: skip
     parser.add_argument(
-        "-m", "--measures", dest="measures", metavar="MEASURE", help="the measure, where there are several"
+        "-m", "--measures", metavar="MEASURE", nargs="+", action="extend", help="compare by these measures only"
     )
     parser.add_argument("--runs", metavar="RUN", nargs="+", help="compare these runs only (default: all)")
     parser.add_argument("--baseline", metavar="RUN", help="compare every run with this one (default: all pairs)")
@@ -69,19 +68,16 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """example:
   rubric_measures leaderboard graded.jsonl.gz runs/*.run --format json > scores.json
   rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --baseline bm25 --correction holm
-  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --verdicts --smallest 0.03"""
+  rubric_measures compare scores.json -m 'RubricCover(rel=4)@20' --smallest 0.03 --format tsv   (all pairs)"""
 
 
 def run_compare(options: argparse.Namespace) -> int:
     """Runs the command; 1 when queries or tests are missing."""
     keep_inputs_of(options, *options.scores)
-    options.smallest = chosen_smallest(options)
     compared = api.compare(*options.scores, **passed(options, api.compare))
     if options.plot is not None:
         compared.plot(options.plot)
-    (comparison,) = compared.values()
-    report = comparison_report(comparison, options.places, {"rounds": options.rounds, "seed": options.seed})
-    write_output(options, report)
+    write_output(options, compared.report(options.places, rounds=options.rounds, seed=options.seed))
     compared.log_notes()
     return 0 if compared.is_complete else 1
 
@@ -270,7 +266,7 @@ def add_power_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
     parser.add_argument("--power", type=float, default=0.8, help="the chance to find the difference (default 0.8)")
     parser.add_argument(
-        "--correction", choices=("holm", "bh", "none"), default="holm", help="for BOARD's own pairs (default holm)"
+        "--correction", choices=CORRECTIONS, default="max-t", help="for BOARD's own pairs (default max-t)"
     )
     parser.add_argument(
         "--board-form", dest="form", choices=BOARD_FORMS, help="the form of BOARD, where it cannot be seen"

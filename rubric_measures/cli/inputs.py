@@ -275,32 +275,24 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str, kinds: Sequen
 
 
 # As meta_evaluation.run_comparison has them, which loads numpy.
-CORRECTIONS = ("holm", "bh", "none")
-# As meta_evaluation.verdicts has it.
-_SMALLEST = 0.02
+CORRECTIONS = ("max-t", "holm", "bh", "none")
 
 
 def add_test_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of significance tests."""
     group = parser.add_argument_group("tests")
-    group.add_argument("--test", choices=["t", "permutation"], default="t", help="whose p-values count (default t)")
-    group.add_argument("--correction", choices=CORRECTIONS, default="holm", help="for many comparisons (default holm)")
+    group.add_argument(
+        "--correction", choices=CORRECTIONS, default="max-t",
+        help="for many comparisons: max-t (default) flips signs of queries, for all pairs at once; the others t-test",
+    )  # fmt: skip
     group.add_argument("--alpha", type=float, default=0.05, help="significance level (default 0.05)")
     group.add_argument("--rounds", type=int, default=10_000, help="rounds of what is drawn (default 10000)")
     group.add_argument("--seed", type=int, default=42, help="seed of what is drawn (default 42)")
     group.add_argument(
-        "--verdicts", action="store_true",
-        help="say of each pair: better, the same within --smallest, or undecided, and how many more queries decide",
-    )  # fmt: skip
-    group.add_argument(
         "--smallest", metavar="D", type=float,
-        help=f"verdicts, with this smallest difference that matters (default {_SMALLEST:g})",
+        help="the smallest difference that matters: pairs that differ by less are the same (default 0.02 where scores "
+        "are from 0 to 1)",
     )  # fmt: skip
-
-
-def chosen_smallest(options: argparse.Namespace) -> float | None:
-    """The smallest difference that matters; None where no verdicts are asked for."""
-    return _SMALLEST if options.verdicts and options.smallest is None else options.smallest
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -357,7 +349,7 @@ def gated(gates: Gates, board: Board, status: int, runs: Sequence[str] | None = 
 def is_asked_for(options: argparse.Namespace) -> bool:
     """Whether anything beside the bare leaderboard is wanted."""
     asked = (options.intervals, options.baseline, options.groups, options.checks, options.smallest is not None)
-    return any((*asked, options.verdicts, options.assessor_scores, options.assessor_form))
+    return any((*asked, options.assessor_scores, options.assessor_form))
 
 
 class NamedValue(argparse.Action):

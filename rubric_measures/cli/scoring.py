@@ -43,7 +43,6 @@ from rubric_measures.cli.inputs import (
     add_report_options,
     add_review_option,
     chosen_places,
-    chosen_smallest,
     gated,
     gates_of,
     is_asked_for,
@@ -419,7 +418,6 @@ def _full_report(board: Board, grades: Grades, options: argparse.Namespace) -> R
 
     given = (board, grades, options.runs or None)
     options.checks = api.check(*given, **passed(options, api.check)) if options.checks else None
-    options.smallest = chosen_smallest(options)
     more = api.report(board, **passed(options, api.report))
     _say_report(more)
     return report_of(more, chosen_places(options))

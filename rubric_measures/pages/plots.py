@@ -378,9 +378,7 @@ def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[
 
 
 def _tested(comparison: Comparison) -> str:
-    each = "all intervals at once" if comparison.intervals == "simultaneous" else "each interval by itself"
-    level = f"{100 * (1 - comparison.alpha):.4g} %"
-    return f"mean and {level} interval ({each}; {comparison.test} test, {comparison.procedure})"
+    return f"mean and {100 * (1 - comparison.alpha):.4g} % interval ({comparison.procedure})"
 
 
 def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
@@ -431,7 +429,7 @@ def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
         axes.spines[side].set_visible(seen)
     axes.set_title(lines_of(comparison.measure), fontsize=9)
     best = "" if len(order) == len(comparison.means) else f"best {len(order)} of "
-    test = f"{comparison.test} test, {comparison.procedure}, α = {comparison.alpha:g}"
+    test = f"{comparison.procedure}, α = {comparison.alpha:g}"
     titled(figure, f"{best}{len(comparison.means)} runs over {len(comparison.queries)} queries: mean ({test})")
     legend_below(figure)
     return figure

@@ -7,18 +7,22 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rubric_measures.analysis.resampling import (
+    Drawn,
     Draws,
     Interval,
-    bca_interval,
-    bca_intervals,
+    Resample,
     bootstrap_counts,
-    bootstrap_means,
-    bootstrap_statistic,
-    jackknife_counts,
-    symmetric_interval,
+    mean_intervals,
     weighted_means,
 )
 from rubric_measures.base.errors import InputError
+
+
+def interval(estimate, replicates, left_out, level=0.95, method="bca", **more) -> Interval:
+    """The interval of one statistic from these replicates."""
+    columns = (np.array(values, dtype=float)[:, None] for values in (replicates, left_out))
+    (result,) = Drawn(np.array([estimate]), *columns, len(left_out), Draws(level=level)).intervals(method, **more)
+    return result
 
 
 def test_counts_are_reproducible_resamples() -> None:
@@ -38,79 +42,92 @@ def test_bca_is_scipys_given_the_same_replicates() -> None:
     theirs = stats.bootstrap(
         (sample,), np.mean, n_resamples=4000, method="BCa", rng=np.random.default_rng(1), vectorized=True
     )
-    jackknife = weighted_means(jackknife_counts(30), sample[:, None])[:, 0]
-    ours = bca_interval(float(sample.mean()), theirs.bootstrap_distribution, jackknife, units=30)
+    jackknife = weighted_means(1 - np.eye(30), sample[:, None])[:, 0]
+    ours = interval(float(sample.mean()), theirs.bootstrap_distribution, jackknife)
     assert ours.low == pytest.approx(theirs.confidence_interval.low, abs=1e-6)
     assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=1e-6)
 
 
-def test_mean_interval_by_hand() -> None:
+def test_bca_interval_by_hand() -> None:
     # Scores 0, 1 and two rounds: replicates 0 and 1 around the estimate 0.5; share below = (1 + 0)/2, z0 = 0; jackknife
     # 1 and 0 is symmetric, a = 0. So the ends are the 2.5 % and 97.5 % quantiles of {0, 1}: 0.025 and 0.975.
-    result = bca_interval(0.5, [0.0, 1.0], [1.0, 0.0], units=2)
+    result = interval(0.5, [0.0, 1.0], [1.0, 0.0])
     assert (result.low, result.high) == (pytest.approx(0.025), pytest.approx(0.975))
 
 
+def test_means_have_students_interval_below_25_queries_and_bca_from_there() -> None:
+    scores = np.random.default_rng(2).random((25, 1))
+    scores[[3, 20], 0] = 1.1, 3.0
+    (few,), (many,) = mean_intervals(scores[:24]), mean_intervals(scores)
+    theirs = stats.ttest_1samp(scores[:24, 0], 0).confidence_interval(0.95)
+    assert (few.method, few.units, many.method, many.units) == ("t", 24, "bca", 25)
+    assert (few.low, few.high) == (pytest.approx(theirs.low), pytest.approx(theirs.high))
+    assert many == Resample(25).draw(lambda counts: weighted_means(counts, scores)).intervals()[0]
+    (short,) = mean_intervals([[0.0], [0.2], [1.0]])
+    assert (short.low, short.high, short.method) == (0.0, 1.0, "t")
+    # The scores are skewed, and so is the interval.
+    assert many.high - many.estimate > many.estimate - many.low
+
+
 def test_columns_do_not_depend_on_their_order_or_company() -> None:
-    scores = np.random.default_rng(2).random((12, 5))
-    together = bootstrap_means(scores, draws=Draws(500))
+    scores = np.random.default_rng(2).random((30, 5))
+    together = mean_intervals(scores, draws=Draws(500))
     order = [3, 0, 4, 1, 2]
-    shuffled = bootstrap_means(scores[:, order], draws=Draws(500))
+    shuffled = mean_intervals(scores[:, order], draws=Draws(500))
     assert [shuffled[order.index(column)] for column in range(5)] == together
-    assert bootstrap_means(scores[:, 2:3], draws=Draws(500))[0] == together[2]
-    assert bootstrap_means(scores, draws=Draws(500, 7)) != together
+    assert mean_intervals(scores[:, 2:3], draws=Draws(500))[0] == together[2]
+    assert mean_intervals(scores, draws=Draws(500, 7)) != together
 
 
 def test_missing_scores_take_no_part() -> None:
     scores = np.array([[0.0, np.nan, np.nan], [1.0, 0.25, np.nan], [0.5, 0.75, np.nan]])
-    full, partial, empty = bootstrap_means(scores, draws=Draws(200))
+    full, partial, empty = mean_intervals(scores, draws=Draws(200))
     assert (full.estimate, full.units) == (0.5, 3)
     assert (partial.estimate, partial.units) == (0.5, 2)
-    assert empty == Interval(None, None, None, 0.95, 0, 0, "no query has a score")
+    assert (empty.estimate, empty.low, empty.reason) == (None, None, "no query has a score")
     # A round that draws the first query three times has no score of the second column.
-    assert partial.undefined > 0
+    means = Resample(3, Draws(200)).draw(lambda counts: weighted_means(counts, scores)).intervals()
+    assert means[1].undefined > 0 and means[2].reason == "the statistic is undefined"
 
 
 def test_one_query_has_no_interval() -> None:
-    (result,) = bootstrap_means([[0.4]], draws=Draws(10))
+    (result,) = mean_intervals([[0.4]], draws=Draws(10))
     assert (result.estimate, result.low, result.high) == (0.4, None, None)
     assert "needs two" in result.reason
-    assert bootstrap_means(np.zeros((0, 2)))[1].reason == "there is no query"
+    assert mean_intervals(np.zeros((0, 2)))[1].reason == "no query has a score"
+    assert mean_intervals([[0.4], [0.5]], Draws(0))[0].reason == "no interval was asked for"
+    (one,) = Resample(1).draw(lambda counts: counts[:, 0]).intervals()
+    assert (one.estimate, one.low, "needs two" in one.reason) == (1.0, None, True)
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
+@given(st.lists(st.floats(0, 1), min_size=25, max_size=40))
 def test_intervals_of_means_are_ordered_and_inside_the_scores(scores) -> None:
-    (result,) = bootstrap_means([[score] for score in scores], draws=Draws(200))
+    (result,) = mean_intervals([[score] for score in scores], draws=Draws(200))
     assert result.low is not None and result.high is not None
     assert min(scores) - 1e-9 <= result.low <= result.high <= max(scores) + 1e-9
 
 
 def test_constant_and_undefined_statistics() -> None:
-    low, high, undefined = bca_intervals([0.5, np.nan], [[0.5, np.nan], [0.5, 1.0]], [[0.5, 1.0], [0.5, 1.0]])
-    assert (low[0], high[0]) == (0.5, 0.5)
-    assert np.isnan(low[1]) and np.isnan(high[1])
-    assert undefined.tolist() == [0, 1]
-    nothing = bootstrap_statistic(lambda counts: np.full(len(counts), np.nan), 4, draws=Draws(10))
-    assert (nothing.estimate, nothing.reason) == (None, "the statistic is undefined")
-    never = bca_interval(0.5, [np.nan, np.nan], [0.5, 0.5], units=2)
+    constant = interval(0.5, [0.5, 0.5], [0.5, 0.5])
+    assert (constant.low, constant.high, constant.undefined) == (0.5, 0.5, 0)
+    nothing = interval(np.nan, [np.nan, 1.0], [1.0, 1.0])
+    assert (nothing.estimate, nothing.reason, nothing.undefined) == (None, "the statistic is undefined", 1)
+    never = interval(0.5, [np.nan, np.nan], [0.5, 0.5])
     assert (never.low, never.undefined, never.reason) == (None, 2, "undefined in every bootstrap round")
 
 
 def test_symmetric_interval() -> None:
     # Distances from 0.9: 0.3, 0.2, 0.1; their median is 0.2: [0.7, 1.1], cut to 1.
-    result = symmetric_interval(0.9, [0.6, 0.7, 0.8], level=0.5, bounds=(-1.0, 1.0))
+    given = ([0.6, 0.7, 0.8], [0.9, 0.9], 0.5, "symmetric")
+    result = interval(0.9, *given, bounds=(-1.0, 1.0))
     assert (result.low, result.high, result.method) == (pytest.approx(0.7), 1.0, "symmetric")
     # An estimate at the bound is not certain for that.
-    assert symmetric_interval(1.0, [0.6, 0.7, 0.8], level=0.5, bounds=(-1.0, 1.0)).low == pytest.approx(0.7)
-    assert symmetric_interval(float("nan"), [0.5]).reason == "the statistic is undefined"
-    with pytest.raises(InputError, match="between 0 and 1"):
-        symmetric_interval(0.5, [0.5], level=95)
-    assert symmetric_interval(0.5, [float("nan")]).reason == "undefined in every bootstrap round"
+    assert interval(1.0, *given, bounds=(-1.0, 1.0)).low == pytest.approx(0.7)
 
 
 def test_wrong_input() -> None:
     with pytest.raises(InputError, match="infinite"):
-        bootstrap_means([[np.inf], [1.0]])
+        mean_intervals([[np.inf], [1.0]])
     with pytest.raises(InputError, match="between 0 and 1"):
-        bootstrap_means([[0.5], [1.0]], Draws(level=95))
+        Draws(level=95)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rubric_measures.analysis.agreement import agreement, gwet_ac1
 from rubric_measures.analysis.label_sources import LabelSource, compare_sources, labels_of_grades
 from rubric_measures.analysis.leaderboards import RunScores
-from rubric_measures.analysis.panels import Judge, equal_boards, judge_board, simultaneous_p_values
-from rubric_measures.analysis.resampling import Draws, bca_interval, bootstrap_counts
+from rubric_measures.analysis.panels import Judge, equal_boards, judge_board
+from rubric_measures.analysis.resampling import Drawn, Draws, bootstrap_counts
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import Grades, build_query
 from rubric_measures.types.scales import parse_scale
@@ -95,7 +95,8 @@ def test_intervals_are_those_of_resampled_documents() -> None:
         for counts in samples:
             keys = [key for times, group in zip(counts, documents, strict=True) for key in group * times]
             values.append(statistic(*([source.labels[key] for key in keys] for source in sources)))
-        expected = bca_interval(values[-1], values[:40], values[40:46], units=6)
+        columns = (np.array(some)[:, None] for some in (values[:40], values[40:46]))
+        (expected,) = Drawn(np.array(values[-1:]), *columns, 6, Draws()).intervals()
         found = {
             **row.statistics,
             "tpr": row.cutoffs[2, 2]["tpr"],
@@ -115,7 +116,11 @@ def test_simultaneous_p_values() -> None:
     shared = generator.normal(0, 0.1, 500)
     drawn = np.stack([0.5 + shared, 0.5 + shared, 0.52 + shared + generator.normal(0, 0.02, 500)], axis=1)
     estimates = np.array([0.5, 0.5, 0.52])
-    found = simultaneous_p_values(estimates, drawn)
+
+    def p_values(estimates, drawn):
+        return Drawn(estimates, drawn, drawn[:0], 500, Draws()).apart()
+
+    found = p_values(estimates, drawn)
     # The first two are equal in every round; both differ from the third by one standard deviation. By definition:
     gaps = drawn[:, 0] - drawn[:, 2]
     reach = np.abs(gaps + 0.02) / gaps.std(ddof=1)
@@ -123,7 +128,7 @@ def test_simultaneous_p_values() -> None:
     assert (found[0, 1], found[0, 2], found[1, 2]) == (1.0, pytest.approx(expected), pytest.approx(expected))
     assert (np.diag(found) == 1).all() and (found == found.T).all()
     far = np.stack([drawn[:, 0], drawn[:, 2] + 0.38, shared], axis=1)
-    apart = simultaneous_p_values(np.array([0.5, 0.9, np.nan]), far)
+    apart = p_values(np.array([0.5, 0.9, np.nan]), far)
     assert apart[0, 1] == pytest.approx(1 / 501) and np.isnan(apart[0, 2])
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rubric_measures.analysis.comparison import CORRECTIONS, compare_runs
 from rubric_measures.analysis.resampling import adjust
@@ -22,10 +23,10 @@ def test_all_pairs_and_groups() -> None:
         (list(result.means)[i], list(result.means)[j]) for i, j in ((0, 1), (0, 2), (1, 2))
     }
     assert result.groups == (tuple(list(result.means)[:2]),)
-    assert [pair.p_adjusted for pair in result.pairs] == adjust([pair.test.p_t for pair in result.pairs])
-    permuted = compare_runs(given, "m", test="permutation", procedure="bh")
-    expected = adjust([pair.test.p_permutation for pair in permuted.pairs], "bh")
-    assert [pair.p_adjusted for pair in permuted.pairs] == expected
+    assert result.procedure == "max-t" and [pair.significant for pair in result.pairs] == [False, True, True]
+    for procedure in ("holm", "bh"):
+        found = compare_runs(given, "m", procedure=procedure).pairs
+        assert [pair.p_adjusted for pair in found] == adjust([pair.test.p for pair in found], procedure)
 
 
 def test_baseline() -> None:
@@ -34,7 +35,6 @@ def test_baseline() -> None:
     assert all(pair.second == "a" for pair in result.pairs)
     assert len(result.pairs) == 2
     assert result.groups == ()
-    assert [pair.p_adjusted for pair in result.pairs] == adjust([pair.test.p_t for pair in result.pairs])
     assert all(pair.significant for pair in result.pairs)
 
 
@@ -69,27 +69,29 @@ def test_identical_runs_have_no_t_but_share_a_group() -> None:
 def test_a_run_that_is_better_by_the_same_everywhere_is_tested_exactly() -> None:
     base = {f"t{i}": i / 20 for i in range(8)}
     given = {"a": base, "b": {query: score + 0.1 for query, score in base.items()}}
-    for procedure in ("holm", "bh", "none"):
+    for procedure in CORRECTIONS:
         (pair,) = compare_runs(given, "m", procedure=procedure).pairs
         assert (pair.p_adjusted, pair.significant) == (2 / 2**8, True)
+        assert pair.said() == "better by 0.100 to 0.100"
 
 
-def test_intervals_are_corrected_as_the_tests_are_or_say_that_they_are_not() -> None:
-    stats = pytest.importorskip("scipy.stats")
+def test_intervals_are_at_the_level_at_which_the_tests_decide() -> None:
     given, table = scores()
-    holm = compare_runs(given, "m")
-    assert holm.intervals == "simultaneous"
-    for pair in holm.pairs:
+
+    def expected(pair, level):
         a, b = (table[:, "abc".index(run)] for run in (pair.first, pair.second))
-        # Three pairs: Bonferroni's intervals are at 1 − 0.05 / 3.
-        expected = stats.ttest_rel(a, b).confidence_interval(1 - 0.05 / 3)
-        assert (pair.test.low, pair.test.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
-    plain = compare_runs(given, "m", procedure="none", alpha=0.1)
-    assert plain.intervals == "each"
-    for pair in plain.pairs:
-        a, b = (table[:, "abc".index(run)] for run in (pair.first, pair.second))
-        assert pair.test.low == pytest.approx(stats.ttest_rel(a, b).confidence_interval(0.9).low)
-    assert compare_runs(given, "m", procedure="bh").intervals == "each"
+        ends = stats.ttest_rel(a, b).confidence_interval(level)
+        return pytest.approx((ends.low, ends.high))
+
+    # Two of three pairs differ: Holm's last step is at α / 1, BH's at 2 α / 3.
+    for procedure, alpha, level in (("holm", 0.05, 0.95), ("bh", 0.05, 1 - 0.05 * 2 / 3), ("none", 0.1, 0.9)):
+        found = compare_runs(given, "m", procedure=procedure, alpha=alpha)
+        assert [pair.significant for pair in found.pairs] == [False, True, True]
+        for pair in found.pairs:
+            assert (pair.test.low, pair.test.high) == expected(pair, level)
+    simultaneous = compare_runs(given, "m")
+    assert all(pair.test.high - pair.test.low > high - low for pair in simultaneous.pairs
+               for low, high in [expected(pair, 0.95).expected])  # fmt: skip
 
 
 def test_wrong_input() -> None:

@@ -106,7 +106,7 @@ def test_what_a_board_gives() -> None:
     compared = board.compare(baseline="beta")
     assert list(compared) == [COVER, NDCG]
     assert compared[COVER].pairs[0].test.mean_difference == pytest.approx((0.25 + 1 + 0) / 3)
-    assert str(compared).startswith(f"{COVER}\nrun")
+    assert str(compared).startswith("not told apart from beta: alpha\n")
     assert list(compared.to_dataframe()["run"]) == ["alpha", "alpha"]
     board.plot("board.pdf")
     assert Path("board.pdf").read_bytes().startswith(b"%PDF")

@@ -468,18 +468,19 @@ def test_compare(boards, tmp_path, capsys) -> None:
     _, scores, _ = boards
     status, out, _ = call(capsys, "compare", scores, "-m", "cover")
     assert status == 0
-    # b and c, and c and d, do not differ (pairs below); who stands alone has no letter.
-    groups = [(line.split()[0], line.split()[-1]) for line in out.splitlines()[1:5]]
-    assert groups == [("a", "-"), ("b", "a"), ("c", "ab"), ("d", "b")]
-    assert out.endswith("interval: 95 % for all pairs at once (Bonferroni, as wide as Holm's first step)\n")
-    out = call(capsys, "compare", scores, "-m", "cover", "--correction", "bh", "--alpha", 0.1)[1]
-    assert "interval: 90 % for each pair by itself; not corrected" in out
+    # a and b, b and c, and c and d do not differ.
+    assert out.startswith("a has the highest mean; not told apart from it: b\n")
+    groups = [(line.split()[0], line.split()[2]) for line in out.splitlines()[2:6]]
+    assert groups == [("a", "a"), ("b", "ab"), ("c", "bc"), ("d", "c")]
+    assert "intervals hold all differences of 6 pairs at once with 95 % (sign flips of the largest t)\n" in out
+    out = call(capsys, "compare", scores, "-m", "cover", "--correction", "none", "--alpha", 0.1)[1]
+    assert "intervals hold each difference by itself with 90 %, not those of 6 pairs at once" in out
     status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--baseline", "d", "--format", "json")
-    comparison = checked("compare", out)["comparison"]
+    comparison = checked("compare", out)["comparisons"]["cover"]
     assert [(pair["first"], pair["second"]) for pair in comparison["pairs"]] == [("a", "d"), ("b", "d"), ("c", "d")]
     status, out, _ = call(capsys, "compare", scores, "-m", "cover", "--runs", "a", "b", "--format", "tsv")
     header, row = [line.split("\t") for line in out.splitlines()]
-    assert len(header) == len(row) == 10
+    assert len(header) == len(row) == 17
     for procedure in ("bh", "none"):
         assert call(capsys, "compare", scores, "-m", "nugget", "--correction", procedure, "--rounds", 99)[0] == 0
     less = tmp_path / "less.txt"
@@ -491,7 +492,6 @@ def test_compare(boards, tmp_path, capsys) -> None:
 
 def test_compare_refuses(boards, capsys) -> None:
     _, scores, wide = boards
-    assert "several measures, choose one: cover nugget (--measures)" in call(capsys, "compare", scores)[2]
     assert "no per-query scores" in call(capsys, "compare", wide)[2]
     assert "unknown run" in call(capsys, "compare", scores, "-m", "cover", "--baseline", "zz")[2]
     assert "in another file" in call(capsys, "compare", scores, scores, "-m", "cover")[2]

@@ -29,28 +29,40 @@ def boards(tmp_path):
     return path
 
 
-def test_verdicts(boards, capsys) -> None:
-    status, out, _ = call(capsys, "compare", boards, "-m", "cover", "--verdicts")
+def test_the_conclusion_comes_first_and_each_run_has_a_sentence(boards, capsys) -> None:
+    status, out, _ = call(capsys, "compare", boards, "-m", "cover", "--smallest", 0.02)
     assert status == 0
-    said = {frozenset(line.split()[:2]): line.split() for line in out.splitlines() if "/" in line}
-    assert said[frozenset(("good", "like"))][-4] == "same"
-    assert said[frozenset(("good", "bad"))][-4] == "better"
-    undecided = said[frozenset(("bad", "odd"))]
-    assert undecided[-4] == "undecided" and 0 < int(undecided[-2]) <= int(undecided[-1])
-    assert "verdict: same is a difference shown to be below 0.02" in out
-    assert "40 queries separate 67 % of the 6 pairs" in out
-    assert re.search(r"[\d,]+ queries are expected to separate 75 %", out)
-    # The order of the two options does not matter, and either is enough.
-    for options in (("--smallest", 0.3), ("--smallest", 0.3, "--verdicts"), ("--verdicts", "--smallest", 0.3)):
-        _, out, _ = call(capsys, "compare", boards, "-m", "cover", *options)
-        assert "better, by too little to matter" in out and "below 0.3" in out
-    _, out, _ = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "--format", "json")
-    comparison = checked("compare", out)["comparison"]
-    assert comparison["outlook"]["smallest"] == 0.02
-    assert {pair["verdict"]["conclusion"] for pair in comparison["pairs"]} == {"better", "same", "undecided"}
-    header, *rows = call(capsys, "compare", boards, "-m", "cover", "--verdicts", "--format", "tsv")[1].splitlines()
-    assert header.endswith("verdict\tp_same\tmore queries\tat most") and len(rows) == 6
+    first, heads, *rows = out.splitlines()
+    best = rows[0].split()[0]
+    assert {best, first.split(": ")[-1]} == {"good", "like"} and "not told apart from it" in first
+    assert len(re.split("  +", heads.strip())) <= 8
+    said = {row.split()[0]: row for row in rows[:4]}
+    assert re.search(r"they differ by at most 0\.00\d+$", rows[1])
+    assert re.search(r"worse by 0\.1\d+ to 0\.2\d+$", said["bad"]) and re.search(r"worse by 0", said["odd"])
+    assert "a difference below 0.02 is taken not to matter" in out
+    assert re.search(r"40 queries told 67 % of 6 pairs apart; as many others would tell \d+ %", out)
+    for option, words in ((0.3, "too little to matter"), (0.0001, "not known: 40 queries tell differences above 0.00")):
+        assert words in call(capsys, "compare", boards, "-m", "cover", "--smallest", option)[1]
+    _, out, _ = call(capsys, "compare", boards, "-m", "cover", "--smallest", 0.02, "--format", "json")
+    comparison = checked("compare", out)["comparisons"]["cover"]
+    assert {pair["conclusion"] for pair in comparison["pairs"]} == {"better", "same", "undecided"}
+    header, *rows = call(capsys, "compare", boards, "-m", "cover", "--smallest", 0.02, "--format", "tsv")[
+        1
+    ].splitlines()
+    assert header.endswith("conclusion\tmore queries\tat most\tsaid") and len(rows) == 6
+    (undecided,) = (row.split("\t") for row in rows if "undecided" in row)
+    assert 0 < int(undecided[-3]) <= int(undecided[-2])
     assert "above 0, not 0 (--smallest)" in call(capsys, "compare", boards, "-m", "cover", "--smallest", 0)[2]
+
+
+def test_all_measures_of_a_board_are_compared(boards, capsys) -> None:
+    _, out, _ = call(capsys, "compare", boards)
+    assert re.search(r"^  run +cover ", out, re.M) and re.search(r"^  run +nugget ", out, re.M)
+    _header, *rows = call(capsys, "compare", boards, "--format", "tsv")[1].splitlines()
+    assert [row.split("\t")[0] for row in rows] == ["cover"] * 6 + ["nugget"] * 6
+    assert list(checked("compare", call(capsys, "compare", boards, "--format", "json")[1])["comparisons"]) == [
+        "cover", "nugget"
+    ]  # fmt: skip
 
 
 def test_verdicts_beside_a_leaderboard(tmp_path, capsys) -> None:
@@ -60,12 +72,12 @@ def test_verdicts_beside_a_leaderboard(tmp_path, capsys) -> None:
         rows = (f"q{q} Q0 d{i} {r} {9 - r} {name}\n" for q in range(12) for r, i in enumerate(order, 1))
         (tmp_path / f"{name}.run").write_text("".join(rows))
     runs = [tmp_path / f"{name}.run" for name in ("one", "two", "same")]
-    start = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--scale", "0-5:4", "--verdicts")
+    start = ("leaderboard", qrels, *runs, "-m", "RubricCover(rel=4)@1", "--scale", "0-5:4", "--smallest", 0.02)
     out = call(capsys, *start, "--format", "text")[1]
-    assert re.search(r"one +same .* same +", out) and "12 queries separate" in out
+    assert re.search(r"^  same .* the same on every query$", out, re.M) and "12 queries told" in out
     header, *rows = call(capsys, *start, "--format", "tsv", "--no-overall")[1].splitlines()
     found = {row.split("\t")[0]: dict(zip(header.split("\t"), row.split("\t"), strict=True)) for row in rows}
-    assert found["one"]["same:RubricCover(rel=4)@1"] == "1"
+    assert found["one"]["undecided:RubricCover(rel=4)@1"] == "2"
     content = checked("leaderboard", call(capsys, *start, "--format", "json")[1])
     assert content["comparisons"]["RubricCover(rel=4)@1"]["outlook"]["pairs"] == 3
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rubric_measures.analysis.comparison import compare_runs
 from rubric_measures.analysis.correlation import correlate
-from rubric_measures.analysis.resampling import paired_tests
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
 from rubric_measures.models.replies import ReplyCache
@@ -183,7 +183,7 @@ def test_scores_whose_squares_overflow_are_refused(
 
 def test_numbers_that_overflow_are_refused_in_python() -> None:
     with pytest.raises(InputError, match="at most 1e100"):
-        paired_tests([1e200, 1.0, 2.0], [0.0, 1.0, 1.0])
+        compare_runs({"a": {"q1": 1e200, "q2": 1.0}, "b": {"q1": 0.0, "q2": 1.0}}, "m")
     with pytest.raises(InputError, match="at most 1e100"):
         correlate([1e200, 1.0, 2.0], [0.0, 1.0, 1.0], "kendall")
 

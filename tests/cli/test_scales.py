@@ -324,7 +324,9 @@ def test_boards_over_labels_are_compared_by_either_name(
         ('RubricQrels(measure="nDCG@10")', "nDCG@10"),
         ("RubricQrels(measure='P',rel=1)@5", "P@5"),
     ):
-        found = json.loads(call(capsys, "compare", "b.json", "-m", asked, "--format", "json"))["comparison"]
+        (found,) = json.loads(call(capsys, "compare", "b.json", "-m", asked, "--format", "json"))[
+            "comparisons"
+        ].values()
         assert found["measure"] == name
     # Labels that count items, or are cut off, are others.
     for other in ("RubricQrels(measure='nDCG@10',label='count')", "RubricQrels(measure='nDCG@10',rel=2)"):
@@ -339,7 +341,7 @@ def test_runs_are_compared_by_the_scales_level(scale: Scale, capsys: pytest.Capt
     for asked in ("RubricCover@20", name):
         # One query has no p-value, which the exit code says.
         assert main(["compare", "board.json", "-m", asked, "--baseline", "three", "--format", "json"]) == 1
-        found = json.loads(capsys.readouterr().out)["comparison"]
+        (found,) = json.loads(capsys.readouterr().out)["comparisons"].values()
         assert (found["measure"], found["means"]) == (name, {"one": 0.5, "two": 0.5, "three": 0.0})
     assert "NuggetA@20" in call(capsys, "compare", "board.json", "-m", "NuggetA@20", code=2)
 

@@ -21,7 +21,7 @@ def drawn(figure):
 
 
 def test_critical_difference_names_runs_at_both_sides_and_bars_groups() -> None:
-    figure = plot_critical_difference(compare_runs(SCORES, "m", rounds=99))
+    figure = plot_critical_difference(compare_runs(SCORES, "m", procedure="holm"))
     (axes,) = figure.axes
     # The better half stands at the right, the best one on top.
     assert [text.get_text() for text in axes.texts] == ["0.850  high", "0.825  near", "low  0.150"]
@@ -29,20 +29,20 @@ def test_critical_difference_names_runs_at_both_sides_and_bars_groups() -> None:
     assert list(found["means"].get_xdata()) == pytest.approx([0.85, 0.825, 0.15])
     assert list(found["group-1"].get_xdata()) == pytest.approx([0.85, 0.825])
     assert "group-2" not in found
-    assert " ".join(figure.get_suptitle().split()) == "3 runs over 4 queries: mean (t test, holm, α = 0.05)"
-    cut = plot_critical_difference(compare_runs(SCORES, "m", rounds=99), shown=2)
+    assert " ".join(figure.get_suptitle().split()) == "3 runs over 4 queries: mean (holm, α = 0.05)"
+    cut = plot_critical_difference(compare_runs(SCORES, "m", procedure="holm"), shown=2)
     assert len(cut.axes[0].texts) == 2 and cut.get_suptitle().startswith("best 2 of 3 runs")
 
 
 def test_one_run_more_than_can_be_told_apart_has_no_bar() -> None:
-    comparison = Comparison("m", None, {"a": 1.0, "b": 0.0}, ("q1",), (), (), (), "holm", "t", 0.05)
+    comparison = Comparison("m", None, {"a": 1.0, "b": 0.0}, ("q1",), (), (), (), "holm", 0.05, None)
     figure = plot_critical_difference(comparison)
     assert [text.get_text() for text in figure.axes[0].texts] == ["1.000  a", "b  0.000"]
     assert figure.legends == []
 
 
 def test_differences_are_to_the_baseline_best_first() -> None:
-    comparison = compare_runs(SCORES, "m", baseline="near", rounds=99)
+    comparison = compare_runs(SCORES, "m", baseline="near", procedure="holm")
     figure = plot_differences(comparison, {"high": [-0.1, 0.2, 0.0, 0.0]})
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["high", "low"]
@@ -57,4 +57,4 @@ def test_differences_are_to_the_baseline_best_first() -> None:
     assert list(found["alike"].get_ydata()) == [0]
     (pair,) = (pair for pair in comparison.pairs if pair.first == "low")
     assert found["intervals"].get_segments()[1][:, 0].tolist() == [pair.test.low, pair.test.high]
-    assert "near over 4 queries: mean and 95 % interval (all" in " ".join(figure.get_suptitle().split())
+    assert "near over 4 queries: mean and 95 % interval (holm)" in " ".join(figure.get_suptitle().split())
