@@ -1,7 +1,7 @@
 """Conclusions by simulation: errors of verdicts, queries that they ask for, τ without noise, power of designs.
 
 python -m benchmarks.conclusions            everything
-python -m benchmarks.conclusions tau        one part: verdicts, outlook, tau, pick, bank, calibration
+python -m benchmarks.conclusions tau        one part: verdicts, outlook, tau, pick, calibration
 """
 
 from __future__ import annotations
@@ -16,14 +16,6 @@ from rubric_measures.analysis.comparison import Comparison, compare_runs
 from rubric_measures.analysis.correlation import kendall_batch, noise_free_tau
 from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
 from rubric_measures.analysis.resampling import Draws
-from rubric_measures.verification.banks import (
-    Discrimination,
-    ItemStatistics,
-    RunCoverage,
-    influence_of,
-    items_against,
-    mean_scores,
-)
 
 FloatArray = NDArray[np.float64]
 
@@ -183,30 +175,6 @@ def picks(simulations: int = 60) -> None:
         print(f"| {noise} | " + " | ".join(f"{mean:.2f}" for mean in np.mean(rows, axis=0)) + " |", flush=True)
 
 
-def banks(simulations: int = 200) -> None:
-    """False alarms of the bank report."""
-    print(f"\nBanks of 8 queries × 10 items, 40 runs, {simulations} simulations\n")
-    print("| runs differ by | any item against the rest |\n|---|---|")
-    generator = np.random.default_rng(5)
-    for spread in (0.05, 0.15):
-        alarms = []
-        for _ in range(simulations):
-            ability = np.clip(0.5 + spread * generator.normal(size=40), 0.05, 0.95)
-            covered = {f"q{q}": generator.random((40, 10)) < ability[:, None] for q in range(8)}
-            runs = tuple(f"r{i:02}" for i in range(40))
-            coverage = RunCoverage(runs, {q: tuple(f"{q}/{i}" for i in range(10)) for q in covered}, covered, {})
-            table = coverage.table()
-            full = mean_scores(table)
-            nothing = Discrimination(None, "")
-            statistics = [
-                ItemStatistics(q, item, "", 1, 0, 1, 0, 0, 0, 0, nothing,
-                               influence_of(q, item, coverage, table, full)[0], "", 0)
-                for q, items in coverage.items.items() for item in items
-            ]  # fmt: skip
-            alarms.append(bool(items_against(statistics, 40)))
-        print(f"| {spread} | {np.mean(alarms):.3f} |", flush=True)
-
-
 def calibrations(simulations: int = 150) -> None:
     """How often calibrated scores of five runs hold the truth, and how far they are off."""
     print(f"\nCalibrated scores, nominal 95 %, {simulations} simulations: 60 queries, 10 items, TPR .75, FPR .15\n")
@@ -253,7 +221,6 @@ def main() -> None:
         "outlook": outlooks,
         "tau": tau_without_noise,
         "pick": picks,
-        "bank": banks,
         "calibration": calibrations,
     }
     parser = argparse.ArgumentParser(description=__doc__)
