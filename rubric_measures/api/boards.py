@@ -65,8 +65,7 @@ class AskedReport(Struct, frozen=True, forbid_unknown_fields=True):
     level: float = 0.95
     baseline: str | None = None
     groups: bool = False
-    correction: str = "holm"
-    test: str = "t"
+    correction: str = "max-t"
     alpha: float = 0.05
     rounds: int = 10_000
     seed: int = 42

@@ -46,9 +46,7 @@ def test_a_board_and_its_file_are_compared_alike(tmp_path: Path, monkeypatch: py
         == board.compare(baseline="beta")
         == rubric_measures.compare(board, measures=[*by_file], baseline="beta")
     )
-    with pytest.raises(InputError, match=r"several measures, choose one: RubricCover.* Rubric") as caught:
-        rubric_measures.compare("board.json")
-    assert caught.value.settings == ("measures",)
+    assert rubric_measures.compare("board.json", baseline="beta") == by_file
 
 
 def test_the_wanted_runs_alone(tmp_path: Path) -> None:
