@@ -132,7 +132,8 @@ class Field(NamedTuple):
     """One field of the rows of a file.
 
     Attributes:
-        to: our name; empty for what is written and not read.
+        to: our name; empty for what is written and not read: what a file says there is left out, which is said but
+            where the default is None.
         names: what files call it, the first one where it is written; a dot parts an object from its field.
         parse: what a value means; raises ValueError.
         default: what an empty or missing one means; REQUIRED, PRESENT or COLUMN; what says it by the columns of a row.
@@ -408,7 +409,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if (wrong := self.check(said)) is not None:
                 raise FormatError(wrong, path=name, line=line)
             if not self.keeps:
-                strange.update(further.keys())
+                strange.update(column for column, value in further.items() if value not in (None, "", {}, []))
             yield Row(line, said, further)
         if not count and only is None:
             raise FormatError(f"holds no {self.what}", path=name)
@@ -543,7 +544,7 @@ def _places(fields: Sequence[Field], cells: Cells) -> _FieldColumns:
     found = []
     for field in fields:
         if not field.to:
-            taken.update(field.names)
+            taken.update(field.names if field.default is None else ())
             continue
         names = [
             name if name in cells or "." in name else plain[name]

@@ -66,6 +66,7 @@ def test_convert_keeps_both_ties_and_says_what_it_loses(
 ) -> None:
     games, back, table = (tmp_path / name for name in ("g.jsonl", "b.jsonl", "g.csv"))
     assert main(["convert", str(battles), "--to", "games", "-o", str(games)]) == 0
+    assert "judgments.jsonl: 3 further columns left out: elapsed_seconds, query, thinking" in capsys.readouterr().err
     assert GAMES.read(games) == BATTLES.read(battles)
     assert main(["convert", str(games), "--to", "ragdoll:battles", "-o", str(back)]) == 0
     assert BATTLES.read(back) == BATTLES.read(battles)
