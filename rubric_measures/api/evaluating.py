@@ -407,8 +407,7 @@ def convert(
         UnknownNameError: there is no such format.
         InputError: a file is wrong, files contradict each other, or there is no way from one format to the other.
     """
-    from rubric_measures.corpora.bridges import Options
-    from rubric_measures.corpora.conversion import convert_files
+    from rubric_measures.corpora.conversion import Options, convert_files
     from rubric_measures.corpora.overwriting import keep_inputs
     from rubric_measures.formats.answers import read_answers
 

@@ -242,7 +242,7 @@ def load_bank(source: Bank) -> TestBank:
     if not is_file(source):
         return bank_of_entries(read_rows(source, "bank:csv"), "the items")
     with file_path(source) as path:
-        from rubric_measures.corpora.bridges import read_entries
+        from rubric_measures.corpora.conversion import read_entries
 
         return bank_of_entries(read_entries(path), path)
 
@@ -256,7 +256,7 @@ _SCORED = (
 
 def _named(error: FormatError, path: str) -> FormatError:
     """The error with the format that the file has, where that is known, and what it can be converted to."""
-    from rubric_measures.corpora.bridges import targets_of
+    from rubric_measures.corpora.conversion import targets_of
 
     try:
         name = detect_format(path)
@@ -315,7 +315,7 @@ def _of_added_format(path: str) -> list[Any]:
     Raises:
         InputError: it holds neither.
     """
-    from rubric_measures.corpora.bridges import Options, bridged
+    from rubric_measures.corpora.conversion import Options, bridged
 
     found = added_format(path)
     if found is None or found.read is None:

@@ -271,7 +271,7 @@ def _by_assessor(game: Preference, name: str) -> Preference:
 
 
 def _read(path: str, assessors: bool = False) -> list[Preference]:
-    from rubric_measures.corpora.bridges import Options, bridged
+    from rubric_measures.corpora.conversion import Options, bridged
     from rubric_measures.formats.plain import GAMES
 
     kind, read = "games", cast(Callable[[str], Any], GAMES.read)

@@ -18,6 +18,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +35,17 @@ from ir_datasets.formats import (
     TrecQrel,
 )
 from ir_datasets.indices import Docstore
-from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, RubricMeasuresError
 from rubric_measures.base.files import begins_records, paused_collector
-from rubric_measures.corpora.pooling import by_query
+from rubric_measures.corpora.pooling import by_query, runs_of_files
 from rubric_measures.formats.answers import read_answers
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.documents import is_documents, read_documents
 from rubric_measures.formats.grade_tables import read_judgments
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.reports import Answer
-from rubric_measures.formats.trec import distinct_run_names, read_run, runs_of_records
+from rubric_measures.formats.trec import runs_of_records
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.grades import BANK_DOC, Grades
 from rubric_measures.measures.loading import load_records
@@ -305,10 +305,7 @@ class _Folder(Collection):
     @cached_property
     def runs(self) -> Mapping[str, Run]:  # type: ignore[override]
         """`runs/*.run`, by name."""
-        files = self._files.get("runs", [])
-        runs = list(map(read_run, files))
-        names = distinct_run_names([run.run_id for run in runs], files)
-        return {name: replace(run, run_id=name) for name, run in sorted(zip(names, runs, strict=True))}
+        return {run.run_id: run for run in sorted(runs_of_files(self._files.get("runs", [])), key=attrgetter("run_id"))}
 
     @cached_property
     def answers(self) -> Sequence[Answer]:  # type: ignore[override]

@@ -1,32 +1,705 @@
-"""Any format that we read into any that we write; files of one kind are merged on the way."""
+"""Any format that we read into any that we write: read to a type, made into another, written from it.
+
+Graded records extended: the rankings of runs and judgments added to them, item judgments turned into records.
+
+Bridges: what one kind of file holds, made into what another holds. Files of one kind are merged on the way.
+"""
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
-
-from rubric_measures.base.errors import InputError, UnknownNameError, naming
-from rubric_measures.base.files import path_name, paused_collector
-from rubric_measures.corpora.bridges import Options, add_judgments, add_runs, bridged, targets_of
-from rubric_measures.corpora.pooling import by_query
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, warn
+from rubric_measures.base.files import path_name, paused_collector, run_of_file
+from rubric_measures.corpora.overwriting import keep_inputs
+from rubric_measures.corpora.pooling import by_query, pool, runs_of_files, texts_of
 from rubric_measures.formats import FORMATS, detect_format
-from rubric_measures.formats.banks import BY_FACET, bank_of_entries
+from rubric_measures.formats.banks import (
+    BY_FACET,
+    BankEntry,
+    bank_entries,
+    bank_of_entries,
+    is_bank,
+    read_bank,
+)
 from rubric_measures.formats.base import PathName
-from rubric_measures.formats.grade_tables import is_grade_table, read_judgments
-from rubric_measures.formats.queries import join_queries
-from rubric_measures.formats.trec import distinct_run_names, read_passage_qrels, read_run, run_file
+from rubric_measures.formats.grade_tables import (
+    GradeRow,
+    chosen_grades,
+    grades_of_rows,
+    is_grade_table,
+    judgments_of_rows,
+    read_judgments,
+)
+from rubric_measures.formats.judged import (
+    NUGGETIZER,
+    RAGDOLL,
+    RequestLine,
+    Toolkit,
+    bank_of_judged,
+    lines_of_grades,
+    passages_of_requests,
+    records_of_judged,
+)
+from rubric_measures.formats.queries import QueryFile, join_queries
+from rubric_measures.formats.reports import (
+    Answer,
+    CitedReport,
+    answer_of_report,
+    grades_of_reports,
+    report_of_answer,
+    say_contradictions,
+)
+from rubric_measures.formats.support import (
+    SupportAnswer,
+    SupportTask,
+    answers_of_judgments,
+    judgments_of_answers,
+    labels_of_support_records,
+    records_of_support_labels,
+)
+from rubric_measures.formats.trec import (
+    read_passage_qrels,
+    run_file,
+    runs_of_records,
+    spaced_ids,
+    spaced_pairs,
+)
+from rubric_measures.measures.grade_sets import CHOOSING, GradeFilter, choices_of, prompt_cells
+from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
+from rubric_measures.measures.loading import collect_grades, select_queries
+from rubric_measures.measures.qrels import Unit, build_grades, qrels_of
 from rubric_measures.records.merging import merge_records
-from rubric_measures.types.entities import Run
+from rubric_measures.records.models import (
+    DirectGrade,
+    GradedPassage,
+    ItemGradeSet,
+    Judgment,
+    PassageData,
+    PromptInfo,
+    QueryPassages,
+    RankingEntry,
+    cited_answers,
+    grade_set_key,
+    items_of_set,
+    reasons_of,
+)
+from rubric_measures.types.entities import Grade, ItemKind, Qrel, Run, TestBank, make_run, sentence_items
+from rubric_measures.types.scales import ASSIGNED, HELD, Scale
 
 _LOG = logging.getLogger("rubric_measures")
+
+
+def add_runs(groups: Iterable[QueryPassages], runs: Iterable[Run], depth: int | None = None) -> list[QueryPassages]:
+    """Records with the rankings of further runs, ranks from 1 in the one sort.
+
+    Ranked documents without a record cannot be added (their text is not known); they are left out and counted.
+
+    Args:
+        groups: the records.
+        runs: the runs.
+        depth: only the first so many documents of each ranking; all if None.
+
+    Raises:
+        InputError: the records have a ranking of that run already, and it is another one; two runs have one name; the
+            depth is less than 1.
+    """
+    if depth is not None and depth < 1:
+        raise InputError(f"rankings of depth {depth} are empty; ask for 1 or more")
+    groups, runs = list(groups), list(runs)
+    twice = next((name for name, count in Counter(run.run_id for run in runs).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"two runs are called {twice!r}; give one of them another name")
+    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
+    spaced = spaced_pairs(known)
+    additions: dict[tuple[str, str], list[RankingEntry]] = {}
+    for run in runs:
+        found: dict[tuple[str, str], RankingEntry] = {}
+        for query_id, ranking in run.rankings.items():
+            ranked = zip(ranking.doc_ids[:depth], ranking.scores[:depth], strict=True)
+            for rank, (doc_id, score) in enumerate(ranked, 1):
+                key = spaced.get((query_id, doc_id), (query_id, doc_id))
+                found[key] = RankingEntry(method=run.run_id, doc_id=key[1], query_id=key[0], rank=rank, score=score)
+        for group in groups:
+            for passage in group.passages:
+                here = (group.query_id, passage.doc_id)
+                if here not in found and any(place.method == run.run_id for place in passage.rankings):
+                    raise InputError(
+                        f"query {here[0]!r}: the records have another ranking of the run {run.run_id!r} (with "
+                        f"{here[1]!r}); give one of the two another name"
+                    )
+        _say_lost(set(found) - known, f"ranked documents of {run.run_id}")
+        for key, place in found.items():
+            additions.setdefault(key, []).append(place)
+    # Merged once, whatever the number of runs.
+    return _extended(groups, {key: PassageData(rankings=places) for key, places in additions.items()})
+
+
+def add_judgments(groups: Iterable[QueryPassages], rows: Iterable[Qrel]) -> list[QueryPassages]:
+    """Records with further judgments; judged documents without a record are left out and counted.
+
+    Raises:
+        InputError: the records (or the rows) judge a passage otherwise.
+    """
+    groups = list(groups)
+    known = {(group.query_id, passage.doc_id) for group in groups for passage in group.passages}
+    spaced = spaced_pairs(known)
+    found: dict[tuple[str, str], PassageData] = {}
+    for row in rows:
+        query_id, doc_id = spaced.get((row.query_id, row.doc_id), (row.query_id, row.doc_id))
+        made = Judgment(doc_id=doc_id, query_id=query_id, relevance=row.relevance, title_query=query_id)
+        before = found.setdefault((query_id, doc_id), PassageData(judgments=[made]))
+        if before.judgments and before.judgments[0].relevance != row.relevance:
+            raise InputError(
+                f"query {row.query_id!r}, passage {row.doc_id!r}: judged {before.judgments[0].relevance} and "
+                f"{row.relevance}; judgments of items are no judgments of passages"
+            )
+    _say_lost(set(found) - known, "judged documents")
+    return _extended(groups, found)
+
+
+def _extended(groups: list[QueryPassages], data: Mapping[tuple[str, str], PassageData]) -> list[QueryPassages]:
+    """The records, the passages that `data` speaks of with that, too."""
+    further = []
+    for group in groups:
+        said = ((passage, data.get((group.query_id, passage.doc_id))) for passage in group.passages)
+        passages = [
+            GradedPassage(doc_id=passage.doc_id, text=passage.text, paragraph_data=found)
+            for passage, found in said
+            if found is not None
+        ]
+        further.append(QueryPassages(group.query_id, passages))
+    return merge_records([groups, further])
+
+
+def _say_lost(lost: set[tuple[str, str]], what: str) -> None:
+    if lost:
+        query_id, doc_id = min(lost)
+        warn(f"{len(lost)} {what} have no record and are left out (such as {doc_id} of query {query_id})")
+
+
+def records_of_item_grades(
+    rows: Iterable[Qrel], texts: Mapping[str, str], scale: Scale, *, grader: str, kind: ItemKind = "question"
+) -> list[QueryPassages]:
+    """Graded records of item judgments (diversity qrels): one grade set a passage.
+
+    Rows of the document `*` only say that an item exists; records do not hold banks, so they are left out.
+
+    Args:
+        rows: grades; `iteration` is the item id.
+        texts: doc_id -> text.
+        scale: the scale of the grades; records hold -2 to 1000.
+        grader: who graded, the `llm` of the grade sets.
+        kind: what the items are.
+
+    Raises:
+        InputError: a grade is not on the scale or not -2 to 1000, an item of a document has two, or one has no text.
+    """
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in rows:
+        if row.doc_id == "*":
+            continue
+        where = f"query {row.query_id!r}, document {row.doc_id!r}"
+        lowest, highest = max(scale.lowest, HELD[0]), min(scale.highest, HELD[1])
+        if row.relevance not in scale or not lowest <= row.relevance <= highest:
+            raise InputError(
+                f"{where}, item {row.iteration!r}: grade {row.relevance} is outside of {lowest} to {highest}"
+            )
+        if row.doc_id not in texts:
+            raise InputError(f"query {row.query_id!r}: document {row.doc_id!r} is not in the collection")
+        grades = found.setdefault(row.query_id, {}).setdefault(row.doc_id, {})
+        if grades.setdefault(row.iteration, row.relevance) != row.relevance:
+            both = f"{grades[row.iteration]} and {row.relevance}"
+            raise InputError(f"{where}: item {row.iteration!r} is graded {both}; keep one")
+    groups = []
+    info = PromptInfo(**scale.as_json())
+    for query_id, documents in found.items():
+        passages = []
+        for doc_id, grades in documents.items():
+            answers = [(item_id, str(grade)) for item_id, grade in grades.items()]
+            entry = ItemGradeSet.build(grades, answers=answers, llm=grader, kind=kind, prompt_info=info)
+            passages.append(GradedPassage(doc_id=doc_id, text=texts[doc_id], exam_grades=[entry]))
+        groups.append(QueryPassages(query_id, passages))
+    return groups
+
+
+@dataclass(frozen=True)
+class Options:
+    """What conversions may need besides the files.
+
+    Attributes:
+        collection: where texts come from, for records made of qrels or runs.
+        bank: the test bank of grades.
+        wanted: which grade set of records counts.
+        label: how item grades become a label, `max` or `count`.
+        rel: the minimum grade that counts, see `QueryGrades.labels`.
+        depth: documents of each ranking; all if None.
+        grader: who made the grades of item qrels.
+        run: the run to write, of several.
+        answers: the answers that support judgments are about; None where nobody gave any.
+        name: what errors call the records.
+    """
+
+    collection: str | Sequence[str] | None = None
+    bank: TestBank | None = None
+    wanted: GradeFilter = field(default_factory=GradeFilter)
+    label: Label = "max"
+    rel: int | None = None
+    depth: int | None = None
+    grader: str = "qrels"
+    run: str | None = None
+    answers: Sequence[Answer] | None = None
+    name: str = "the records"
+
+
+Bridge = Callable[[Any, Options], Any]
+
+
+def _grades(groups: Sequence[QueryPassages], options: Options) -> Grades:
+    return collect_grades(select_queries(groups, options.name, options.bank, options.wanted), options.bank)
+
+
+def _qrels(unit: Unit, grades_of: Callable[[Any, Options], Grades]) -> Bridge:
+    """Judgments of items, or of passages by the label that is asked for."""
+
+    def bridge(content: Any, options: Options) -> list[Qrel]:
+        asked: Any = () if unit == "item" else (options.label, options.rel)
+        return qrels_of(grades_of(content, options), unit, *asked)
+
+    return bridge
+
+
+_records_to_qrels = _qrels("passage", _grades)
+
+
+def _records_to_judgments(groups: Sequence[QueryPassages], _: Options) -> list[Qrel]:
+    labels: dict[tuple[str, str], set[float]] = {}
+    for group in groups:
+        for passage in group.passages:
+            for one in passage.judgments:
+                labels.setdefault((one.query_id, passage.doc_id), set()).add(one.relevance)
+    if not labels:
+        raise InputError("the records hold no judgments")
+    several = [pair for pair, found in labels.items() if len(found) > 1]
+    for query_id, doc_id in several[:1]:
+        text = "%d passages have several judgments; the highest is written (such as %s of query %s)"
+        warn(text, len(several), doc_id, query_id)
+    return [Qrel(query_id, doc_id, max(found)) for (query_id, doc_id), found in labels.items()]
+
+
+def _records_to_runs(groups: Sequence[QueryPassages], options: Options) -> list[Run]:
+    runs = {run.run_id: run for run in runs_of_records(groups)}
+    if not runs:
+        raise InputError("the records hold no rankings")
+    if options.run is not None and options.run not in runs:
+        raise UnknownNameError("run", options.run, runs)
+    return list(runs.values()) if options.run is None else [runs[options.run]]
+
+
+def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> list[GradeRow]:
+    """All grades of all grade sets, and labels of whole passages; the names of prompts tell the sets apart."""
+    texts = _texts_of(options.bank)
+    rows = []
+    listed = [(group, one) for group in groups for one in group.passages]
+    sets = {id(one): (*(one.exam_grades or ()), *(one.grades or ())) for _, one in listed}
+    keys = {grade_set_key(entry) for of_one in sets.values() for entry in of_one}
+    prompts, types = prompt_cells(keys), Counter(key[:2] for key in {key[:3] for key in keys})
+    for group, passage in listed:
+        ranked = [(one.method, one.rank) for one in passage.rankings if one.query_id == group.query_id]
+        places: Sequence[tuple[str | None, int | None]] = ranked or [(None, None)]
+        for entry in sets[id(passage)]:
+            key = grade_set_key(entry)
+            prompt = prompts[key] + f" ({key.kind})" * (types[key[:2]] > 1) or None
+            reasons = reasons_of(entry)
+            if isinstance(entry, DirectGrade):
+                found = {DIRECT_ITEM: (entry.label, entry.known_status)}
+            else:
+                grades, statuses = items_of_set(entry)
+                every = dict.fromkeys((*grades, *statuses))
+                found = {one: (grades.get(one), statuses.get(one, "graded")) for one in every}
+            for (run, rank), (item, (grade, status)) in itertools.product(places, found.items()):
+                text, reason = texts.get((group.query_id, item)), reasons.get(item)
+                ids = (group.query_id, passage.doc_id, run, rank, item)
+                rows.append(GradeRow(*ids, text, grade, status, entry.llm, prompt, reason))
+    if not rows:
+        raise InputError("the records hold no grades")
+    return rows
+
+
+# Answers with labels of the items of their queries, which bring the texts of these.
+_JUDGED = ("assignments", "graded answers", "assessments")
+
+
+def _judged_to_grades(lines: Sequence[Any], options: Options) -> list[GradeRow]:
+    options = options if options.bank is not None else replace(options, bank=bank_of_judged(lines))
+    return _records_to_grades(records_of_judged(lines), options)
+
+
+def _texts_of(bank: TestBank | None) -> dict[tuple[str, str], str]:
+    """(query, item) -> text: other queries may call other items the same."""
+    return {(item.query_id, item.item_id): item.text for item in bank or ()}
+
+
+def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeRow]:
+    texts, by = _texts_of(options.bank), options.grader
+    return [
+        GradeRow(query_id, doc_id, None, None, item_id, texts.get((query_id, item_id)), grade, "graded", by, None, None)
+        for query_id, doc_id, grade, item_id, *_ in rows
+    ]
+
+
+def _one_grader(rows: Sequence[GradeRow], options: Options) -> list[GradeRow]:
+    return chosen_grades(rows, options.name, options.wanted.grader, options.wanted.prompt_class, options.bank)
+
+
+def _grades_of_table(rows: Sequence[GradeRow], options: Options) -> Grades:
+    return build_grades(grades_of_rows(_one_grader(rows, options)), options.bank, scale=options.wanted.scale)
+
+
+def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryPassages]:
+    """The grades of items with the texts of their passages, by the grader that the table names."""
+    chosen = _one_grader(rows, options)
+    by = replace(options, grader=chosen[0].grader or options.grader)
+    return _item_qrels_to_records(judgments_of_rows(chosen, options.name), by)
+
+
+def _docs(options: Options) -> Any:
+    if options.collection is None:
+        raise InputError("records need the texts of their passages; name a collection", settings=("collection",))
+    from rubric_measures.corpora.collections import opened_collection
+
+    collection = opened_collection(options.collection)
+    if not collection.has_docs():
+        raise InputError(f"{collection.source}: has no documents")
+    return collection.docs_store()
+
+
+def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
+    kinds = {item.kind for item in options.bank} if options.bank is not None else set()
+    kind = kinds.pop() if len(kinds) == 1 else "question"
+    texts, names = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
+    queries = spaced_ids(options.bank.items) if options.bank is not None else {}
+    items = spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
+    named = [
+        Qrel(queries.get(query_id, query_id), names.get(doc_id, doc_id), grade, items.get(item_id, item_id))
+        for query_id, doc_id, grade, item_id, *_ in rows
+    ]
+    return records_of_item_grades(named, texts, _scale_of(rows, options), grader=options.grader, kind=kind)
+
+
+def _scale_of(rows: Sequence[Qrel], options: Options) -> Scale:
+    """The one scale of item qrels: what was said, else what their rows for the document `*` say."""
+    said = {scale for row in rows if row.doc_id == BANK_DOC and (scale := scale_of_item(row.iteration)) is not None}
+    if options.wanted.scale is None and len(said) != 1:
+        what = f"are on {len(said)} scales" if said else "say no scale"
+        raise InputError(
+            f"the item qrels {what}, and records are on one; say it, as in 0-5:4 (4 covers an item)",
+            settings=("scale",),
+        )
+    return options.wanted.scale or said.pop()
+
+
+def _queries_of_requests(lines: Sequence[RequestLine]) -> dict[str, str]:
+    """Query id -> text."""
+    texts: dict[str, str] = {}
+    for line in lines:
+        if isinstance(line.query, str):
+            raise InputError(
+                "the requests give texts of queries without ids; write `query` as an object of qid and text"
+            )
+        query_id = str(line.query.qid)
+        if query_id in texts:
+            raise InputError(f"query {query_id!r} has two requests; keep one")
+        texts[query_id] = line.query.text
+    return texts
+
+
+def _requests_to_runs(lines: Sequence[RequestLine], options: Options) -> list[Run]:
+    """The candidates as one run, by their scores; where these are missing, in their order."""
+    rows = []
+    for query_id, line in zip(_queries_of_requests(lines), lines, strict=True):
+        found = [one for one in line.candidates if not isinstance(one, str) and one.docid]
+        if len(found) < len(line.candidates):
+            raise InputError(f"query {query_id!r}: a run needs the docid of each candidate")
+        has_scores = all(one.score is not None for one in found)
+        for place, one in enumerate(found):
+            rows.append(
+                (query_id, str(one.docid), one.score if has_scores and one.score is not None else float(-place))
+            )
+    return [make_run(options.run or run_of_file(options.name), rows)]
+
+
+def _requests_to_records(lines: Sequence[RequestLine], options: Options) -> list[QueryPassages]:
+    """The candidates as passages to grade, ranked by the run that they are."""
+    runs = _requests_to_runs(lines, options)
+    ranked = {query_id: set(found.doc_ids[: options.depth]) for query_id, found in runs[0].rankings.items()}
+    groups = [
+        QueryPassages(group.query_id, [one for one in group.passages if one.doc_id in ranked.get(group.query_id, ())])
+        for group in passages_of_requests(lines, {})
+    ]
+    return add_runs(groups, runs, options.depth)
+
+
+def _part_of(kind: str) -> Bridge:
+    """The queries, records, answers or games of an experiment."""
+
+    def bridge(experiment: Any, options: Options) -> Any:
+        found = getattr(experiment, kind)
+        if not found:
+            beside = "; RAGElo keeps verdicts in the file NAME_results.jsonl" if kind == "games" else ""
+            raise InputError(f"the experiment holds no {kind}{beside}")
+        return found
+
+    return bridge
+
+
+def _bank_to_queries(entries: Sequence[Any], _: Options) -> QueryFile:
+    bank = bank_of_entries(entries)
+    if not bank.query_texts:
+        raise InputError("the bank does not give the texts of its queries")
+    return QueryFile(
+        bank.query_texts, {key: text for key, text in bank.facet_texts.items() if key[0] in bank.query_texts}
+    )
+
+
+def _records_to_judged(toolkit: Toolkit) -> Bridge:
+    """Records as judged answers of a toolkit, which lists the items of each query."""
+
+    def bridge(groups: Sequence[QueryPassages], options: Options) -> list[Any]:
+        if options.bank is None:
+            problem = "judged answers list the items of each query; name the test bank"
+            raise InputError(problem, settings=("bank",))
+        groups = list(groups)
+        grades = _grades(groups, options)
+        _check_assignable(grades.scale)
+        found: dict[tuple[str, str], dict[str, float | None]] = {}
+        for query in grades.queries.values():
+            for row in all_rows(query):
+                found.setdefault((row.query_id, row.doc_id), {})[row.iteration] = row.relevance
+        return lines_of_grades(toolkit, options.bank, found, *_answers_of_runs(groups))
+
+    return bridge
+
+
+def _answers_of_runs(
+    groups: Sequence[QueryPassages],
+) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
+    """(query, document) -> text, and (query, run) -> the document that is the run's answer."""
+    answers: dict[tuple[str, str], str] = {}
+    runs: dict[tuple[str, str], str] = {}
+    for group in groups:
+        for passage in group.passages:
+            answers[group.query_id, passage.doc_id] = passage.text
+            for place in passage.rankings:
+                if runs.setdefault((group.query_id, place.method), passage.doc_id) != passage.doc_id:
+                    raise InputError(
+                        f"query {group.query_id!r}: {place.method!r} has several passages; assignments are for one "
+                        "passage a run, the whole answer"
+                    )
+    return answers, runs
+
+
+def _check_assignable(scale: Scale | None) -> None:
+    """Refuses grades that would mean something else as assignments; says where they mean it in part."""
+    if scale is None or scale[:2] != ASSIGNED[:2]:
+        raise InputError(
+            f"assignments are grades on the scale {ASSIGNED} (support, partial support), and these are on "
+            f"{scale or 'none that is known'}; if they are assignments, say their scale",
+            settings=("scale",),
+        )
+    if scale[:4] != ASSIGNED[:4]:
+        _LOG.warning("the grades' scale was %s; as assignments it is %s (support, partial support)", scale, ASSIGNED)
+
+
+def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -> list[Grade]:
+    """The labels of whole passages with the replies that they come from; without any, those that item grades imply."""
+    groups, wanted = list(groups), options.wanted
+    found = [
+        (group.query_id, passage.doc_id, entry)
+        for group in groups
+        for passage in group.passages
+        for entry in passage.grades or ()
+        if wanted.passes(wanted.key_of(entry), lambda: [DIRECT_ITEM])
+    ]
+    if not found:
+        if wanted.prompt_type == "direct":
+            raise InputError("the records hold no labels of whole passages for this filter")
+        _LOG.warning("the records hold no labels of whole passages: these are what item grades imply, without reasons")
+        return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
+    made = {wanted.key_of(entry): entry for _, _, entry in reversed(found)}
+    if len(made) > 1:
+        raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}", settings=CHOOSING)
+    return [
+        Grade(query_id, doc_id, entry.label, status=entry.known_status, answer=entry.answer, grader=entry.llm)
+        for query_id, doc_id, entry in found
+    ]
+
+
+def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options) -> list[SupportAnswer]:
+    groups = list(groups)
+    grades = _grades(groups, options)
+    rows = (row for query in grades.queries.values() for row in query.rows())
+    found = {(row.query_id, row.doc_id, row.iteration): row.relevance for row in rows}
+    return labels_of_support_records(groups, found, grades.scale)
+
+
+def _judgments_to_labels(tasks: Sequence[SupportTask], options: Options) -> list[SupportAnswer]:
+    if options.answers is None:
+        raise InputError(
+            "support judgments say nothing of sentences that cite nothing; name the answers that they are about",
+            settings=("answers",),
+        )
+    return answers_of_judgments(tasks, options.answers)
+
+
+def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[BankEntry]:
+    """The sentences of answers whose citations are judged; other records say nothing of their items but ids."""
+    sentences = {group.query_id: sentence_items(cited_answers(group)) for group in groups}
+    if not any(sentences.values()):
+        raise InputError(
+            "is no test bank: these graded records name their items by id alone; records of answers with citations "
+            "hold their texts"
+        )
+    kept = {query_id: tuple(item for item in items if item.text.strip()) for query_id, items in sentences.items()}
+    blank = sum(len(items) - len(kept[query_id]) for query_id, items in sentences.items())
+    if blank:
+        _LOG.warning("%s without text left out; a bank holds texts", counted(blank, "sentence"))
+    return bank_entries(TestBank(kept))
+
+
+def _reports_to_answers(reports: Sequence[CitedReport], _: Options) -> list[Answer]:
+    grades = sum(len(report.item_grades()) for report in reports)
+    warn("%d grades of evaldata.nugget_grades left out; the format item-qrels takes them", grades, settings=("to",))
+    say_contradictions(reports)
+    return [answer_of_report(report) for report in reports]
+
+
+def _reports_to_item_qrels(reports: Sequence[CitedReport], _: Options) -> list[Qrel]:
+    """What judges put into `evaldata.nugget_grades`; the document is called after the run."""
+    grades = list(grades_of_reports(reports))
+    if not grades:
+        raise InputError("the reports hold no evaldata.nugget_grades")
+    return _graded(grades, "entries of evaldata.nugget_grades left out: they have no grade")
+
+
+def _graded(grades: Sequence[Grade], lost: str) -> list[Qrel]:
+    """Grades as judgments, without replies; those that failed are left out and counted."""
+    rows = [Qrel(one[0], one[1], one.relevance, one.iteration) for one in grades if one.relevance is not None]
+    warn(f"%d {lost}", len(grades) - len(rows))
+    return rows
+
+
+BRIDGES: Mapping[tuple[str, str], Bridge] = {
+    ("records", "qrels"): _records_to_qrels,
+    ("records", "item qrels"): _qrels("item", _grades),
+    ("records", "judgments"): _records_to_judgments,
+    ("records", "runs"): _records_to_runs,
+    ("records", "assignments"): _records_to_judged(NUGGETIZER),
+    ("records", "evaluations"): _records_to_evaluations,
+    ("item qrels", "qrels"): _qrels("passage", lambda rows, options: build_grades(rows, options.bank)),
+    ("item qrels", "records"): _item_qrels_to_records,
+    ("qrels", "records"): lambda rows, options: list(pool(docs=_docs(options), judgments=rows, judged=True)),
+    ("runs", "records"): lambda runs, said: list(pool(runs, 20 if said.depth is None else said.depth, _docs(said))),
+    ("answers", "records"): lambda answers, _: list(pool(answers=answers)),
+    ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
+    ("reports", "answers"): _reports_to_answers,
+    ("reports", "item qrels"): _reports_to_item_qrels,
+    ("requests", "runs"): _requests_to_runs,
+    ("requests", "queries"): lambda lines, _: QueryFile(_queries_of_requests(lines)),
+    ("requests", "records"): _requests_to_records,
+    ("records", "graded answers"): _records_to_judged(RAGDOLL),
+    ("bank", "queries"): _bank_to_queries,
+    ("evaluations", "qrels"): lambda grades, _: _graded(grades, "evaluations left out: they have no label"),
+    ("qrels", "evaluations"): lambda rows, _: list(rows),
+    ("support labels", "records"): lambda answers, _: records_of_support_labels(answers),
+    ("records", "support labels"): _records_to_support_labels,
+    ("support judgments", "support labels"): _judgments_to_labels,
+    ("support labels", "support judgments"): lambda answers, _: judgments_of_answers(answers),
+    ("records", "bank"): _records_to_bank,
+    ("records", "grades"): _records_to_grades,
+    ("support labels", "grades"): lambda found, options: _records_to_grades(records_of_support_labels(found), options),
+    ("item qrels", "grades"): _item_qrels_to_grades,
+    ("grades", "qrels"): _qrels("passage", _grades_of_table),
+    ("grades", "item qrels"): _qrels("item", _grades_of_table),
+    ("grades", "records"): _table_to_records,
+    **{("experiment", kind): _part_of(kind) for kind in ("queries", "records", "answers", "games")},
+    **{(kind, "records"): lambda lines, _: records_of_judged(lines) for kind in _JUDGED},
+    **{(kind, "bank"): lambda lines, _: bank_entries(bank_of_judged(lines)) for kind in _JUDGED[:2]},
+    **{(kind, "grades"): _judged_to_grades for kind in _JUDGED},
+}
+# Kinds that others pass through: assignments give the texts of their queries as a test bank.
+_HUBS = ("bank", "answers", "support labels")
+
+
+def _way(kind: str, target: str) -> list[Bridge] | None:
+    """The bridges from one kind to another: none, one, or two over a hub."""
+    if kind == target:
+        return []
+    if (kind, target) in BRIDGES:
+        return [BRIDGES[kind, target]]
+    for hub in _HUBS:
+        if (kind, hub) in BRIDGES and (hub, target) in BRIDGES:
+            return [BRIDGES[kind, hub], BRIDGES[hub, target]]
+    return None
+
+
+def targets_of(kind: str, kinds: Sequence[str]) -> list[str]:
+    """Those of `kinds` that a kind can become, itself included."""
+    return [target for target in kinds if _way(kind, target) is not None]
+
+
+def bridged(content: Any, kind: str, target: str, options: Options) -> Any:
+    """The content of one kind as another.
+
+    Raises:
+        InputError: there is no way, or the content or the options do not do.
+    """
+    way = _way(kind, target)
+    if way is None:
+        raise InputError(f"{kind} cannot become {target}")
+    for bridge in way:
+        content = bridge(content, options)
+    return content
+
+
+def read_entries(path: PathName) -> list[BankEntry]:
+    """The entries of a bank in any format that holds one; two columns, or objects, of query ids and texts are one, too.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it holds no bank; or it contradicts itself. Names file, line and field.
+    """
+    if path_name(path) == "-" or is_bank(path):
+        return read_bank(path)
+    try:
+        name = detect_format(path)
+    except FormatError:
+        name = ""
+    # What could be anything else is a bank where the user says so.
+    is_told = name not in ("", "queries")
+    name = name if is_told else "bank:csv"
+    one = FORMATS[name]
+    accepted = sorted(key for key, found in FORMATS.items() if found.read and targets_of(found.kind, ["bank"]))
+    if one.read is None or not targets_of(one.kind, ["bank"]):
+        problem = f"is no test bank (its format is {name}); accepted: {', '.join(accepted)}"
+        raise FormatError(problem, path=path_name(path), line=1)
+    try:
+        with naming(path):
+            return list(bridged(one.read(path), one.kind, "bank", Options()))
+    except FormatError as error:
+        if is_told:
+            raise
+        problem = f"is no test bank ({error.problem}); accepted: {', '.join(accepted)}"
+        raise FormatError(problem, path=error.path, line=error.line, field=error.field) from None
+
 
 # Kinds that hold one grade set of records.
 _OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "evaluations", "support labels", "graded answers")
@@ -73,8 +746,8 @@ def convert_files(
         raise InputError(f"{path_name(paths[0])}: {to} is only read; choose another format to write", settings=("to",))
 
     def written(content: Any) -> None:
-        if target.kind == "runs" and Path(output).is_dir():
-            _keep_runs(Path(output), content, [*paths, *runs, *qrels])
+        for run in content if target.kind == "runs" and Path(output).is_dir() else ():
+            keep_inputs(run_file(Path(output), run), *paths, *runs, *qrels)
         write(output, content)
 
     _check_ways(list(zip(paths, sources, kinds, strict=True)), to, is_told=source is not None)
@@ -87,8 +760,11 @@ def convert_files(
                 return
     contents = []
     for path, name in zip(paths, sources, strict=True):
+        read = FORMATS[name].read
+        if read is None:
+            raise InputError(f"{name} is only written; choose another format to read", settings=("source",))
         with naming(path):
-            contents.append(_reader(name)(path))
+            contents.append(read(path))
     with naming(*paths):
         if len(set(kinds)) == 1 and (kinds[0] != "requests" or target.kind == "requests"):
             content = bridged(_merged(kinds[0], contents), kinds[0], target.kind, options)
@@ -103,7 +779,7 @@ def convert_files(
         if target.kind != "records":
             raise InputError(f"{path_name(paths[0])}: runs and judgments can be added to records only")
         with naming(*runs):
-            content = add_runs(content, _named_runs(runs), options.depth)
+            content = add_runs(content, runs_of_files(runs), options.depth)
         with naming(*qrels):
             judged = (read_judgments(path) if is_grade_table(path) else read_passage_qrels(path) for path in qrels)
             content = add_judgments(content, chain.from_iterable(judged))
@@ -154,28 +830,6 @@ def _named_format(output: str, inputs: Sequence[PathName], kind: str) -> str | N
     if named is None and said != "tsv":
         raise InputError(f"{output}: {kind} cannot be written as {said}; name another ending, or say the format")
     return named
-
-
-def _keep_runs(folder: Path, runs: Sequence[Run], inputs: Sequence[PathName]) -> None:
-    """Refuses to write the files of runs over one that was read."""
-    read = {Path(path).resolve() for path in inputs if path_name(path) != "-"}
-    for run in runs:
-        file = run_file(folder, run)
-        if file.resolve() in read:
-            raise InputError(f"{file}: is read here, and would be replaced; name another folder")
-
-
-def _named_runs(paths: Sequence[PathName]) -> list[Run]:
-    runs = [read_run(path) for path in paths]
-    names = distinct_run_names([run.run_id for run in runs], paths)
-    return [structs.replace(run, run_id=name) for run, name in zip(runs, names, strict=True)]
-
-
-def _reader(name: str) -> Callable[[PathName], Any]:
-    read = FORMATS[name].read
-    if read is None:
-        raise InputError(f"{name} is only written; choose another format to read", settings=("source",))
-    return read
 
 
 def _merged(kind: str, contents: Sequence[Any]) -> Any:

@@ -25,7 +25,7 @@ def _checked(plug_in: PlugIn, found: Any) -> Format:
 
 
 # Format -> where it stands. A new format is a file, and a line here or an entry point of another package (and a bridge
-# in `corpora.bridges` where it holds something new). The first one that recognises a file has it.
+# in `corpora.conversion` where it holds something new). The first one that recognises a file has it.
 FORMATS: Registry[Format] = Registry(
     "rubric_measures.formats",
     "format",

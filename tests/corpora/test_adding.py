@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.corpora.bridges import add_judgments, add_runs, records_of_item_grades
+from rubric_measures.corpora.conversion import add_judgments, add_runs, records_of_item_grades
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items
 from rubric_measures.types.entities import Qrel, make_run

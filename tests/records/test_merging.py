@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.corpora.bridges import add_judgments
+from rubric_measures.corpora.conversion import add_judgments
 from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import (
     DirectGrade,
