@@ -553,7 +553,8 @@ def evaluate_answers(
         contexts: grade the retrieved contexts, too, as runs of their own (`NAME contexts`): whether what an answer
             lacks was retrieved.
         prompt: see `grade`.
-        explain: ask for a reason with each grade. None asks models behind endpoints, where no prompt is named.
+        explain: ask for a reason with each grade of an item. None asks models behind endpoints, where no prompt is
+            named.
         items_per_call: see `grade`. None shows ten items of an answer at once to models behind endpoints, as nuggetizer
             does, where no prompt is named; else each by itself.
         on_failed: how a failed grade counts, see `load`.
@@ -577,6 +578,9 @@ def evaluate_answers(
     """
     # A name that is none is found before a model is paid, and what the bank lacks.
     plan = None if measures is None else Plan(rubric_measures_of(parse_measures(measures)))
+    if gates is not None:
+        likely = plan.measures if plan is not None else parse_measures([*OF_NUGGETS, *OF_CRITERIA, *OF_ANSWERS])
+        gates.refuse_others(likely, is_sure=plan is not None)
     of_citations = {isinstance(measure, SupportMeasure) for measure in (() if plan is None else plan.measures)}
     if len(of_citations) > 1:
         raise MeasureError(
@@ -596,7 +600,7 @@ def evaluate_answers(
     if folder is not None:
         calls.setdefault("cache", folder / "replies.sqlite")
     shown: Mapping[str, Any] = {"title": title, "baseline": baseline, "notes": notes, "review": review}
-    is_free = not prompt and model.partition(":")[0] in ("openai", "litellm")
+    is_free = True not in of_citations and not prompt and model.partition(":")[0] in ("openai", "litellm")
     asking: Any = {
         "model": model,
         "prompt": prompt,
@@ -613,8 +617,6 @@ def evaluate_answers(
         assert plan is not None
         # What the measures need of the scale is asked before a model is paid.
         plan.refuse_lacking({"": ()}, _scale_of(prompt, default_prompts(model, TestBank({}), of_pairs=True)))
-        if gates is not None:
-            gates.refuse_others(plan.measures)
         output = None if folder is None else folder / "support.jsonl.gz"
         records = grade(answered, support=True, output=output, **asking)
         if dry_run:
@@ -630,7 +632,7 @@ def evaluate_answers(
     if plan is not None:
         plan.refuse_lacking(of_these.items, _scale_of(prompt, default_prompts(model, of_these)))
     measures = measures or _measures(used)
-    if gates is not None:
+    if gates is not None and plan is None:
         gates.refuse_others(parse_measures(measures))
     if folder is not None and not dry_run:
         write_kept(folder / "bank.csv", used)

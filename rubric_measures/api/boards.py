@@ -373,8 +373,12 @@ class Gates:
     by: float | None = None
     alpha: float = 0.05
 
-    def refuse_others(self, measures: Sequence[Measure]) -> None:
+    def refuse_others(self, measures: Sequence[Measure], *, is_sure: bool = True) -> None:
         """Refuses limits on measures that a board will not have, and a kept board without its first one.
+
+        Args:
+            measures: those of the board; where it is not sure, all that it may have.
+            is_sure: whether it is.
 
         Raises:
             UnknownNameError: there is one.
@@ -383,7 +387,7 @@ class Gates:
         for name in self.limits:
             if not {measure.NAME for measure in parse_measures(name)} <= names:
                 raise UnknownNameError("measure", name, map(str, measures), settings=("fail_under", "measures"))
-        if self.kept is not None:
+        if self.kept is not None and is_sure:
             column_named(str(measures[0]), self.kept.measures)
 
     def failed(self, board: Leaderboard, runs: Sequence[str] | None = None) -> list[str]:

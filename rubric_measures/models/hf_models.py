@@ -467,14 +467,9 @@ class ExtractiveBackend(HuggingFaceModel):
         with torch.inference_mode():
             # One job may have more windows than a batch holds.
             for places in by_length(range(len(windows)), lambda place: len(windows[place].ids), self.batch_tokens):
-                for place, best in zip(places, self._best([windows[place] for place in places]), strict=True):
-                    found[place] = best
-        replies = []
-        first = 0
-        for job in jobs:
-            replies.append(self._reply(job, [found[first + place] for place in range(len(job.windows))]))
-            first += len(job.windows)
-        return replies
+                found.update(zip(places, self._best([windows[place] for place in places]), strict=True))
+        in_order = map(found.__getitem__, range(len(windows)))
+        return [self._reply(job, list(itertools.islice(in_order, len(job.windows)))) for job in jobs]
 
     def _best(self, windows: Sequence[_Window]) -> list[_Best]:
         """The best span of each window."""

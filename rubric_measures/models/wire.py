@@ -290,7 +290,7 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
     usage = body.get("usage")
     counts: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
     shown, written, of_these = _tokens(counts)
-    paid = shown, written, {**_kept(choice, body, request), **_thoughts(fields), **of_these}
+    paid = shown, written, {**_kept(choice, body, request, fields), **of_these}
     if refusal:
         return Reply(text or refusal, "refused", _one_line(f"the model refused: {refusal}"), *paid)
     end = finish.lower() if isinstance(finish, str) else ""
@@ -306,8 +306,10 @@ def _reply_of_choice(choice: Mapping[str, Any], body: Mapping[str, Any], request
     return Reply(text, "ok", "", *paid)
 
 
-def _kept(choice: Mapping[str, Any], body: Mapping[str, Any], request: Request) -> dict[str, object]:
-    """What else of an answer is worth keeping."""
+def _kept(
+    choice: Mapping[str, Any], body: Mapping[str, Any], request: Request, fields: Mapping[str, Any]
+) -> dict[str, object]:
+    """What else of an answer is worth keeping: also what a model thought, where the endpoint says it apart."""
     said = {
         "finish_reason": choice.get("finish_reason"),
         "model": body.get("model"),
@@ -316,13 +318,9 @@ def _kept(choice: Mapping[str, Any], body: Mapping[str, Any], request: Request) 
     raw: dict[str, object] = {field: value for field, value in said.items() if isinstance(value, str)}
     if request.labels and (scores := _first_token_scores(choice.get("logprobs"))):
         raw["first_token_logprobs"] = scores
+    if thoughts := _text_of(fields.get("reasoning_content")) or _text_of(fields.get("reasoning")):
+        raw["thinking"] = thoughts
     return raw
-
-
-def _thoughts(fields: Mapping[str, Any]) -> dict[str, object]:
-    """What a model thought before it replied, where the endpoint says it apart."""
-    thoughts = _text_of(fields.get("reasoning_content")) or _text_of(fields.get("reasoning"))
-    return {"thinking": thoughts} if thoughts else {}
 
 
 def _tokens(usage: Mapping[str, Any]) -> tuple[int, int, dict[str, object]]:

@@ -241,4 +241,21 @@ def test_gates_on_measures_that_there_are_not_are_refused_before_a_call(
         before = server.stats()["calls"]
         assert main([*command, *endpoint(server), "--cache", "other", "--fail-if-worse-than", str(kept)]) == 2
         assert "unknown measure 'NuggetV'" in capsys.readouterr().err
+        # Also before a model makes the bank.
+        made = [*command[:2], "-o", str(tmp_path / "other"), *endpoint(server), "--bank-from", "questions"]
+        assert main([*made, "--fail-under", "Nuget=.9"]) == 2
+        assert "Nuget" in capsys.readouterr().err
         assert server.stats()["calls"] == before
+
+
+def test_citations_are_judged_by_a_model_behind_an_endpoint(tmp_path: Path) -> None:
+    pytest.importorskip("openai")
+    pytest.importorskip("aiohttp")
+    row = {"question": "Why?", "answer": "Because of that [1].", "contexts": ["It is because of that."]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    command = ["answers", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "report"), "-m", "SupportPrecision"]
+    with model(tmp_path, says("Full Support", "Because")) as server:
+        assert main([*command, *endpoint(server), "--dry-run"]) == 0
+        assert server.stats()["calls"] == 0
+        assert main([*command, *endpoint(server)]) == 0
+        assert server.stats()["calls"] == 1
