@@ -35,6 +35,7 @@ from rubric_measures.api.loading import (
     grade_filter,
     is_file,
     listed,
+    read_runs,
     run_list,
 )
 from rubric_measures.base.errors import InputError, RubricMeasuresError, UnknownNameError, naming, warn
@@ -56,8 +57,10 @@ if TYPE_CHECKING:
     from rubric_measures.api.loading import AnyRun, Runs
     from rubric_measures.corpora.collections import Collection
     from rubric_measures.grading import BankChange, Grader, GradingPlan, GradingReport
+    from rubric_measures.grading.lazy import NeededFor
     from rubric_measures.grading.recording import Cells
     from rubric_measures.measures.grade_sets import QuestionSet
+    from rubric_measures.measures.measure import Measures
     from rubric_measures.models.base import Backend
     from rubric_measures.models.settings import CallOptions, Model, Progress, RunnerOptions
     from rubric_measures.records.models import QueryPassages
@@ -218,6 +221,8 @@ def grade(
     bank: Bank | None = None,
     *,
     model: str | Backend,
+    measures: Measures = (),
+    runs: Runs | None = None,
     where: str | None = None,
     grader: str | None = None,
     prompt_class: str | None = None,
@@ -268,6 +273,13 @@ def grade(
         passages: records (what `pool` gives), graded or not, or their file. Grades that they have stay.
         bank: the test bank; not needed for direct labels and aspects of answers.
         model: `lexical`, `scripted:FILE`, `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME`, or a backend of your own.
+        measures: what the grades are for: RubricCover, NuggetV, NuggetW, NuggetA or WeightedCover. A grade is asked for
+            only while it can change one of them, so the board by these is the same, to the last digit, as with all
+            grades. Passages are asked about by their best rank, those of one rank together. A pair that no run needs is
+            never asked; records and manifest say for which measures and runs the others were. Boards say which measures
+            are exact, and what others lie between. Another time, further measures, levels or runs ask only for what is
+            new. Empty asks for all grades.
+        runs: of measures, the runs that are scored, as `score` takes them; None takes the rankings in the records.
         where: the passages have grades: ask only about the cells (an item of a passage) whose grade fulfils this
             condition: `grade between 2 and 3`, `grade < 3`, `<=`, `>`, `>=`, `=`, or `grade failed`.
         grader: of `where`, which grades are meant, as in `load`, where the passages have several grade sets; likewise
@@ -378,6 +390,7 @@ def grade(
         "grade_set": grade_set,
     }
     _check_where(where, meant, only_changed)
+    needed = _needed(measures, runs, where=where, only_changed=only_changed, support=support)
     greedy = temperature == 0 and "temperature" not in (option or {})
     if replicates > 1 and greedy and shuffle_seed is None:
         raise InputError(
@@ -403,7 +416,9 @@ def grade(
     )
     source = passages_of(passages)
     with fewer_collections():
-        asking = Grader(asked.runner(), prompts, settings, change, citations=most, give_up_after=give_up_after)
+        asking = Grader(
+            asked.runner(), prompts, settings, change, needed=needed, citations=most, give_up_after=give_up_after
+        )
         if where is not None:
             only = _cells(where, meant, asking, part(source, made), source.name, made)
             only.note()
@@ -412,10 +427,12 @@ def grade(
             with asked.planning() as planned:
                 asking = dataclasses.replace(asking, runner=planned)
                 plan = estimate(asking, lambda: part(source, made), made, asked.price)
+            if needed is not None:
+                _LOG.info("these are the most: what a grade settles is not asked further")
             return GradedRecords([], report=GradingReport(), plan=plan)
         _note_unwritten(output, manifest, asked)
         pairs = asking.check(part(source, made, _LOG.warning), made)
-        with asked.asking(progress, pairs if change is None else None) as runner:
+        with asked.asking(progress, pairs if change is None and needed is None else None) as runner:
             asking = dataclasses.replace(asking, runner=runner)
             report = GradingReport()
             graded = asking.grade_records(part(source, made), made, report)
@@ -450,6 +467,26 @@ def _check_where(where: str | None, meant: Mapping[str, str | None], only_change
     if where is None and (given := [name for name, value in meant.items() if value is not None]):
         text = "which grades are meant is said for a condition; name it, or leave the choice out"
         raise InputError(text, settings=("where", *given))
+
+
+def _needed(measures: Measures, runs: Runs | None, **others: object) -> NeededFor | None:
+    """The measures and runs that grades are asked for.
+
+    Raises:
+        InputError: something else says which grades are asked for, or runs are named without measures.
+    """
+    if not measures:
+        if runs is not None:
+            raise InputError("runs say which grades measures need; name the measures", settings=("measures", "runs"))
+        return None
+    if given := [name for name, value in others.items() if value]:
+        text = "measures say which grades are asked for, and so does another setting; leave one of them out"
+        raise InputError(text, settings=("measures", *given))
+    from rubric_measures.grading.lazy import NeededFor
+    from rubric_measures.measures.measure import parse_measures
+
+    read = None if runs is None else tuple(read_runs(runs))
+    return NeededFor(tuple(parse_measures(measures)), read)
 
 
 def _cells(

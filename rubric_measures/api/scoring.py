@@ -183,7 +183,16 @@ class Board(Leaderboard, frozen=True):
         rows = {run: row for run, row in self.values.items() if run not in BELOW}
         about = of_queries(rows, self.unknown, self.missing) if self.unknown or self.missing else ()
         notes = [*self.said, *about, *self.findings]
-        unscored = sum(list(column.values()).count(None) for row in rows.values() for column in row.values())
+        inexact = self.inexact or ()
+        unscored = sum(
+            list(column.values()).count(None)
+            for row in rows.values()
+            for name, column in row.items()
+            if name not in inexact
+        )
+        if inexact:
+            text = "no score by %s of runs that need grades which were never asked, or failed: only bounds are known"
+            notes.append(Note(text % ", ".join(inexact), tuple(inexact)))
         failed = max((cell.failed for row in self.cells.values() for cell in row.values()), default=0)
         if failed:
             notes += self._of_failed(failed)

@@ -110,6 +110,9 @@ class Leaderboard(Struct, frozen=True):
         findings: what may be wrong with grades and runs.
         said: what was logged while the runs were read.
         asked: the arguments of `score`, and of reports, that are not the usual ones: with them a board is made again.
+        inexact: where grades were asked only as far as some measures need them, the measures by which a run's score
+            hangs on grades that were never asked, or failed: then its bounds alone are known. None where all were
+            asked.
     """
 
     measures: Sequence[str]
@@ -123,6 +126,12 @@ class Leaderboard(Struct, frozen=True):
     findings: Sequence[Note] = ()
     said: Sequence[Note] = ()
     asked: Mapping[str, object] = {}
+    inexact: Sequence[str] | None = None
+
+    @property
+    def exact(self) -> list[str]:
+        """Where grades were asked only as far as some measures need them, the measures that have all that they need."""
+        return [] if self.inexact is None else [one for one in self.measures if one not in self.inexact]
 
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the first measure, and by name where they are equal. Rows that sum up the runs
@@ -229,7 +238,15 @@ def _board_table(board: Leaderboard, places: int, more: Callable[[str, str], str
         said.setdefault(what, []).append(f"{name} {number(best.mean, places)}")
     scores = "; ".join(", ".join(scores) + what for what, scores in said.items())
     heads = columns(["run", *board.measures, "grades"])
-    return Table(heads, rows, notes=[f"best possible: {scores}"] if scores else [])
+    return Table(heads, rows, notes=[*([f"best possible: {scores}"] if scores else []), *_exactness(board)])
+
+
+def _exactness(board: Leaderboard) -> Iterator[str]:
+    """Which scores are exact, where grades were asked only as far as some measures need them."""
+    if board.exact:
+        yield f"exact, as if every grade had been asked: {', '.join(board.exact)}"
+    if board.inexact:
+        yield f"not exact, as grades that some runs need were never asked or failed: {', '.join(board.inexact)}"
 
 
 def board_data(board: Leaderboard, places: int = 4) -> Table:
@@ -276,6 +293,7 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         "format": "rubric_measures leaderboard 1",
         "measures": list(board.measures),
         "runs": runs,
+        **({} if board.inexact is None else {"exact": board.exact}),
         **({"best": {name: content(one) for name, one in board.best.items()}} if board.best else {}),
         "signature": str(board.signature),
         "signature_hash": board.signature.short,
@@ -306,7 +324,8 @@ def _failures_tables(board: Leaderboard, places: int) -> list[Table]:
     for what, of in zip(("bounds are", "standard error for failures at random is"), known.values(), strict=True):
         lacking = [name for name in board.measures if of.get(name) == {False}]
         notes += [f"no {what} known by {', '.join(lacking)}"] if lacking else []
-    return [Table(columns(heads, left=2), rows, "failed grades", notes=notes)] if rows else []
+    title = "failed grades" if board.inexact is None else "what grades that were never asked, or failed, leave open"
+    return [Table(columns(heads, left=2), rows, title, notes=notes)] if rows else []
 
 
 def _scores(board: Leaderboard, places: int) -> Table:

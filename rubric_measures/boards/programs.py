@@ -584,6 +584,9 @@ def score_workbench(
     for query in queries:
         grade_sets.update(map(str, query.grade_sets))
         made |= query.made
+        if query.grades.is_partial:
+            text = "grades were asked only as far as some measures need them, and that program counts by all of them"
+            raise InputError(text, settings=("compat",))
         graded[query.query_id] = query.grades.digest
         scorer = plan.for_query(query.grades)
         grades, docs = query.grades.grades, query.grades.docs
@@ -653,7 +656,9 @@ def with_present(board: Leaderboard) -> Leaderboard:
         for name in board.measures
     }
     wide = _with_columns(board, found)
-    return replace(wide, best={**board.best, **{PRESENT + name: best for name, best in board.best.items()}})
+    inexact = None if board.inexact is None else [*board.inexact, *(PRESENT + name for name in board.inexact)]
+    best = {**board.best, **{PRESENT + name: best for name, best in board.best.items()}}
+    return replace(wide, best=best, inexact=inexact)
 
 
 def _with_columns(board: Leaderboard, columns: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> Leaderboard:

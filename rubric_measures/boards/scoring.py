@@ -244,16 +244,22 @@ class Scoring:
         known = np.zeros((len(measures), len(runs), len(found)))
         needed, lost, dropped = np.zeros((*known.shape[:2], 3), int), np.zeros(len(runs), int), 0
         picked = [(scores, np.array([at.get(run_id, -1) for run_id in runs])) for scores, at in found.values()]
+        # Measures × runs: whether the value of a query hangs on grades that were never asked, or failed.
+        is_open, is_partial = np.zeros(known.shape[:2], bool), False
         for place, (scores, rows) in enumerate(picked):
+            if scores.is_partial:
+                is_partial, is_open = True, is_open | np.isnan(scores.values[:, rows])
             known[:, :, place] = scores.values[:, rows]
             needed += np.stack([scores.needed[one.needed][rows] for one in self.plan.computations])
             lost += scores.lost_penalties[rows]
             dropped += int(scores.dropped[rows].sum())
         # Failed grades that count as a grade leave nothing open, but are said.
-        is_open = needed[..., 2].any() or any(scores.left_open is not None for scores, _ in picked)
-        left_open = _left_open(picked, known) if is_open else None
+        inexact = [name for name, of in zip(names, is_open, strict=True) if of.any()] if is_partial else None
+        has_open = needed[..., 2].any() or any(scores.left_open is not None for scores, _ in picked)
+        left_open = _left_open(picked, known) if has_open else None
         scored = known.astype(object)
-        scored[np.isnan(known)] = None
+        # A mean of those queries alone that need no further grade would be of a choice of them.
+        scored[np.isnan(known) | is_open[:, :, None]] = None
         values: dict[str, dict[str, dict[str, float | None]]] = {run_id: {} for run_id in runs}
         cells: dict[str, dict[str, Cell]] = {run_id: {} for run_id in runs}
         for number, (name, measure) in enumerate(zip(names, measures, strict=True)):
@@ -271,7 +277,8 @@ class Scoring:
                 cells[run_id][name] = cell
         asked = list(zip(names, measures, self._best, strict=False))
         best = {name: one for name, measure, column in asked if (one := best_of(column, measure)) is not None}
-        hidden = [name for name, _, column in asked if None in column.values()]
+        # Where scores by a measure are known by bounds alone, nobody asks for the best.
+        hidden = [name for name, _, column in asked if None in column.values() and name not in (inexact or ())]
         notes = [*self._looked.notes(measures), *(map(Note, ranks.texts()) if ranks and any(ranks) else ())]
         notes += without_items(self._without_items) if self._without_items else ()
         notes += [Note(DROPPED % dropped)] if dropped else []
@@ -279,7 +286,7 @@ class Scoring:
         if hidden:
             text = (
                 f"the best possible score is not known by {' '.join(hidden)}: the measure says none, or a "
-                "penalty (negative weight) or a query of which all grades failed stands against it"
+                "penalty (negative weight), a query of which all grades failed, or grades never asked stand against it"
             )
             notes.append(Note(text, tuple(hidden), False))
         if left_open is not None:
@@ -303,6 +310,7 @@ class Scoring:
             inputs=inputs,
             best=best,
             findings=notes,
+            inexact=inexact,
         )
 
 

@@ -432,6 +432,8 @@ _GRADE_EXAMPLE = """examples:
       -o both.jsonl.gz
   rubric_measures grade graded.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large \\
       --prompt QuestionSelfRatedUnanswerablePromptWithChoices --prompt Thomas -o graded2.jsonl.gz
+  rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model openai:gpt-4o --for 'RubricCover(rel=4)@20' \\
+      -o graded.jsonl.gz
   rubric_measures grade --support answers/*.jsonl --collection docs --model openai:gpt-4o -o support.jsonl.gz
   rubric_measures grade passages.jsonl.gz --bank bank.jsonl.gz --model hf:google/flan-t5-large --runner ray \\
       --ray-address auto -o graded.jsonl.gz
@@ -504,6 +506,13 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
         "<=, >, >=, =), or 'grade failed'",
     )
     add_set_options(some)
+
+    least = parser.add_argument_group("only what a leaderboard needs").add_argument
+    least(
+        "--for", dest="measures", metavar="MEASURE", nargs="+", action="extend", default=[],
+        help="ask only for grades that can change these: RubricCover, NuggetV, NuggetW, NuggetA, WeightedCover",
+    )  # fmt: skip
+    least("--runs", metavar="RUN", nargs="+", help="the runs that are scored (default: the rankings in PASSAGES)")
 
     edits = parser.add_argument_group("after edits of the bank").add_argument
     edits("--only-changed", action="store_true", help="PASSAGES have grades: grade only the items that edits touched")

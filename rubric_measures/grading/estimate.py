@@ -190,6 +190,11 @@ def make_manifest(
         }
     amended = {} if grader.change is None else {"only_changed": report.amended.as_json()}
     chosen = {} if grader.only is None else {"where": grader.only.as_json()}
+    if report.asked_for:
+        chosen["asked_for"] = {
+            **{name: [*of] for name, of in report.asked_for.items()},
+            "never_asked": report.never_asked,
+        }
     return {
         **amended,
         **chosen,

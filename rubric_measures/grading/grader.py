@@ -12,7 +12,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rubric_measures.base.errors import GradingError, InputError, UnknownNameError, counted, tell, warn
 from rubric_measures.grading.asking import BY_RULE, GradingSettings, Outcome, ReadReply, Unit
@@ -31,6 +31,10 @@ from rubric_measures.models.running import Job, LocalRunner, RunStats
 from rubric_measures.models.settings import note_limit
 from rubric_measures.records.models import GradedPassage, QueryPassages, cited_answers
 from rubric_measures.types.entities import RubricItem, TestBank, asked_pairs, bank_content
+
+if TYPE_CHECKING:
+    from rubric_measures.grading.lazy import NeededFor, Unsettled
+    from rubric_measures.measures.scoring import Plan
 
 _LOG = logging.getLogger("rubric_measures")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -96,6 +100,9 @@ class GradingReport:
         order: what the order of items in lists did to their grades, where it was permuted.
         singly: items that were asked about by themselves, as a reply about several did not grade them.
         amended: what was left and what was changed, where only edits of the bank are followed.
+        never_asked: pairs of passage and item that no measure needs, where grades are asked for measures.
+        waves: the most passages that were asked about one after the other for a query, likewise.
+        asked_for: measures with their levels and runs that grades were asked for; empty where for all.
         run: the calls.
         makers: what made the grades, prompt by prompt; a copy has none.
     """
@@ -111,6 +118,9 @@ class GradingReport:
     order: OrderEffect = field(default_factory=OrderEffect)
     singly: int = 0
     amended: AmendCounts = field(default_factory=AmendCounts)
+    never_asked: int = 0
+    waves: int = 0
+    asked_for: dict[str, dict[str, None]] = field(default_factory=dict)
     run: RunStats = field(default_factory=RunStats)
     makers: Sequence[GradeSetMaker] = field(default=(), compare=False, repr=False)
 
@@ -195,6 +205,11 @@ def note_report(report: GradingReport, *, deterministic: bool = False, is_kept: 
     if report.order.graded:
         _LOG.info("order of the items: %s", report.order)
     tell("%d items were asked about singly, as replies about several did not grade them", report.singly)
+    if report.asked_for:
+        measures = ", ".join(report.asked_for["measures"])
+        tell(f"{counted(report.never_asked, 'pair')} never asked: no grade of theirs can change {measures}")
+        if report.waves < 2:
+            tell("every ranking shows one passage of a query, so nothing that counts could be left out")
     warn("%d grades are 0 by the rules of the nuggetizer program: replies it counts so", report.by_rule)
     warn(
         "%d grades are of passages or replies that were cut (status truncated)",
@@ -259,7 +274,9 @@ def note_amended(counts: AmendCounts, passages: str) -> None:
 
 
 _AHEAD = 20_000  # results that wait for an earlier query: two or more a passage, each of all items that it was asked
-_Jobs = Iterator[tuple["_Place", Job[list[Outcome]]]]
+# Of each passage that a job asked about its place, and what came of its items.
+_Made = list[tuple[int, list[Outcome]]]
+_Jobs = Iterator[tuple["_Place", Job[_Made]]]
 
 
 def default_prompts(model: str, bank: TestBank, of_pairs: bool = False) -> tuple[str, ...]:
@@ -283,7 +300,6 @@ class _Place(NamedTuple):
     """Where the result of a job belongs."""
 
     group: _OpenGroup
-    passage: int
     style: int
 
 
@@ -295,6 +311,8 @@ class _OpenGroup:
     query_text: str
     items: tuple[RubricItem, ...]
     outcomes: dict[tuple[int, int], dict[str, Outcome]] = field(default_factory=dict)
+    # Of each style the measures and runs that it is asked for, where it is not asked for all.
+    asked_for: dict[int, dict[str, list[str]]] = field(default_factory=dict)
     # Jobs may be handed out from a thread of the backend, so each count has one writer.
     handed: int = 0
     done: int = 0
@@ -363,21 +381,42 @@ def _refuse_without_text(maker: GradeSetMaker, query_id: str, query_text: str) -
         )
 
 
-def _nothing() -> Job[list[Outcome]]:
+def _nothing() -> Job[_Made]:
     """The job of a passage that has all its grades, so that it takes its turn like the others."""
     yield from ()
     return []
 
 
-def _job(style: Style, unit: Unit) -> Job[list[Outcome]]:
-    """The job of a unit; pairs without a text fail, as nobody can judge them."""
+def _job(style: Style, unit: Unit, number: int) -> Job[_Made]:
+    """The job of a unit of the passage at a place; pairs without a text fail, as nobody can judge them."""
     if not style.of_pairs:
-        return (yield from style.job(unit))
+        return [(number, (yield from style.job(unit)))]
     document = "" if unit.text.strip() else f"there is no text of document {unit.doc_id}"
     why = {item.item_id: document or ("" if item.text.strip() else "the sentence has no text") for item in unit.items}
     lost = [Outcome(item_id, None, "failed", note=note) for item_id, note in why.items() if note]
     asked = tuple(item for item in unit.items if not why[item.item_id])
-    return [*lost, *((yield from style.job(unit._replace(items=asked))) if asked else ())]
+    return [(number, [*lost, *((yield from style.job(unit._replace(items=asked))) if asked else ())])]
+
+
+def _lazily(
+    maker: GradeSetMaker, group: QueryPassages, unit: Unit, unsettled: Unsettled, report: GradingReport
+) -> Job[_Made]:
+    """The job of a query that asks only for what is unsettled, of the items of the unit."""
+    from rubric_measures.grading.lazy import in_waves
+
+    passages = {passage.doc_id: (number, passage) for number, passage in enumerate(group.passages)}
+    known = {doc_id: maker.grades_of(passage) for doc_id, (_, passage) in passages.items()}
+    report.kept += sum(map(len, known.values()))
+
+    def jobs_of(doc_id: str) -> Iterator[Job[_Made]]:
+        if doc_id in passages:
+            number, passage = passages[doc_id]
+            asked = [item for item in unit.items if unsettled.needs(doc_id, item.item_id)]
+            whole = unit._replace(doc_id=doc_id, text=passage.text, items=maker.missing(passage, asked))
+            for part in maker.style.units(whole) if whole.items else ():
+                yield _job(maker.style, part, number)
+
+    return in_waves(unsettled, known, jobs_of)
 
 
 def _refuse_without_items(style: Style, bank: TestBank) -> None:
@@ -406,6 +445,7 @@ class Grader:
         change: what edits did to the bank; then only the items that they touched are graded, in passages that have
             grades by this grader, and grades that became stale are taken out. None grades whatever has no grade.
         only: the cells that may be asked about; None asks about all.
+        needed: the measures that grades are asked for, as long as they can change them; None asks for all grades.
         citations: the passages are answers and what they cite: how many citations of each sentence are judged, the
             first ones. None where passages are graded for all items of their query.
         give_up_after: ends the run where none of its first so many replies can be read; None never does.
@@ -416,6 +456,7 @@ class Grader:
     settings: GradingSettings = field(default_factory=GradingSettings)
     change: BankChange | None = None
     only: Cells | None = None
+    needed: NeededFor | None = None
     citations: int | Literal["all"] | None = None
     give_up_after: int | None = None
 
@@ -445,6 +486,8 @@ class Grader:
                 what = "only judges" if maker.style.of_pairs else "does not judge"
                 name = maker.style.prompt.prompt_class
                 raise InputError(f"prompt {name} {what} what citations support", settings=("support", "prompt"))
+            if self.needed is not None:
+                self.needed.plan(maker.style, bank)
         if not makers:
             raise InputError("the test bank has no items")
         return makers if self.change is None else [AmendingMaker.after(maker, self.change) for maker in makers]
@@ -496,10 +539,12 @@ class Grader:
             for maker in makers:
                 maker.style.asker.told = line.trial.note
         left_out: dict[str, list[int]] = {}
-        jobs = self._jobs(groups, bank, makers, line, report, left_out)
-        for place, outcomes in self.runner.run(jobs, report.run, line.is_long):
-            found = place.group.outcomes.setdefault((place.passage, place.style), {})
-            found.update((outcome.item_id, outcome) for outcome in outcomes)
+        plans = [self.needed.plan(maker.style, bank) for maker in makers] if self.needed is not None else []
+        jobs = self._jobs(groups, bank, makers, line, report, left_out, plans)
+        for place, made in self.runner.run(jobs, report.run, line.is_long):
+            for number, outcomes in made:
+                found = place.group.outcomes.setdefault((number, place.style), {})
+                found.update((outcome.item_id, outcome) for outcome in outcomes)
             place.group.done += 1
             line.results += 1
             line.ended += 1
@@ -519,7 +564,10 @@ class Grader:
         line: _Queue,
         report: GradingReport,
         left_out: dict[str, list[int]],
+        plans: Sequence[Plan],
     ) -> _Jobs:
+        if plans:
+            from rubric_measures.grading.lazy import Unsettled
         for group in groups:
             items = bank.for_query(group.query_id)
             query_text = bank.query_texts.get(group.query_id, "")
@@ -529,17 +577,28 @@ class Grader:
             left_out[group.query_id] = [_left_out(maker, items) for maker in makers]
             for number, passage in enumerate(group.passages):
                 for which, (maker, all_asked) in enumerate(zip(makers, all_wanted, strict=True)):
-                    unit = Unit(group.query_id, query_text, passage.doc_id, passage.text)
                     asked = all_asked[number]
-                    if asked is None:
+                    if asked is None or self.needed is not None:
                         continue
+                    unit = Unit(group.query_id, query_text, passage.doc_id, passage.text)
                     for part in self._open_units(maker, passage, unit, asked, items, report):
                         opened.handed += 1
                         line.begun += 1
-                        yield _Place(opened, number, which), _job(maker.style, part)
+                        yield _Place(opened, which), _job(maker.style, part, number)
                 opened.handed += 1
                 line.begun += 1
-                yield _Place(opened, number, 0), _nothing()
+                yield _Place(opened, 0), _nothing()
+            for which, maker in enumerate(makers if plans else ()):
+                opened.handed += 1
+                line.begun += 1
+                whole = Unit(group.query_id, query_text, "", "", tuple(maker.style.items_of(items)))
+                rankings = self.needed.rankings(group) if self.needed is not None else {}
+                opened.asked_for[which] = said = {"measures": [*map(str, plans[which].measures)], "runs": [*rankings]}
+                for name, values in said.items():
+                    report.asked_for.setdefault(name, {}).update(dict.fromkeys(values))
+                unsettled = Unsettled(plans[which].computations, whole.items, [*rankings.values()])
+                report.waves = max(report.waves, len(unsettled.waves()))
+                yield _Place(opened, which), _lazily(maker, group, whole, unsettled, report)
             opened.complete = True
 
     def _wanted(
@@ -612,17 +671,20 @@ class Grader:
             exam_grades, grades = list(passage.exam_grades or ()), list(passage.grades or ())
             for which, maker in enumerate(makers):
                 outcomes = group.outcomes.pop((number, which), {})
-                if not outcomes:
+                if not outcomes and not group.asked_for:
                     continue
+                asked_for = group.asked_for.get(which)
                 report.add(maker.style.prompt.prompt_class, outcomes.values())
                 if maker.style.direct:
                     _put(grades, maker.present_direct(passage), maker.direct_label(outcomes["0"]))
                     continue
                 for kind, members in by_kind[which].items():
                     mine = {item.item_id: outcomes[item.item_id] for item in members if item.item_id in outcomes}
-                    if mine:
-                        old = maker.present(passage, kind)  # type: ignore[arg-type]
-                        _put(exam_grades, old, maker.item_grade_set(members, mine, old))
+                    old = maker.present(passage, kind)  # type: ignore[arg-type]
+                    if mine or (asked_for and members):
+                        new = maker.item_grade_set(members, mine, old, asked_for)
+                        report.never_asked += len(members) - len(new.answers) if asked_for else 0
+                        _put(exam_grades, old, new)
             changes: dict[str, Any] = {}
             if exam_grades:
                 changes["exam_grades"] = exam_grades

@@ -14,7 +14,7 @@ import logging
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.models.base import Backend, llm_name
 from rubric_measures.prompts.library import load_prompt
 from rubric_measures.records.models import (
+    ASKED_FOR,
     ITEM_LISTS,
     DirectGrade,
     GradedPassage,
@@ -39,6 +40,7 @@ from rubric_measures.records.models import (
     grade_of_items,
     grade_set_key,
     is_of_others,
+    is_partial,
     kind_of_set,
     provenance_of,
     regraded_of,
@@ -166,11 +168,18 @@ class GradeSetMaker:
         A grade that was read in a cut reply, or given to a cut passage, is one: asking the same again changes nothing.
         """
         done: set[str] = set()
-        for kind in self.style.item_kinds:
-            if (entry := self.present(passage, kind)) is not None:  # type: ignore[arg-type]
-                failed = (entry.item_status or {}).keys() - grade_of_items(entry).keys()
-                done |= {item_id for item_id, _ in entry.answers if item_id not in failed}
+        for entry in self._present_sets(passage):
+            failed = (entry.item_status or {}).keys() - grade_of_items(entry).keys()
+            done |= {item_id for item_id, _ in entry.answers if item_id not in failed}
         return tuple(item for item in items if item.item_id not in done)
+
+    def grades_of(self, passage: GradedPassage) -> dict[str, float]:
+        """The grades of items that the passage has already by this style."""
+        return {item_id: one for entry in self._present_sets(passage) for item_id, one in grade_of_items(entry).items()}
+
+    def _present_sets(self, passage: GradedPassage) -> Iterator[ItemGradeSet]:
+        found = (self.present(passage, kind) for kind in self.style.item_kinds)  # type: ignore[arg-type]
+        return (entry for entry in found if entry is not None)
 
     def direct_label(self, outcome: Outcome) -> DirectGrade:
         """The direct label as records keep it."""
@@ -186,9 +195,16 @@ class GradeSetMaker:
         return DirectGrade(**fields, **self._details({"0": outcome}))
 
     def item_grade_set(
-        self, items: Sequence[RubricItem], outcomes: Mapping[str, Outcome], old: ItemGradeSet | None
+        self,
+        items: Sequence[RubricItem],
+        outcomes: Mapping[str, Outcome],
+        old: ItemGradeSet | None,
+        asked_for: Mapping[str, Sequence[str]] | None = None,
     ) -> ItemGradeSet:
-        """The grade set of the items of one kind: new outcomes, and the old set's for the others."""
+        """The grade set of the items of one kind: new outcomes, and the old set's for the others.
+
+        One that lacks items says the measures and runs that it was `asked_for`, now and before.
+        """
         kind = items[0].kind
         known = {**(_outcomes_of(old) if old is not None else {}), **outcomes}
         # Some graders are asked about some items only, and of pairs a passage has those that cite it.
@@ -206,6 +222,13 @@ class GradeSetMaker:
             **self._llm,
             **({"pairs": True} if self.style.of_pairs else {}),
         }
+        said = [
+            *(provenance_of(old).get(ASKED_FOR, ()) if old is not None else ()),
+            *([asked_for] if asked_for else ()),
+        ]
+        if said and len(told) < len(items):
+            distinct = [one for place, one in enumerate(said) if one not in said[:place]]
+            fields["provenance"] = {**self.provenance, ASKED_FOR: distinct}
         if self.style.prompt.task == "grade":
             fields["self_ratings"] = [_rating(f"{kind}_id", item_id, grade) for item_id, grade in grades.items()]
         if failed:
@@ -447,6 +470,10 @@ class AmendingMaker(GradeSetMaker):
         done: set[str] = set()
         for kind in self.style.item_kinds:
             for entry in self._amendable(passage.exam_grades or (), kind, query_id, items):
+                if is_partial(entry):
+                    text = "these grades were asked only for some measures; grade for them again: of items that did not"
+                    text += " change the replies come from the cache"
+                    raise InputError(text, settings=("only_changed", "measures"))
                 done |= self.fresh(entry, query_id, items)
         return tuple(item for item in wanted if item.item_id not in done)
 

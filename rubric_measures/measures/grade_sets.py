@@ -29,10 +29,12 @@ from rubric_measures.records.models import (
     GradeSetKey,
     ItemGradeSet,
     QueryPassages,
+    asked_for,
     contents_of,
     details_of,
     distributions_of,
     grade_set_key,
+    is_partial,
     items_of_set,
     key_of_making,
     kind_of_set,
@@ -513,6 +515,7 @@ class _Making(Struct):
         passes: whether it passes, but for its items.
         signatures: of the grader.
         scale: of ratings.
+        asked_for: measures for which alone it was asked; empty where for all.
         is_found: whether one of the entries was chosen.
     """
 
@@ -520,6 +523,7 @@ class _Making(Struct):
     passes: bool
     signatures: set[str]
     scale: Scale | None
+    asked_for: frozenset[str] = frozenset()
     is_found: bool = False
 
 
@@ -537,6 +541,7 @@ class GradeSetSelector(Struct):
         assessors: grade sets of assessors whose grades stand in the grader's place.
         scale: the scale of the grades; None until it is known.
         others: grade sets that the filter does not let through.
+        asked_for: measures for which alone chosen grade sets were asked: what they lack could be any grade.
         counts: how many grades are `old` (their items were edited since; they count as they stand), `repeated` (a later
             one of the same item by the same grader replaced them), `distributed` and `undistributed` (where
             distributions choose the grade). Of assessors: `replaced` (they stand in the grader's place), of these
@@ -555,6 +560,7 @@ class GradeSetSelector(Struct):
     assessors: set[GradeSetKey] = set()
     scale: Scale | None = None
     others: set[GradeSetKey] = set()
+    asked_for: set[str] = set()
     counts: Counter[str] = field(default_factory=Counter)
     _bank_name: str = ""
     _makings: dict[Hashable, _Making] = {}
@@ -567,6 +573,9 @@ class GradeSetSelector(Struct):
             InputError: distributions are to choose the grades, and none has one.
         """
         self._note("old", "repeated", "unrated")
+        if self.asked_for:
+            text = "%s: grades were asked only as far as they can change %s; what was never asked is not known to be 0"
+            _LOG.info(text, self.source, ", ".join(sorted(self.asked_for)))
         self.note_assessors(of_none=self.wanted.assessors is not None)
         if self.counts["distributed"]:
             self._note("undistributed")
@@ -674,6 +683,7 @@ class GradeSetSelector(Struct):
                 made.is_found = True
                 self.found.setdefault(key, entry)
                 self.made |= made.signatures
+                self.asked_for |= made.asked_for
             scale = wanted.scale or (made.scale if rates else scale_of_set(entry))
             if not rates and isinstance(entry, ItemGradeSet) and entry.prompt_info and entry.prompt_info.is_self_rated:
                 # Where all grades failed there are none.
@@ -715,10 +725,11 @@ class GradeSetSelector(Struct):
         found = self._makings.get(making)
         if found is None:
             key = self.wanted.key_of(entry) if self.wanted.grade_set else key_of_making(*making)
-            signature = object_in(making[-1]).get("signature") or key.grade_set
+            told = object_in(making[-1])
+            signature = told.get("signature") or key.grade_set
             signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
             scale = _scale(bytes(entry.prompt_text), None, False)
-            found = self._makings[making] = _Making(key, self.wanted.may_pass(key), signatures, scale)
+            found = self._makings[making] = _Making(key, self.wanted.may_pass(key), signatures, scale, asked_for(told))
         self._last = entry, found
         return found
 
@@ -837,7 +848,9 @@ def _grades_any(entry: ItemGradeSet | DirectGrade, items: Mapping[str, RubricIte
         if items is None or (first.question_id or first.nugget_id or "") in items:
             return True
     ids = _item_ids(entry)
-    return bool(ids) and (items is None or not items.keys().isdisjoint(ids))
+    if not ids:
+        return not isinstance(entry, DirectGrade) and is_partial(entry)
+    return items is None or not items.keys().isdisjoint(ids)
 
 
 def _item_ids(entry: ItemGradeSet | DirectGrade) -> list[str]:

@@ -121,6 +121,8 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         scale: the scale of the grades; None where it is not known.
         answers: doc_id -> the sentences of the answer that it is, with what they cite; empty where the grades are of
             something else.
+        is_partial: whether grades were asked only as far as some measures need them: a grade that is neither there nor
+            failed could be any.
         is_of_labels: whether passages have one label each, and no grades of items.
         weights: the weights of the items; NaN where one has none.
         vital: whether each item is vital.
@@ -135,6 +137,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
     failed: Array | None = None
     scale: Scale | None = None
     answers: Mapping[str, tuple[CitedSentence, ...]] = {}
+    is_partial: bool = False
     # What follows from the fields, so that it is none of them.
     is_of_labels: ClassVar[bool]
     weights: ClassVar[Array]
@@ -228,6 +231,15 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         void: Array = lost & (self.best == NONE)
         return void
 
+    def asked(self, which: str) -> Array:
+        """Which items a measure needs: `vital` ones, those that are `weighing` something, else all."""
+        import numpy as np
+
+        if which == "vital":
+            return self.vital
+        weighs: Array = (self.weights != 0) & ~np.isnan(self.weights)
+        return weighs if which == "weighing" else np.ones(len(self.items), bool)
+
     def labels(self, label: Label = "max", rel: int | None = None) -> dict[str, float]:
         """Rubric-Qrels: one relevance label a passage; passages without any valid grade have none.
 
@@ -239,10 +251,11 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
 
         Raises:
             InputError: items are to be counted, and neither a level nor the scale is known; or no grade of the scale
-                reaches the level.
+                reaches the level; or grades were asked only as far as some measures need them.
 
         Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), and Dietz (SIGIR 2024).
         """
+        self._refuse_partial("labels are of all grades of a passage")
         found = self.label_column(label, rel).tolist()
         pairs = zip(self.docs, map(found.__getitem__, self.docs.values()), strict=True)
         return {doc_id: as_number(value) for doc_id, value in pairs if value != NONE}
@@ -263,6 +276,10 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
             refuse_unreachable(self.scale, rel, "labels")
         # Negative labels (junk pages) stay what they are.
         return self.best if rel is None else np.where((self.best >= rel) | (self.best < 0), self.best, 0.0)
+
+    def _refuse_partial(self, why: str) -> None:
+        if self.is_partial:
+            raise InputError(f"grades were asked only as far as some measures need them, and {why}; grade all")
 
     def filled(self, grade: float) -> QueryGrades:
         """The same with a grade in the place of all that failed."""
@@ -316,6 +333,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         """
         import numpy as np
 
+        self._refuse_partial("facets need the grades of all their items")
         groups: dict[str, list[int]] = {}
         for index, item in enumerate(self.items):
             groups.setdefault(item.item_id if item.facet is None else item.part, []).append(index)

@@ -232,7 +232,8 @@ class _Open:
             failed = np.zeros(matrix.shape, bool)
             failed[lost_rows, lost_places] = True
         answers = {doc_id: answer.sentences for doc_id, answer in self._answers.items()}
-        grades = QueryGrades(self.query_id, items, docs, matrix, failed, selector.scale, answers)
+        is_partial = bool(selector.asked_for)
+        grades = QueryGrades(self.query_id, items, docs, matrix, failed, selector.scale, answers, is_partial)
         refuse_off_scale(grades)
         return RecordQuery(
             grades,
@@ -331,7 +332,7 @@ def select_queries(
     left_out = sum((selector.outside.get(key, Counter()) for key in selector.found), selector.left_out)
     if left_out:
         note_left_out(left_out)
-    if selector.counts or selector.wanted.assessors is not None:
+    if selector.counts or selector.asked_for or selector.wanted.assessors is not None:
         selector.note_counts()
     if selector.strangers and not keep_ranks:
         logging.getLogger("rubric_measures").warning(

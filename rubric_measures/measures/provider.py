@@ -132,6 +132,10 @@ def _check_scores(
         refuse_share(float(share), "the scores need")
     columns = [[value for one in found for value in one.values[place].tolist()] for place in range(len(measures))]
     for measure, column in zip(measures, columns, strict=True):
+        if any(map(isnan, column)) and any(one.is_partial for one in found):
+            raise MeasureError(
+                f"{measure}: grades that it needs were never asked, or failed; a leaderboard shows bounds"
+            )
         # It has no mean.
         if column and all(map(isnan, column)):
             raise MeasureError(

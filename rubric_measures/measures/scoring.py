@@ -92,6 +92,7 @@ class QueryScores(NamedTuple):
         needed: which grades measures need -> R × 3.
         lost_penalties: R: items of negative weight that cost nothing because their grade failed for a ranked passage.
         dropped: R: passages without any valid grade that left the rankings of measures over labels and subtopics.
+        is_partial: whether grades were asked only as far as some measures need them; then NaN is what others could be.
     """
 
     values: Array
@@ -99,6 +100,7 @@ class QueryScores(NamedTuple):
     needed: Mapping[Needed, Coverage]
     lost_penalties: Array
     dropped: Array
+    is_partial: bool = False
 
 
 def ranking_digest(doc_ids: Sequence[str]) -> str:
@@ -237,6 +239,8 @@ class Computation(ABC):
         reads_items: whether it reads grades of items, and not one label a passage.
         reads_ids: whether it has to know the ids of the documents that are ranked.
         condenses: whether passages whose grades all failed leave the rankings that it sees.
+        settled_by: a grade of this level among the top k settles an item: no other one of it changes the value; None
+            where others do, or grades of passages that are not ranked.
         asks: what it has to know of every item; empty where nothing.
     """
 
@@ -245,6 +249,7 @@ class Computation(ABC):
     reads_items = True
     reads_ids = False
     asks = ""
+    settled_by: int | None = None
 
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
@@ -262,6 +267,11 @@ class Computation(ABC):
     def best(self, query: QueryScorer) -> float:
         """The best value that any ranking of the graded passages could reach; NaN where it is not known."""
         return math.nan
+
+    def known(self, found: core.Scores, query: QueryScorer, shown: Shown) -> Array:
+        """Of which rankings the value is known, although grades were never asked: where both ends are the same."""
+        known: Array = np.asarray(found.low >= found.high)
+        return known
 
 
 class _OfItems(Computation):
@@ -281,6 +291,8 @@ class _OfItems(Computation):
         which: Mapping[str, Literal["vital", "weighing"]] = {"vital": "vital", "own": "weighing"}
         self.needed = Needed(self.cutoff, which.get(self._row.weight, "items"))
         self.asks = {"own": "weight", "each": ""}.get(self._row.weight, "importance")
+        if self._shares and self._row.over == "bank" and not self.judged_only:
+            self.settled_by = max(self._shares)
 
     def scores(self, query: QueryScorer, shown: Shown) -> core.Scores:
         """The values, and all that failed grades leave open of them. All graded passages count together whatever the
@@ -307,7 +319,9 @@ class _OfItems(Computation):
         """
         if self._row.weight == "own" and (query.grades.weights < 0).any():
             return math.nan
-        return float(self.scores(query, query.everything).value[0])
+        found = self.scores(query, query.everything)
+        is_known = not query.is_partial or self.known(found, query, query.everything)[0]
+        return float(found.value[0]) if is_known else math.nan
 
     def lost_penalties(self, shown: Shown) -> Array:
         """Rankings × items: penalties that failed grades of ranked passages may have hidden, where these count as
@@ -333,6 +347,12 @@ class _OfFunction(Computation):
         value = self._call(shown) if query.is_expecting and shown.grades.failed is not None else certain
         unknown = np.full(len(value), np.nan)
         return core.Scores(value, certain, unknown, unknown, unknown)
+
+    def known(self, found: core.Scores, query: QueryScorer, shown: Shown) -> Array:
+        """Where all grades are there."""
+        rows, is_open = shown.top(self.cutoff, self.judged_only)[0], query.open_rows
+        known: Array = np.asarray(~is_open[rows].any(axis=1))
+        return known
 
     def _call(self, shown: Shown) -> Array:
         view = shown.view(self.cutoff, self.judged_only)
@@ -791,6 +811,7 @@ class QueryScorer:
         on_failed: how these count.
         is_expecting: whether they count as they are expected.
         depth: how many documents of a ranking have to be known; None for all.
+        is_partial: whether values may hang on grades that were never asked.
         void: which passages leave some rankings, as all that is known of them is that grades failed; None where none.
     """
 
@@ -807,12 +828,30 @@ class QueryScorer:
                     settings=("bank", "compat"),
                 )
         self.counted = grades.counting_failed(plan.on_failed) if isinstance(plan.on_failed, int) else grades
+        self.is_partial = False
+        if grades.is_partial:
+            if plan.on_failed == "error" and grades.failed is not None and grades.failed.any():
+                text = "some grades failed; grade again, or choose how failures count (expected or zero)"
+                raise MeasureError(f"query {grades.query_id!r}: {text}", settings=("on_failed",))
+            # What was never asked could be any grade, as one that failed: values that hang on it are not known.
+            lost = np.zeros(grades.grades.shape, bool) if self.counted.failed is None else self.counted.failed
+            is_open = ~self.counted.valid & ~lost if plan.on_failed == "zero" else ~self.counted.valid | lost
+            self.is_partial = bool(is_open.any())
+            self.counted = replace(self.counted, failed=is_open if self.is_partial else None)
+            self.is_expecting, self.on_failed = False, "zero"
         size = len(grades.docs)
         self.everything = Shown(self.counted, np.arange(size)[None], np.arange(1, size + 1)[None], np.array([size]))
         # Rankings that passages leave are looked at deeper.
-        is_open = plan.condenses and self.counted.failed is not None and bool(self.counted.void.any())
-        self.void = self.counted.void if is_open else None
+        may_leave = plan.condenses and not grades.is_partial and self.counted.failed is not None
+        self.void = self.counted.void if may_leave and self.counted.void.any() else None
         self.depth = plan.depth if self.void is None else None
+
+    @cached_property
+    def open_rows(self) -> Array:
+        """Which passages have a grade that could be any; last come passages without grades."""
+        lost = self.counted.failed
+        found: Array = np.append(np.zeros(len(self.grades.docs), bool) if lost is None else lost.any(axis=1), False)
+        return found
 
     @cached_property
     def by_id(self) -> Array:
@@ -850,6 +889,10 @@ class QueryScorer:
         shown, computations = Shown.of(self.counted, rankings), self._plan.computations
         with np.errstate(invalid="ignore", divide="ignore"):
             found = [one.scores(self, shown) for one in computations]
+            if self.is_partial:
+                pairs = zip(computations, found, strict=True)
+                known = [np.where(one.known(of, self, shown), of.certain, np.nan) for one, of in pairs]
+                found = [of._replace(value=value) for of, value in zip(found, known, strict=True)]
         lost, dropped = np.zeros(len(rankings), int), np.zeros(len(rankings), int)
         if self.counted.failed is not None and not self.is_expecting:
             own = [one for one in computations if isinstance(one, _OfItems) and one.asks == "weight"]
@@ -860,13 +903,12 @@ class QueryScorer:
             tops = [np.array(one.rows[: self.looked_at(one.rows)], int) for one in rankings]
             dropped = np.array([gone[top].sum() for top in tops], int)
         grades, needed = self.grades, dict[Needed, Coverage]()
-        asked = {"vital": grades.vital, "weighing": (grades.weights != 0) & ~np.isnan(grades.weights)}
         for cutoff, of in {one.needed: 0 for one in computations}:
             if of in ("first", "citations"):
                 cited = [cited_coverage(grades, one.doc_ids, of == "first") for one in rankings]
                 needed[Needed(cutoff, of)] = np.array(cited).reshape(-1, 3)
                 continue
-            (rows, _, lengths), columns = shown.top(cutoff), asked.get(of, np.ones(len(grades.items), bool)) + 0
+            (rows, _, lengths), columns = shown.top(cutoff), grades.asked(of) + 0
             needed[Needed(cutoff, of)] = counts = np.zeros((len(rankings), 3), int)
             counts[:, 0] = lengths * columns.sum()
             # Of how many items a passage has a valid grade, and a failed one; last come passages without grades.
@@ -879,12 +921,17 @@ class QueryScorer:
             needed,
             lost,
             dropped,
+            self.grades.is_partial,
         )
 
     def best_possible(self) -> list[float | None]:
         """The best value that any ranking of the graded passages could reach; None where it is not known."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = [one.best(self) for one in self._plan.computations]
+            # Of measures that need all grades another ranking may be the best, if those never asked are others.
+            needs = [self.is_partial and one.settled_by is None for one in self._plan.computations]
+            found = [
+                math.nan if all_ else one.best(self) for one, all_ in zip(self._plan.computations, needs, strict=True)
+            ]
         return [None if math.isnan(value) else value for value in found]
 
 
@@ -897,6 +944,7 @@ def _joined(parts: Sequence[QueryScores]) -> QueryScores:
         {which: np.concatenate([part.needed[which] for part in parts]) for which in parts[0].needed},
         np.concatenate([part.lost_penalties for part in parts]),
         np.concatenate([part.dropped for part in parts]),
+        parts[0].is_partial,
     )
 
 

@@ -571,6 +571,22 @@ def provenance_of(entry: ItemGradeSet | DirectGrade) -> Mapping[str, Any]:
     return object_in(bytes(entry.provenance_text))
 
 
+# What of its making a grade set says that lacks items which some measures did not need: these measures, and the runs.
+ASKED_FOR = "asked_for"
+
+
+def asked_for(made: Mapping[str, Any]) -> frozenset[str]:
+    """The measures for which alone a grade set was asked, by what it says of its making; empty where for all."""
+    said = made.get(ASKED_FOR)
+    listed = [one.get("measures") for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+    return frozenset(str(name) for names in listed if isinstance(names, list) for name in names)
+
+
+def is_partial(entry: ItemGradeSet) -> bool:
+    """Whether a grade set lacks items because the measures that it was asked for do not need them."""
+    return ASKED_FOR.encode() in bytes(entry.provenance_text) and bool(asked_for(provenance_of(entry)))
+
+
 def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
     """Item id -> what the item said when it was graded (`entities.item_content`), where a grade set knows it."""
     return entry.item_contents if isinstance(entry.item_contents, dict) else {}

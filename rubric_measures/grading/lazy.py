@@ -1,0 +1,172 @@
+"""Exact lazy coverage: grades are asked for only while they can change what some measures say of some rankings.
+
+A measure that counts an item once, by the best grade among the top k, needs no further grade of the item for a ranking
+that shows a passage which covers it. So passages are asked about by their best rank in any ranking, and each only about
+items that a ranking which shows it has open. What is never asked cannot change the scores, whatever it was.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from ir_measures.measures.base import Measure
+
+from rubric_measures.base.errors import InputError
+from rubric_measures.formats.trec import as_known, written_id
+from rubric_measures.grading.asking import Outcome
+from rubric_measures.grading.styles import Style
+from rubric_measures.measures.grades import QueryGrades
+from rubric_measures.measures.measure import measure_names
+from rubric_measures.measures.scoring import Computation, Plan
+from rubric_measures.models.base import Reply, Request
+from rubric_measures.models.running import Job
+from rubric_measures.records.models import QueryPassages
+from rubric_measures.types.entities import RubricItem, Run, TestBank, by_rank
+
+T = TypeVar("T")
+Made: TypeAlias = tuple[int, list[Outcome]]
+"""The place of a passage, and what came of its items."""
+
+
+@dataclass(frozen=True)
+class NeededFor:
+    """What grades are asked for.
+
+    Attributes:
+        measures: only grades that can change one of them are asked for.
+        runs: the runs that are scored; None where the rankings stand in the records.
+    """
+
+    measures: tuple[Measure, ...]
+    runs: tuple[Run, ...] | None = None
+
+    def plan(self, style: Style, bank: TestBank) -> Plan:
+        """The measures with the levels of a prompt's scale.
+
+        Raises:
+            InputError: the prompt does not grade items, or no laziness is known for a measure.
+            MeasureError: an item lacks what a measure needs.
+        """
+        name = style.prompt.prompt_class
+        if style.direct or style.of_pairs or not style.graded:
+            text = (
+                f"prompt {name} gives no grades of items with passages, so measures do not say which of them are needed"
+            )
+            raise InputError(text, settings=("measures", "prompt"))
+        measure_names(self.measures)
+        plan = Plan(self.measures).on(style.prompt.grade_scale)
+        for one in plan.computations:
+            if one.settled_by is None:
+                text = (
+                    f"{one.measure}: any grade may change it, so none can be left out; RubricCover, NuggetV, NuggetW, "
+                    "NuggetA and WeightedCover need fewer (without judged_only)"
+                )
+                raise InputError(text, settings=("measures",))
+        plan.refuse_lacking(bank.items, style.prompt.grade_scale)
+        return plan
+
+    def rankings(self, group: QueryPassages) -> dict[str, Sequence[str]]:
+        """run_id -> the documents of a query, best first."""
+        if self.runs is not None:
+            ids, name = {passage.doc_id: 0 for passage in group.passages}, written_id(group.query_id)
+            found = {run.run_id: run.rankings.get(group.query_id) or run.rankings.get(name) for run in self.runs}
+            return {run_id: as_known(one.doc_ids, ids) for run_id, one in found.items() if one is not None}
+        places: dict[str, list[tuple[int, float, str]]] = {}
+        for passage in group.passages:
+            for one in passage.rankings:
+                if one.query_id == group.query_id:
+                    places.setdefault(one.method, []).append((one.rank, one.score, passage.doc_id))
+        known = [passage.doc_id for passage in group.passages]
+        query = f"query {group.query_id!r}"
+        return {run_id: by_rank(of_run, known, query, run_id).doc_ids for run_id, of_run in sorted(places.items())}
+
+
+class Unsettled:
+    """Which grades of a query can still change what measures say of its rankings.
+
+    Args:
+        computations: the measures.
+        items: the items of the query.
+        rankings: documents, best first.
+    """
+
+    def __init__(
+        self, computations: Iterable[Computation], items: Sequence[RubricItem], rankings: Sequence[Sequence[str]]
+    ) -> None:
+        self._ranks: dict[str, Any] = {}
+        for number, doc_ids in enumerate(rankings):
+            for rank, doc_id in enumerate(doc_ids, 1):
+                self._ranks.setdefault(doc_id, np.full(len(rankings), np.inf))[number] = rank
+        self._columns = {item.item_id: place for place, item in enumerate(items)}
+        bank = QueryGrades.empty("", items)
+        # Cutoff, the grade that settles an item, and which items the rankings have open: once for equal measures.
+        kinds = {(one.cutoff or sys.maxsize, one.settled_by or 0, one.needed.which): 0 for one in computations}
+        self._open = [(k, level, np.tile(bank.asked(which), (len(rankings), 1))) for k, level, which in kinds]
+
+    def waves(self) -> list[list[str]]:
+        """The documents that may be needed, by their best rank in any ranking."""
+        deepest = max((cutoff for cutoff, *_ in self._open), default=0)
+        best = sorted((float(ranks.min()), doc_id) for doc_id, ranks in self._ranks.items())
+        waves = groupby((pair for pair in best if pair[0] <= deepest), key=lambda pair: pair[0])
+        return [[doc_id for _, doc_id in wave] for _, wave in waves]
+
+    def needs(self, doc_id: str, item_id: str) -> bool:
+        """Whether a ranking that shows the document has the item open."""
+        ranks, place = self._ranks[doc_id], self._columns[item_id]
+        return any(bool(is_open[ranks <= cutoff, place].any()) for cutoff, _, is_open in self._open)
+
+    def see(self, doc_id: str, item_id: str, grade: float) -> None:
+        """Takes a grade, which may settle its item for the rankings that show the document."""
+        if doc_id in self._ranks and item_id in self._columns:
+            ranks, place = self._ranks[doc_id], self._columns[item_id]
+            for cutoff, level, is_open in self._open:
+                if grade >= level:
+                    is_open[ranks <= cutoff, place] = False
+
+
+def together(jobs: Sequence[Job[T]]) -> Job[list[T]]:
+    """Several jobs as one, which asks what they ask side by side; their results in order."""
+    results: dict[int, T] = {}
+    replies: dict[int, Sequence[Reply] | None] = dict.fromkeys(range(len(jobs)))
+    while replies:
+        asked: dict[int, Sequence[Request]] = {}
+        for place, given in replies.items():
+            try:
+                asked[place] = next(jobs[place]) if given is None else jobs[place].send(given)
+            except StopIteration as end:
+                results[place] = end.value
+        got = iter((yield [request for requests in asked.values() for request in requests]) if asked else ())
+        replies = {place: [next(got) for _ in requests] for place, requests in asked.items()}
+    return [results[place] for place in range(len(jobs))]
+
+
+def in_waves(
+    unsettled: Unsettled,
+    known: Mapping[str, Mapping[str, float]],
+    jobs_of: Callable[[str], Iterable[Job[list[Made]]]],
+) -> Job[list[Made]]:
+    """The job of a query: a wave of passages after the other, each asked about what is open then.
+
+    Args:
+        unsettled: what is open.
+        known: doc_id -> item_id -> grade, of grades that there are.
+        jobs_of: the jobs of a passage, about what it is needed for by now.
+    """
+    for doc_id, grades in known.items():
+        for item_id, grade in grades.items():
+            unsettled.see(doc_id, item_id, grade)
+    found: list[Made] = []
+    for wave in unsettled.waves():
+        named = [(doc_id, job) for doc_id in wave for job in jobs_of(doc_id)]
+        results = yield from together([job for _, job in named])
+        for (doc_id, _), made in zip(named, results, strict=True):
+            found += made
+            for outcome in (one for _, outcomes in made for one in outcomes):
+                if outcome.grade is not None:
+                    unsettled.see(doc_id, outcome.item_id, outcome.grade)
+    return found
