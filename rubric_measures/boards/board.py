@@ -238,7 +238,8 @@ def _board_table(board: Leaderboard, places: int, more: Callable[[str, str], str
         said.setdefault(what, []).append(f"{name} {number(best.mean, places)}")
     scores = "; ".join(", ".join(scores) + what for what, scores in said.items())
     heads = columns(["run", *board.measures, "grades"])
-    return Table(heads, rows, notes=[*([f"best possible: {scores}"] if scores else []), *_exactness(board)])
+    notes = [f"best possible: {scores}"] if scores else []
+    return Table(heads, rows, notes=notes if board.inexact is None else [*notes, *_exactness(board)])
 
 
 def _exactness(board: Leaderboard) -> Iterator[str]:

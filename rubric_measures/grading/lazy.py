@@ -106,7 +106,7 @@ class Unsettled:
         bank = QueryGrades.empty("", items)
         # Cutoff, the grade that settles an item, and which items the rankings have open: once for equal measures.
         kinds = {(one.cutoff or sys.maxsize, one.settled_by or 0, one.needed.which): 0 for one in computations}
-        self._open = [(k, level, np.tile(bank.asked(which), (len(rankings), 1))) for k, level, which in kinds]
+        self._open = [(k, level, np.tile(bank.asked[which], (len(rankings), 1))) for k, level, which in kinds]
 
     def waves(self) -> list[list[str]]:
         """The documents that may be needed, by their best rank in any ranking."""

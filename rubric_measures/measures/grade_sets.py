@@ -23,6 +23,7 @@ from msgspec.structs import asdict
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.records.models import (
+    ASKED_FOR,
     ITEM_LISTS,
     DirectGrade,
     GradedPassage,
@@ -729,7 +730,9 @@ class GradeSetSelector(Struct):
             signature = told.get("signature") or key.grade_set
             signatures = {" ".join(filter(None, (str(signature), self.wanted.grade)))} - {""}
             scale = _scale(bytes(entry.prompt_text), None, False)
-            found = self._makings[making] = _Making(key, self.wanted.may_pass(key), signatures, scale, asked_for(told))
+            found = self._makings[making] = _Making(key, self.wanted.may_pass(key), signatures, scale)
+            if ASKED_FOR in told:
+                found.asked_for = asked_for(told)
         self._last = entry, found
         return found
 

@@ -126,6 +126,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         is_of_labels: whether passages have one label each, and no grades of items.
         weights: the weights of the items; NaN where one has none.
         vital: whether each item is vital.
+        asked: of which items a measure needs grades: all `items`, `vital` ones, or those `weighing` something.
         valid: passages × items: whether there is a valid grade.
         best: the highest grade of each passage; -inf where it has none.
     """
@@ -142,6 +143,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
     is_of_labels: ClassVar[bool]
     weights: ClassVar[Array]
     vital: ClassVar[Array]
+    asked: ClassVar[Mapping[str, Array]]
     valid: ClassVar[Array]
     best: ClassVar[Array]
 
@@ -152,8 +154,9 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
 
         self.__dict__.update(
             is_of_labels=len(self.items) == 1 and self.items[0].item_id in LABEL_ITEMS,
-            weights=np.array([np.nan if item.weight is None else item.weight for item in self.items], float),
-            vital=np.array([item.importance == "vital" for item in self.items], bool),
+            weights=(weights := np.array([np.nan if one.weight is None else one.weight for one in self.items], float)),
+            vital=(vital := np.array([item.importance == "vital" for item in self.items], bool)),
+            asked={"items": np.ones(len(vital), bool), "vital": vital, "weighing": np.nan_to_num(weights) != 0},
             valid=self.grades > NONE,
             best=self.grades.max(axis=1, initial=NONE),
         )
@@ -230,15 +233,6 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         lost = np.zeros(len(self.docs), bool) if self.failed is None else self.failed.any(axis=1)
         void: Array = lost & (self.best == NONE)
         return void
-
-    def asked(self, which: str) -> Array:
-        """Which items a measure needs: `vital` ones, those that are `weighing` something, else all."""
-        import numpy as np
-
-        if which == "vital":
-            return self.vital
-        weighs: Array = (self.weights != 0) & ~np.isnan(self.weights)
-        return weighs if which == "weighing" else np.ones(len(self.items), bool)
 
     def labels(self, label: Label = "max", rel: int | None = None) -> dict[str, float]:
         """Rubric-Qrels: one relevance label a passage; passages without any valid grade have none.

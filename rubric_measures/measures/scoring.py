@@ -908,7 +908,7 @@ class QueryScorer:
                 cited = [cited_coverage(grades, one.doc_ids, of == "first") for one in rankings]
                 needed[Needed(cutoff, of)] = np.array(cited).reshape(-1, 3)
                 continue
-            (rows, _, lengths), columns = shown.top(cutoff), grades.asked(of) + 0
+            (rows, _, lengths), columns = shown.top(cutoff), grades.asked[of] + 0
             needed[Needed(cutoff, of)] = counts = np.zeros((len(rankings), 3), int)
             counts[:, 0] = lengths * columns.sum()
             # Of how many items a passage has a valid grade, and a failed one; last come passages without grades.
