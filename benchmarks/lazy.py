@@ -1,9 +1,9 @@
 """How many grades a board needs: asked for as long as they can change it, beside the fewest that prove it.
 
-Run as `python -m benchmarks.lazy [GRADED [BANK [PROMPT_CLASS]]]` from the repository root: graded records with rankings; without them
-the example's. A model that says these grades is asked through `grade`, for all pairs and lazily; the boards have to be
-equal to the last digit. The certificate is the fewest grades that prove a board, whatever their order: of each item
-those of all passages of the runs that miss it, and of the fewest passages that cover it for the others.
+Run as `python -m benchmarks.lazy [GRADED [BANK [PROMPT_CLASS]]]` from the repository root: graded records with rankings;
+without them the example's. A model that says these grades is asked through `grade`, for all pairs and lazily; the boards
+have to be equal to the last digit. The certificate is the fewest grades that prove a board, whatever their order: of
+each item those of all passages of the runs that miss it, and of the fewest passages that cover it for the others.
 """
 
 from __future__ import annotations
@@ -121,10 +121,6 @@ def main() -> None:
                 [(run, board.values[run], board.cells[run][board.measures[0]].mean) for run in board.ranking()]
             )
             assert not measures or board.exact
-        # Where open items of a passage share a call, that is a call.
-        calls = sum(
-            bool(passage.exam_grades and passage.exam_grades[0].answers) for one in graded for passage in one[1]
-        )
         # What the rankings show down to the cutoff; the records may hold more.
         pairs = sum(
             len({doc for ids in tops(query, runs, cutoff).values() for doc in ids}) * len(query.grades.items)
@@ -132,16 +128,7 @@ def main() -> None:
         )
         proof, front = (sum(of(query, runs, cutoff, rel) for query in queries) for of in (certificate, move_to_front))
         shares = [f"{part / pairs:.3f}" for part in (made[1], proof)]
-        cells = [
-            count,
-            cutoff,
-            rel,
-            pairs,
-            *shares,
-            f"{made[1] / proof:.2f}",
-            f"{front / pairs:.3f}",
-            f"{calls / pairs:.3f}",
-        ]
+        cells = [count, cutoff, rel, pairs, *shares, f"{made[1] / proof:.2f}", f"{front / pairs:.3f}"]
         print("|", " | ".join(map(str, [*cells, "yes" if boards[0] == boards[1] else "NO"])), "|", flush=True)
 
 
