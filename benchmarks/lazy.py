@@ -1,9 +1,9 @@
 """How many grades a board needs: asked for as long as they can change it, beside the fewest that prove it.
 
-Run as `python -m benchmarks.lazy [GRADED [BANK [PROMPT_CLASS]]]` from the repository root: graded records with rankings;
-without them the example's. A model that says these grades is asked through `grade`, for all pairs and lazily; the boards
-have to be equal to the last digit. The certificate is the fewest grades that prove a board, whatever their order: of
-each item those of all passages of the runs that miss it, and of the fewest passages that cover it for the others.
+Run as `python -m benchmarks.lazy [GRADED [BANK [PROMPT_CLASS]]]` from the repository root: graded records with
+rankings; without them the example's. A model that says these grades is asked through `grade`, for all pairs and lazily;
+the boards have to be equal to the last digit. The certificate is the fewest grades that prove a board, whatever their
+order: of each item those of all passages of the runs that miss it, and of the fewest that cover it for the others.
 """
 
 from __future__ import annotations
