@@ -134,17 +134,18 @@ def _form_of_columns(rows: Sequence[Sequence[str]], name: str, known: Known) -> 
         raise FormatError("has six columns, but is not 'topic Q0 run rank value measure'", path=name, line=1)
     found = [{row[column] for row in rows if len(row) == width} for column in range(width)]
     values = {form: dict(zip(COLUMNS[form], found, strict=True)) for form in candidates}
-    with_all = [form for form in candidates if ALL in values[form]["topic"]]
-    asked = [form for form in candidates if known["topic"] and values[form]["topic"] - {ALL} <= set(known["topic"])]
-    # Columns that hold a known name of their kind.
-    familiar = {
-        form: sum(not of_form[kind].isdisjoint(names) for kind, names in known.items() if kind in of_form)
-        for form, of_form in values.items()
-    }
-    best = [form for form, count in familiar.items() if count and count == max(familiar.values())]
-    for forms in (with_all, [form for form in asked if form in with_all], candidates, asked, best):
-        if len(forms) == 1:
-            return forms[0]
+
+    def said_for(form: Form) -> tuple[bool, bool, int]:
+        """Whether its topics hold `all`, whether nothing but asked ones, and how many columns hold a known name."""
+        of_form = values[form]
+        is_asked = bool(known["topic"]) and of_form["topic"] - {ALL} <= set(known["topic"])
+        familiar = (not of_form[kind].isdisjoint(names) for kind, names in known.items() if kind in of_form)
+        return ALL in of_form["topic"], is_asked, sum(familiar)
+
+    best = max(map(said_for, candidates))
+    fitting = [form for form in candidates if said_for(form) == best]
+    if len(fitting) == 1:
+        return fitting[0]
     named = ", ".join(f"{form} ({' '.join(COLUMNS[form])})" for form in candidates)
     settings = ("form", "official_form", "assessor_form", "source")
     raise FormatError(f"could be any of {named}; name the form or the queries", path=name, settings=settings)
