@@ -1,7 +1,8 @@
 """Numbers of ours beside those of other programs, over files as these leave them; and what they read of ours.
 
 Prints the table of docs/conformance.md, or writes it there (`--write`). A program that is not installed keeps its rows
-as they stand on the page; they are marked in what is printed.
+as they stand on the page; they are marked in what is printed. So do rows over files that a program or a track left
+behind, where these files are not here: they lie in `data/conformance` of the folder RUBRIC_MEASURES_SHARED.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import csv
 import importlib.metadata
 import json
 import math
+import os
 import random
 import sys
 import tempfile
@@ -240,7 +242,66 @@ def ragelo() -> Iterator[Row]:
     yield Row("ragelo", "queries, answers (CSV)", "answers of each query", sizes("q.csv", "a.csv"),
               sizes("queries.csv", "answers.csv"), "queries, answers")  # fmt: skip
 
+    made = Experiment("saved", save_path="saved.json", rich_print=False)
+    for query_id, text, documents in (("q1", "Why?", {"d1": 0.5, "d2": 1.5}), ("q2", "Who?", {"d2": 1.0})):
+        made.add_query(text, query_id)
+        for doc_id, score in documents.items():
+            made.add_retrieved_doc(f"Text of {doc_id}.", query_id, doc_id, score, "bm25")
+        for agent in ("a", "b"):
+            made.add_agent_answer(f"{agent} says so.", agent, query_id)
+    made.save()
+    _run("convert", "saved.json", "--to", "records", "-o", "saved.jsonl.gz")
+    _run("convert", "saved.jsonl.gz", "--to", "run", "-o", "saved.run")
+    _run("convert", "saved.json", "--to", "answers", "-o", "saved.jsonl")
+    ranked = [line.split() for line in Path("saved.run").read_text().splitlines()]
+    mine = {f"{row[0]} {row[2]}": float(row[4]) for row in ranked}
+    mine |= {f"{row['query_id']} answers": 0.0 for row in _read_lines("saved.jsonl")}
+    for row in _read_lines("saved.jsonl"):
+        mine[f"{row['query_id']} answers"] += 1
+    found = {
+        f"{query.qid} {doc_id}": float(score)
+        for query in made
+        for doc_id, document in query.retrieved_docs.items()
+        for score in document.retrieved_by.values()
+    }
+    found |= {f"{query.qid} answers": float(len(query.answers)) for query in made}
+    yield Row("ragelo", "experiment (JSON)", "scores of documents, answers of each query", mine, found)
 
+
+def ragdoll(folder: Path) -> Iterator[Row]:
+    """RAGDoll's arena judgments after `--resume`, and the leaderboard that it made of them."""
+    board = rubric_measures.tournament(folder / "ragdoll-battles.resumed.jsonl", prior=0, rounds=1)
+    with (folder / "ragdoll-battles.leaderboard.csv").open(encoding="utf-8") as stream:
+        found = {row["run_id"]: float(row["arena_score"]) for row in csv.DictReader(stream)}
+    mine = {one.agent: one.rating for one in board.ratings}
+    yield Row("ragdoll", "battles after --resume", "arena scores", mine, found)
+
+
+def dragun(folder: Path) -> Iterator[Row]:
+    """Labels of the track's organisers: the mean of 1, ½ and 0 over the short answers, by report."""
+    path = folder / "dragun.report-assessments.csv"
+    worth = {"supports": 1.0, "partial": 0.5}
+    listed: dict[str, list[float]] = {}
+    with path.open(encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            listed.setdefault(f"{row['run_tag']} {row['topic_id']}", []).append(worth.get(row["auto_assessment"], 0.0))
+    board = rubric_measures.score(path, measures=["NuggetA"], overall=False, notes=False)
+    mine = {
+        f"{run} {topic}": value
+        for run, of_run in board.values.items()
+        for of_queries in of_run.values()
+        for topic, value in of_queries.items()
+        if value is not None
+    }
+    theirs = {name: math.fsum(values) / len(values) for name, values in listed.items()}
+    yield Row("dragun", "assessments of reports", "supported share of short answers, by report", mine, theirs)
+
+
+# What left files behind -> when that was, and the comparison with what it says of them.
+LEFT: Mapping[str, tuple[str, Callable[[Path], Iterator[Row]]]] = {
+    "ragdoll": ("TREC RAG 2026", ragdoll),
+    "dragun": ("TREC 2025", dragun),
+}
 CHECKS: Mapping[str, tuple[str, Callable[[], Iterator[Row]]]] = {
     "pytrec-eval-terrier": ("pytrec_eval", trec_eval),
     "pyndeval": ("pyndeval", pyndeval),
@@ -255,17 +316,36 @@ def _lines(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
     Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+def _read_lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def left_files() -> Path:
+    """Where files of programs lie that are not installed."""
+    return Path(os.environ.get("RUBRIC_MEASURES_SHARED", ROOT.parent / "shared")) / "data" / "conformance"
+
+
 def rows_of(package: str) -> list[Row]:
     """The comparisons with one program, made in a folder of their own."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        return list(CHECKS[package][1]())
+        return list(LEFT[package][1](left_files()) if package in LEFT else CHECKS[package][1]())
 
 
-def _shown(package: str, row: Row) -> str:
+def version_of(package: str) -> str | None:
+    """The version of a program, or when it left its files behind; None where neither is here."""
+    if package in LEFT:
+        return LEFT[package][0] if left_files().is_dir() else None
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _shown(version: str, row: Row) -> str:
     first = next(iter(row.ours), "")
     places = next((limit for limit in (1e-12, 1e-9, 1e-6, 1e-4) if row.apart <= limit), math.inf)
     cells = (
-        row.program, importlib.metadata.version(package), row.file, f"{row.compared}: {len(row.ours)} values",
+        row.program, version, row.file, f"{row.compared}: {len(row.ours)} values",
         f"{row.ours[first]:.6g}", f"{row.theirs.get(first, math.nan):.6g}", f"{places:g}", row.reads or "—",
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
@@ -278,16 +358,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     lines, wrong = [HEAD, LINE], 0
-    for package in CHECKS:
-        try:
-            importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            name = CHECKS[package][1].__name__.replace("_", "-")
+    for package in (*CHECKS, *LEFT):
+        version = version_of(package)
+        if version is None:
+            name = package if package in LEFT else CHECKS[package][1].__name__.replace("_", "-")
             lines += [line for line in page.splitlines() if line.startswith((f"| {package} |", f"| {name} |"))]
-            sys.stderr.write(f"{package} is not installed; its rows stay\n")
+            sys.stderr.write(f"{package} is not here; its rows stay\n")
             continue
         for row in rows_of(package):
-            lines.append(_shown(package, row))
+            lines.append(_shown(version, row))
             wrong += row.apart > 1e-4
     table = "\n".join(lines) + "\n"
     if options.write:

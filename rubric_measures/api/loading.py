@@ -27,6 +27,7 @@ from rubric_measures.formats import FORMATS, added_format, detect_format, head_o
 from rubric_measures.formats.grade_tables import (
     GRADES,
     OF_TABLES,
+    GradeRow,
     chosen_grades,
     is_grade_table,
     read_judgments,
@@ -269,7 +270,8 @@ def _named(error: FormatError, path: str) -> FormatError:
     if name == "run":
         problem = "it looks like a run: are qrels and run the wrong way round?"
     else:
-        problem = f"its format is {name}" + (f", which can be converted to {', '.join(ways)}" if ways else "")
+        beside = " with the answers that they are about" if FORMATS[name].kind == "support judgments" else ""
+        problem = f"its format is {name}" + (f", which can be converted to {', '.join(ways)}{beside}" if ways else "")
     return FormatError(problem, path=error.path, line=error.line, settings=error.settings)
 
 
@@ -463,15 +465,20 @@ class AnswerGrades(Grades):
 
 
 class TableGrades(Grades):
-    """The grades of a table that says which runs rank what.
+    """The grades of a table that says which runs rank what."""
 
-    Attributes:
-        runs: these runs.
-    """
-
-    def __init__(self, grades: Grades, runs: Sequence[Run]) -> None:
+    def __init__(self, grades: Grades, rows: Sequence[GradeRow], name: str) -> None:
         super().__init__(grades.queries, grades.on_failed_given, grades.source)
-        self.runs = runs
+        self._rows, self._name = rows, name
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """These runs; nobody asks where others are given.
+
+        Raises:
+            InputError: the ranks contradict each other, or are missing.
+        """
+        return runs_of_rows(self._rows, self._name)
 
 
 def _of_table(
@@ -481,8 +488,8 @@ def _of_table(
     refuse_filters(name, {key: said for key, said in chosen.items() if key not in OF_TABLES}, "a table of grades")
     rows = chosen_grades(GRADES.read(source), name, chosen.get(OF_TABLES[0]), chosen.get(OF_TABLES[1]), bank)
     with naming(name):
-        grades, runs = grades_of_table(rows, bank, **counted), runs_of_rows(rows, name)
-    return TableGrades(grades, runs) if runs else grades
+        grades = grades_of_table(rows, bank, **counted)
+    return TableGrades(grades, rows, name) if any(row.run_id is not None for row in rows) else grades
 
 
 def grade_filter(scale: str | Scale | None = None, **chosen: Any) -> GradeFilter:

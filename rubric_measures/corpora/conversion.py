@@ -331,6 +331,8 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
                 rows.append(GradeRow(*ids, text, grade, status, entry.llm, prompt, reason))
     if not rows:
         raise InputError("the records hold no grades")
+    lost = sum(bool(passage.text.strip()) for _, passage in listed)
+    warn("texts of %d passages left out: a table of grades has no place for them", lost)
     return rows
 
 

@@ -15,6 +15,7 @@ from rubric_measures.formats.specs import (
     COLUMN,
     DOC_IDS,
     QUERY_IDS,
+    RUN_IDS,
     Field,
     Row,
     Spec,
@@ -88,7 +89,7 @@ GRADES = Spec(
     what="grades", forms=("csv", "tsv", "jsonl", "parquet"),
     fields=(
         Field("query_id", QUERY_IDS, ident), Field("doc_id", DOC_IDS, ident),
-        Field("run_id", ("run_id", "run", "system"), ident, None), Field("rank", ("rank",), whole, None),
+        Field("run_id", RUN_IDS, ident, None), Field("rank", ("rank",), whole, None),
         Field("item_id", _ITEMS, ident, WHOLE), Field("text", ("text", "item_text"), text, None),
         Field("grade", _GRADES, number, COLUMN),
         Field("status", ("status",), one_of({one: one for one in get_args(GradeStatus)}), None),
@@ -158,11 +159,13 @@ def grades_of_rows(rows: Iterable[GradeRow]) -> list[Grade]:
     return list(dict.fromkeys(made))
 
 
-def judgments_of_rows(rows: Iterable[GradeRow], name: str) -> list[Qrel]:
-    """The grades as judgments, which have no place for those that failed: these are counted."""
+def judgments_of_rows(rows: Sequence[GradeRow], name: str) -> list[Qrel]:
+    """The grades as judgments; those that failed, and texts, have no place there and are counted."""
     grades = grades_of_rows(rows)
     judged = [Qrel(*one[:2], one.relevance, one.iteration) for one in grades if one.relevance is not None]
     warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
+    texts = sum(row.text is not None or row.reason is not None for row in rows)
+    warn("%s: texts of items or reasons of %d grades left out: judgments have no place for them", name, texts)
     return judged
 
 
@@ -202,7 +205,9 @@ def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
     rankings: dict[str, dict[str, Ranking]] = {}
     for (run_id, query_id), ranks in sorted(places.items()):
         if len(ranks) > 1 and None in ranks.values():
-            raise InputError(f"{name}: query {query_id!r}: run {run_id!r} has several documents, and not all a rank")
+            where = f"{name}: query {query_id!r}: run {run_id!r} has several documents, and not all a rank"
+            problem = f"; add a column rank, give run files, or remove the column of runs ({', '.join(RUN_IDS)})"
+            raise InputError(where + problem)
         ranked = ((1 if rank is None else rank, 0.0, doc_id) for doc_id, rank in ranks.items())
         doc_ids = by_rank(ranked, (), f"query {query_id!r}", run_id).doc_ids
         scores = [1 / rank for rank in range(1, len(doc_ids) + 1)]

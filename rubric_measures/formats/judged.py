@@ -165,14 +165,17 @@ GRADED = RecordLines(
 
 
 def _reports(rows: Iterable[Row]) -> list[AssessedReport]:
+    rows = list(rows)
+    lost = sum(bool((row.said["reason"] or "").strip()) for row in rows)
+    warn("rationales of %d assessments left out: only the labels are kept", lost)
     found: dict[tuple[str, str], list[AssessedAnswer]] = {}
     for _, said, _ in rows:
-        query_id, run_id, text, label = said.values()
+        query_id, run_id, text, label, _ = said.values()
         found.setdefault((query_id, run_id), []).append(AssessedAnswer(text, label, f"{query_id}/{text}"))
     return [AssessedReport(qid=query_id, run_id=run_id, marks=marks) for (query_id, run_id), marks in found.items()]
 
 
-# Only read: nobody else writes them, and rationales are left behind.
+# Only read: nobody else writes them, and rationales are left behind (counted).
 ASSESSMENTS = Spec(
     kind="assessments", description="assessments of DRAGUN's reports: a short answer a row", what="assessments",
     forms=(),
@@ -180,7 +183,7 @@ ASSESSMENTS = Spec(
         Field("query_id", ("topic_id",), ident), Field("run_id", ("run_tag",), ident),
         Field("text", ("answer_id",), ident),
         Field("label", ("auto_assessment", "assessment", "annotation"), text),
-        Field("", ("question_id", "team", "auto_rationale", "reasoning"), default=None),
+        Field("reason", ("auto_rationale", "reasoning"), text, None), Field("", ("question_id", "team"), default=None),
     ),
     key=("query_id", "run_id", "text"), into=_reports, outof=lambda reports: (), told=("run_tag", "answer_id"),
 )  # fmt: skip

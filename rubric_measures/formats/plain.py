@@ -367,7 +367,8 @@ def read_experiment(path: PathName) -> Experiment:
     ]
     beside = Path(path_name(path).removesuffix(".gz")).with_suffix("")
     results = beside.with_name(f"{beside.name}_results.jsonl")
-    games = _RESULTS.read(results) if results.is_file() else []
+    # Without games the program leaves that file empty.
+    games = _RESULTS.read(results) if results.is_file() and results.stat().st_size else []
     return Experiment(QueryFile({one: asked.query for one, asked in saved.queries.items()}), groups, answers, games)
 
 

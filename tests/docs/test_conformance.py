@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-
 import pytest
 
-from benchmarks.conformance import CHECKS, PAGE, rows_of
+from benchmarks.conformance import CHECKS, LEFT, PAGE, rows_of, version_of
 from tests.integrations.word_lists import import_base
 
 
-@pytest.mark.parametrize("package", CHECKS)
+# RAGElo leaves its own files open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("package", [*CHECKS, *LEFT])
 def test_our_numbers_are_those_of_the_program(package: str, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        version = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip(f"{package} is not installed")
+    version = version_of(package)
+    if version is None:
+        pytest.skip(f"{package} is not installed, or its files are not here")
     if package == "autojudge-base":
         import_base()
     rows = rows_of(package)
     assert rows
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.read_text(encoding="utf-8").splitlines()]
     for row in rows:
-        assert row.apart <= 1e-6, (row, capsys.readouterr().err)
+        assert row.apart <= (1e-4 if package in LEFT else 1e-6), (row, capsys.readouterr().err)
         (said,) = (cells for cells in table if cells[:1] == [row.program] and cells[2] == row.file)
         # What is printed is of the version that the table was made with.
         assert said[3] == f"{row.compared}: {len(row.ours)} values"
@@ -31,4 +30,4 @@ def test_our_numbers_are_those_of_the_program(package: str, capsys: pytest.Captu
 
 def test_every_program_has_a_row() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert all(f"| {name} |" in page for name in ("trec_eval", *list(CHECKS)[1:]))
+    assert all(f"| {name} |" in page for name in ("trec_eval", *list(CHECKS)[1:], *LEFT))

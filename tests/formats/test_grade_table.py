@@ -285,13 +285,21 @@ def test_labels_of_a_table_become_judgments_and_grades_records(tmp_path: Path) -
         ('{"query_id": "q1", "doc_id": "d1", "grade": 1, "status": []}\n', ":1: status: expected graded, unparsed"),
         ('{"query_id": ["q1"], "doc_id": "d1", "grade": 1}\n', ":1: query_id: expected a text"),
         ("query_id,doc_id,grade,status\nq1,d1,1,failed\n", ":2: grade 1 and status failed; keep one"),
-        ("query_id,doc_id,grade,run_id\nq1,d1,1,a\nq1,d2,1,a\n", "run 'a' has several documents, and not all a rank"),
     ],
 )
 def test_what_is_wrong_in_a_table_is_said(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "grades.csv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(message)):
         rubric_measures.load(tmp_path / "grades.csv")
+
+
+def test_ranks_are_missed_only_where_no_other_runs_are_given(tmp_path: Path) -> None:
+    (tmp_path / "grades.csv").write_text("query_id,doc_id,grade,system\nq1,d1,1,a\nq1,d2,0,a\n")
+    (tmp_path / "x.run").write_text("q1 Q0 d1 1 2.0 x\nq1 Q0 d2 2 1.0 x\n")
+    grades = rubric_measures.load(tmp_path / "grades.csv", scale="0-1")
+    with pytest.raises(InputError, match=r"run 'a' has several documents, and not all a rank; add a column rank, give"):
+        rubric_measures.score(grades, measures="P@1", overall=False)
+    assert rubric_measures.score(grades, [tmp_path / "x.run"], "P@1", overall=False).cells["x"]["P@1"].mean == 1.0
 
 
 def test_a_row_number_is_no_document_and_a_document_has_one_rank(tmp_path: Path) -> None:
