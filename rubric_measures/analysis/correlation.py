@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rubric_measures.analysis.comparison import variance_components
 from rubric_measures.analysis.resampling import (
     USUAL_DRAWS,
     Drawn,
@@ -390,6 +391,8 @@ def _p_value(base: str, x: FloatArray, y: FloatArray) -> float | None:
     return p if np.isfinite(p) else None
 
 
+# Where less of the variance of means is of the runs, symmetric intervals cover 65 % and less (benchmarks/README.md).
+_LEAST_RELIABILITY = 0.8
 # So many draws of the true means; τ of each is known to about 0.005.
 _MOST_DRAWS = 2000
 # Where fewer of the covariances that are drawn leave runs a variance of their own, nothing can be said.
@@ -469,7 +472,7 @@ def noise_free_tau(official: ArrayLike, scores: ArrayLike, draws: Draws = USUAL_
     real = whole - noise
     kept = np.flatnonzero((real[:, 0, 0] > 0) & (real[:, 1, 1] > 0) & (np.linalg.det(real) > 0))
     if len(kept) < _LEAST_KEPT * len(real):
-        return nothing("the runs do not differ beyond the noise of the queries")
+        return nothing("too few queries to say: the noise of the queries hides how runs differ")
     kept = kept[:size]
     weight = real[kept] @ np.linalg.inv(whole[kept])
     spread = np.linalg.cholesky(_positive(real[kept] - weight @ real[kept]))
@@ -551,8 +554,8 @@ def correlate_over_queries(
 
     The official side is either a score of each run (then only the measures are resampled), or a table of queries × runs
     (then both are resampled with the same queries). A run's score is its mean over the drawn queries. The interval is a
-    symmetric one; `Drawn.intervals` says why it is not BCa. A top-k variant keeps the runs that are in the official
-    top k of the full data.
+    symmetric one, and there is none where the reliability of the means of a side is below 0.8; `Drawn.intervals`
+    says why it is not BCa. A top-k variant keeps the runs that are in the official top k of the full data.
 
     Args:
         official: (runs,) or (queries, runs), higher is better; NaN in a table is a missing score.
@@ -570,10 +573,24 @@ def correlate_over_queries(
     if draws.rounds == 0:
         return [CoefficientInterval(point, None, "query") for point in points]
     bounds = _bounds(parse_coefficient(name)[0], points[0].runs)
-    return [
-        CoefficientInterval(point, replace(one, reason=point.reason) if point.value is None else one, "query")
-        for point, one in zip(points, drawn.intervals("symmetric", bounds), strict=True)
-    ]
+    x, table = np.asarray(official, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    table = table[:, :, None] if table.ndim == 2 else table
+    result = []
+    for measure, (point, one) in enumerate(zip(points, drawn.intervals("symmetric", bounds), strict=True)):
+        if point.value is None:
+            one = replace(one, reason=point.reason)
+        elif one.low is not None and (_is_noise(table[:, :, measure]) or (x.ndim == 2 and _is_noise(x))):
+            one = replace(one, low=None, high=None, reason="too few queries to say: noise hides how runs differ")
+        result.append(CoefficientInterval(point, one, "query"))
+    return result
+
+
+def _is_noise(table: FloatArray) -> bool:
+    """Whether the means of (queries, runs) hold so much noise that the symmetric interval of τ is far too narrow."""
+    if min(table.shape) < 2 or np.isnan(table).any():
+        return False
+    reliability = variance_components(table).reliability
+    return reliability is not None and reliability < _LEAST_RELIABILITY
 
 
 def drawn_over_queries(

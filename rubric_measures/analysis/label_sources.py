@@ -38,7 +38,7 @@ from rubric_measures.analysis.agreement import (
 )
 from rubric_measures.analysis.leaderboards import LeaderboardCorrelation
 from rubric_measures.analysis.panels import Judge, JudgeBoard, JudgeRow, judge_board
-from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, Resample
+from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, Resample, few_queries
 from rubric_measures.analysis.workbench import JudgedPassage
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain, ranged, render
@@ -616,7 +616,13 @@ def _judge_tables(board: JudgeBoard, places: int) -> Iterator[Table]:
         ]
         for row in board.rows
     ]
-    yield Table(columns([f"judge of {board.truth.name}", "documents", *shown.values(), "group"]), rows)
+    few = (
+        few_queries(max((row.statistics["kappa"].units for row in board.rows), default=0))
+        if len(board.rows) > 1
+        else ""
+    )
+    heads = columns([f"judge of {board.truth.name}", "documents", *shown.values(), "group"])
+    yield Table(heads, rows, notes=[f"group: {few}"] * bool(few and board.rows[0].statistics["kappa"].low is not None))
     cutoffs: list[list[Cell]] = [
         [row.name, f">= {truth} / >= {judge}", *(_with_interval(rates[name], places) for name in _RATES)]
         for row in board.rows

@@ -819,20 +819,20 @@ def _boards(
     has_queries = any(result.query_kendall is not None for _, result in results)
     has_free = any(result.noise_free is not None for _, result in results)
     has_pairs = shape.is_data and any(result.pairs is not None for _, result in results)
-    heads = shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
+    heads = shape.heads(["kendall_noise_free"], ("", "low:", "high:")) if has_free else []
+    heads += shape.heads(shape.coefficients, ("", "low:", "high:", "p:"))
     heads += shape.heads(_QUERY, ("", "low:", "high:")) if has_queries else []
-    heads += shape.heads(["kendall_noise_free"], ("", "low:", "high:")) if has_free else []
     heads += [f"pairs:{name}" for name in _PAIRS] if has_pairs else []
     rows = []
     for place, (path, result) in enumerate(results):
         row: list[Cell] = [*([path] if several else []), *([result.official] if paired else [])]
         row += [result.name, len(result.runs), *([own[place]] if own else [])]
+        if has_free:
+            row += shape.tau(result.noise_free)
         for one in result.coefficients:
             row += shape.coefficient(one, False)
         if has_queries:
             row += [*shape.tau(result.query_kendall), *shape.tau(result.pooled_kendall)]
-        if has_free:
-            row += shape.tau(result.noise_free)
         if has_pairs:
             row += [None] * len(_PAIRS) if result.pairs is None else _pair_cells(result.pairs)
         rows.append(row)
@@ -844,10 +844,18 @@ def _boards(
         *(["group"] if own else []),
     ]
     table = shape.table(left, heads, rows)
-    if not own:
-        return table
-    note = f"group: what shares a letter cannot be told apart by {first}; all see the same resampled queries"
-    return replace(table, notes=[note])
+    notes = []
+    if has_free:
+        notes.append(
+            "kendall_noise_free: the tau that ever more queries would lead to; that of the means has their noise"
+        )
+    units = {one.unit for _, result in results for one in result.coefficients if one.interval is not None}
+    if units:
+        drawn = {"query": "the same queries of both sides are drawn again", "run": "runs are drawn again (BCa)"}
+        notes.append(f"intervals of coefficients: {'; '.join(drawn[unit] for unit in sorted(units))}")
+    if own:
+        notes.append(f"group: what shares a letter cannot be told apart by {first}; all see the same resampled queries")
+    return replace(table, notes=notes)
 
 
 def _grid(grid: Sequence[GridCell], shape: _Shape, best: frozenset[int], best_by: str, pick: Pick | None) -> Table:

@@ -30,7 +30,7 @@ from rubric_measures.api.loading import (
     rankings_for,
     refuse_filters,
 )
-from rubric_measures.base.errors import InputError, UnknownNameError, naming, warn
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.findings import Note, of_wrapped, say
@@ -107,11 +107,13 @@ class Comparisons(Mapping[str, "Comparison"]):
         """Logs what the tables leave out: queries that some run lacks, tests without a p-value."""
         for one in self.by_measure.values():
             for such in one.left_out[:1]:
-                text = "%d queries that some run lacks are left out of the means (such as %s), which are over %d; each "
+                text = "%s that some run lacks: left out of the means (such as %s), which are over %d; each "
                 text += "test is over the queries that both runs have"
-                warn(text, len(one.left_out), such, len(one.queries))
+                warn(text, counted(len(one.left_out), "query"), such, len(one.queries))
             for reason, count in Counter(pair.test.reason for pair in one.pairs if pair.p_adjusted is None).items():
-                warn("%d comparisons have no p-value: %s", count, reason or "no variance is left")
+                warn(
+                    "no p-value of %s: %s", counted(count, "pair"), reason or "so few queries or rounds decide nothing"
+                )
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row a measure and pair of runs.
@@ -394,11 +396,13 @@ class Correlations:
         for result in self.found:
             lacking: dict[str, list[str]] = {}
             for names, what in (
-                (result.missing, "official runs are missing and left out"),
-                (result.extra, "runs are not in the official leaderboard and left out"),
+                (result.missing, "of the official leaderboard missing and left out"),
+                (result.extra, "not in the official leaderboard and left out"),
             ):
                 if names:
-                    notes[f"{len(names)} {what} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"] += 1
+                    notes[
+                        f"{counted(len(names), 'run')} {what} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"
+                    ] += 1
             notes.update(result.notes)
             for one in result.coefficients:
                 if one.coefficient.value is None:
@@ -846,7 +850,11 @@ class Designs:
     def log_notes(self) -> None:
         """Logs queries that are left out."""
         for one in self.designs:
-            warn("%s: %d queries that some run lacks are left out", one.measure, one.left_out)
+            warn(
+                "%s: %s that some run lacks left out",
+                one.measure,
+                counted(one.left_out, "query") if one.left_out else 0,
+            )
 
 
 def power(

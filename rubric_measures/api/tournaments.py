@@ -34,7 +34,7 @@ def tournament(
     assessor_games: Games = (),
     agents: Sequence[str] | None = None,
     prior: float | None = None,
-    rounds: int = 1000,
+    rounds: int = 10_000,
     unit: Literal["queries", "games"] = "queries",
     level: float = 0.95,
     k: float | None = None,

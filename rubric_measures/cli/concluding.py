@@ -316,7 +316,7 @@ def add_tournament_arguments(parser: argparse.ArgumentParser) -> None:
 
     rating = parser.add_argument_group("ratings").add_argument
     rating("--prior", type=float, help="Bradley-Terry: games against a middling opponent (default 0.1; 0 as RAGDoll)")
-    rating("--rounds", type=int, default=1000, help="bootstrap samples (default 1000)")
+    rating("--rounds", type=int, default=10_000, help="bootstrap samples (default 10000)")
     rating("--unit", choices=["queries", "games"], default="queries", help="what the bootstrap draws (default queries)")
     rating("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
     rating("--k", type=float, help="Elo: the most points a game moves (default 32)")

@@ -18,7 +18,15 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.resampling import FloatArray
+from rubric_measures.analysis.resampling import (
+    DEFAULT_ROUNDS,
+    FEW_QUERIES,
+    Drawn,
+    Draws,
+    FloatArray,
+    few_queries,
+    groups_of_equals,
+)
 from rubric_measures.base import __version__, tables
 from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.plugins import require
@@ -49,8 +57,6 @@ MEASURES = ("BradleyTerry", "Elo", "WinRate")
 # Strengths are shown on the scale of Elo: 400 points are odds of ten to one.
 _SCALE = 400.0 / math.log(10.0)
 _MIDDLE = 1000.0
-# With fewer queries, a note says that intervals are too narrow.
-_FEW = 10
 _PRIORS = (1e-9, 1e9)
 
 
@@ -68,7 +74,7 @@ class TournamentSettings:
     """
 
     prior: float = 0.1
-    rounds: int = 1000
+    rounds: int = DEFAULT_ROUNDS
     level: float = 0.95
     seed: int = 42
     unit: str = "queries"
@@ -132,9 +138,9 @@ class Tournament:
     Attributes:
         ratings: one an agent, best first; equal ones by name. Agents that cannot be compared (`separate`) are ranked
             apart, one group after the other.
-        groups: longest runs of neighbours in the ranking of which no two can be told apart: the interval of their
-            difference (same bootstrap, not corrected for many comparisons) holds 0, or a difference that the prior
-            alone makes. Groups overlap, but never hold agents that cannot be compared. Empty without intervals.
+        groups: longest runs of neighbours in the ranking of which no two can be told apart, as judges are: by
+            `Drawn.apart`, which corrects for the number of pairs, and by a difference that the prior alone makes.
+            Groups overlap, but never hold agents that cannot be compared. Empty without intervals.
         table: who beat whom, in the order of the ratings.
         bias: what the order of the answers did.
         notes: what must be known beside the numbers, one line each.
@@ -199,7 +205,10 @@ class Tournament:
         from rubric_measures.pages.plots import plot_tournament
         from rubric_measures.pages.style import save_figures
 
-        said = [f"{len(self.ratings)} agents, {self.games} games about {self.queries} queries: Bradley–Terry rating"]
+        said = [
+            f"{len(self.ratings)} agents, {counted(self.games, 'game')} about {counted(self.queries, 'query')}: "
+            "Bradley–Terry rating"
+        ]
         known = {one.agent: (one.low, one.high) for one in self.ratings if one.standard_error is not None}
         said += ["with interval"] * bool(known) + ["and groups that cannot be told apart"] * bool(self.groups)
         if len(self.separate) > 1:
@@ -250,7 +259,11 @@ def rate_games(preferences: Iterable[Preference], settings: TournamentSettings |
     elo, noise = elo_ratings(games, settings.elo)
     ranked = [sorted(piece, key=lambda place: (-round(float(strengths[place]), 9), place)) for piece in separate]
     order = [place for piece in ranked for place in piece]
-    groups = [group for piece in ranked for group in _groups(piece, spread.apart)] if spread else []
+    groups: list[tuple[int, ...]] = []
+    for piece in ranked:
+        apart = np.ones((len(piece), len(piece))) if spread is None else spread.apart[np.ix_(piece, piece)]
+        found = groups_of_equals([-float(at) for at in range(len(piece))], apart)
+        groups += [tuple(piece[at] for at in group) for group in found]
     wins, ties = games.outcomes()
     open_below, open_above = _open_ends(total, pieces)
     ratings = [
@@ -314,15 +327,13 @@ def _spread(games: Games, strengths: FloatArray, settings: TournamentSettings) -
     drawn = np.concatenate(blocks)
     ends = [(1 - settings.level) / 2, (1 + settings.level) / 2]
     low, high = np.quantile(drawn, ends, axis=0)
-    size = drawn.shape[1]
-    apart = np.zeros((size, size), dtype=bool)
+    draws = Draws(settings.rounds, settings.seed, settings.level)
+    p_values = Drawn(strengths, drawn, drawn[:0], len(games.query_ids), draws).apart()
     # Two agents that only tied differ by what the prior does to each: a distance that a prior twice as strong would
     # double is none that games have shown.
-    stronger = fit_strengths(games.points().sum(axis=0), 2 * settings.prior, strengths) - strengths
-    for place in range(size):
-        below, above = np.quantile(drawn[:, [place]] - drawn, ends, axis=0)
-        least = 2 * np.abs(stronger[place] - stronger) + 1e-9
-        apart[place] = (below > least) | (above < -least)
+    moved = fit_strengths(games.points().sum(axis=0), 2 * settings.prior, strengths) - strengths
+    distance, by_prior = (np.abs(one[:, None] - one) for one in (strengths, moved))
+    apart = (p_values < 1.0 - settings.level) & (distance > 2 * by_prior + 1e-9)
     return _Spread(low, high, drawn.std(axis=0, ddof=1), apart, settings.rounds - len(drawn))
 
 
@@ -337,19 +348,6 @@ def _open_ends(total: FloatArray, pieces: list[list[int]]) -> tuple[set[int], se
         if total[piece][:, others].sum() > 0:
             above.update(piece)
     return below, above
-
-
-def _groups(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-    groups: list[tuple[int, ...]] = []
-    end = 0
-    for start in range(len(order)):
-        stop = max(end, start + 1)
-        while stop < len(order) and not any(apart[order[stop], other] for other in order[start:stop]):
-            stop += 1
-        if stop > end:
-            groups.append(tuple(order[start:stop]))
-        end = stop
-    return groups
 
 
 def _win_rates(games: Games) -> dict[str, dict[str, float]]:
@@ -395,15 +393,18 @@ def _notes(
             notes.append(f"{', '.join(names)} {what}: the rating is as far out as the prior lets it be")
     if len(games.query_ids) < 2 and settings.unit == "queries":
         notes.append("no intervals: the games are about one query, and a bootstrap over queries needs two or more")
-    elif len(games.query_ids) < _FEW and settings.unit == "queries":
-        notes.append(f"only {len(games.query_ids)} queries: bootstrap intervals of so few are too narrow")
+    elif len(games.query_ids) < FEW_QUERIES and settings.unit == "queries":
+        notes.append(few_queries(len(games.query_ids)))
     if spread and spread.left_out:
         notes.append(
             f"{spread.left_out} of {settings.rounds} bootstrap samples left out: without a prior they have no strengths"
         )
     if games.undecided:
         counts = ", ".join(f"{count} {status}" for status, count in games.undecided.items())
-        notes.append(f"{sum(games.undecided.values())} games without a verdict count for nobody: {counts}")
+        lost = sum(games.undecided.values())
+        notes.append(
+            f"{counted(lost, 'game')} without a verdict {'counts' if lost == 1 else 'count'} for nobody: {counts}"
+        )
     if games.both_bad:
         notes.append(f"in {games.both_bad} of the ties both answers are bad; a tie is half a win for each of any kind")
     if games.by_assessors:

@@ -78,13 +78,13 @@ def test_correlate_text_and_missing_runs(boards, capsys) -> None:
         capsys, "correlate", official, scores, "--coefficients", "kendall", "spearman", "--rounds", 100
     )
     assert status == 1
-    assert "1 official runs are missing and left out (lost) (in 2 leaderboards)" in err
+    assert "1 run of the official leaderboard missing and left out (lost) (in 2 leaderboards)" in err
     rows = [line.split() for line in out.splitlines()]
     assert rows[0] == ["measure", "runs", "group", "kendall", "spearman"]
     assert [row[:3] for row in rows[1:3]] == [["cover", "4", "a"], ["nugget", "4", "a"]]
     status, out, err = call(capsys, "correlate", official, wide, "--coefficients", "kendall", "--rounds", 0, "-p", -1)
     assert status == 0
-    assert "1 runs are not in the official leaderboard and left out (extra)" in err
+    assert "1 run not in the official leaderboard and left out (extra)" in err
     expected = correlate([-1, -2, -3, -4, -5], [0.8, 0.85, 0.4, 0.4, 0.1], "kendall").value
     assert out.splitlines()[1].split() == ["m", "5", repr(expected)]
 
@@ -487,7 +487,7 @@ def test_compare(boards, tmp_path, capsys) -> None:
     less.write_text("".join(line + "\n" for line in scores.read_text().splitlines() if "a q3" not in line))
     status, _, err = call(capsys, "compare", less, "-m", "cover")
     assert status == 1
-    assert "1 queries that some run lacks are left out of the means (such as q3), which are over 7; each test is" in err
+    assert "1 query that some run lacks: left out of the means (such as q3), which are over 7; each test is" in err
 
 
 def test_compare_refuses(boards, capsys) -> None:

@@ -258,7 +258,7 @@ def test_qrels_agreement_and_correlations_have_notes(tmp_path: Path, caplog: pyt
     assert [note.text for note in found.notes if note.is_warning] == caplog.messages
     said = " ".join(caplog.messages)
     for text in (
-        "1 official runs are missing",
+        "1 run of the official leaderboard missing",
         "1 runs are not in the official",
         "the official score of each run",
         "1 to 5",
