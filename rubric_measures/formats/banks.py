@@ -230,7 +230,7 @@ def items_of_entry(entry: BankEntry, facet_texts: dict[tuple[str, str], str], od
 
 
 def _rubric_item(entry: BankEntry, item: BankItem, facet_id: str | None, odd: Counter[str]) -> RubricItem:
-    facet_id = next((one for one in (item.facet_id, facet_id, entry.facet_id) if one is not None), None)
+    facet_id = item.facet_id if item.facet_id is not None else entry.facet_id if facet_id is None else facet_id
     words = item.text.strip() if entry.form in _STRIPPED else item.text
     importance, weight = known_importance(item.importance), item.weight
     further = {to: value for to, value in item.further.items() if value is not None or to == "importance"}
@@ -356,7 +356,7 @@ def item_id_of(entry: BankEntry, item: BankItem, facet_id: str | None = None) ->
         facet_id: its facet, where neither it nor the entry says the id.
     """
     if item.item_id or entry.form not in _HASHED:
-        facet_id = next((one for one in (item.facet_id, facet_id, entry.facet_id) if one is not None), None)
+        facet_id = item.facet_id if item.facet_id is not None else entry.facet_id if facet_id is None else facet_id
         return item.item_id or make_item_id(entry.query_id, item.text, facet_id)
     return hashlib.md5(item.text.encode("utf-8"), usedforsecurity=False).hexdigest()
 
@@ -431,8 +431,15 @@ def _unmarked(item: RubricItem, to: str) -> Any:
 
 def attributes(kind: type[Struct], said: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What an entry or an item has a place for, and the rest that has a value."""
-    own = {to: value for to, value in said.items() if to in kind.__struct_fields__}
-    return own, {to: value for to, value in said.items() if to not in own and value is not None}
+    names = kind.__struct_fields__
+    own: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for to, value in said.items():
+        if to in names:
+            own[to] = value
+        elif value is not None:
+            rest[to] = value
+    return own, rest
 
 
 def _entry(form: str, row: Row, kind: ItemKind | None) -> BankEntry:
