@@ -16,7 +16,7 @@ from rubric_measures.base.files import begins_records, iter_lines, open_binary, 
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.formats.base import PathName
 from rubric_measures.formats.specs import DOC_IDS, PRESENT, TEXTS, Field, Spec, ident, text
-from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, cells_of, plain_name, unwrapped
+from rubric_measures.formats.tables import PARQUET, Cells, Rows, as_object, cells_of, plain_name, row_of, unwrapped
 
 # Bytes of lines that are passed over at once, unless a wanted one is among them.
 _PIECE = 1 << 16
@@ -171,9 +171,7 @@ def _cells(data: bytes, columns: Sequence[str], name: str, line: int) -> Cells:
         cells = data.decode("utf-8").split("\t")
     except UnicodeDecodeError:
         raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
-    if len(cells) != len(columns):
-        raise FormatError(f"{len(cells)} cells; the first line has {len(columns)}", path=name, line=line)
-    return dict(zip(columns, cells, strict=True))
+    return row_of(columns, cells, "first line", name, line)
 
 
 class _LocalFile:

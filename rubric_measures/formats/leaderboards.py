@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -69,7 +70,7 @@ _BESIDE = (
     *("stderr:", "coverage:", "queries:", "low:", "high:", "difference:", "p:", "group:", "check:"),
     *(f"{name}{end}:" for name in ("powered", "assessor", "naive") for end in ("", "_low", "_high")),
 )
-_OF_AGGREGATES = ("wide", "workbench", "dict", "scores")
+_OF_AGGREGATES = ("wide", "dict", "scores")
 _EMPTY = {"", "-", "nan", "none", "n/a"}
 Known: TypeAlias = Mapping[str, Collection[str]]
 """Column (`topic`, `run`, `measure`) -> names known from elsewhere, to tell the columns of a long form by."""
@@ -449,8 +450,8 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
     Args:
         path: the file.
         table: the numbers; all digits are written.
-        form: one of `FORMS` but `json`; by default lines `run topic measure value`. Only `workbench` has a row of
-            the best possible score (`_overall_`), as others would read it as a run.
+        form: one of `FORMS` but `workbench` and `json`; by default lines `run topic measure value`. None has a row of
+            the best possible score (`_overall_`), which would be read as a run.
 
     Raises:
         InputError: the file cannot be written, the form is not known, it holds one run (or measure) only and the
@@ -458,9 +459,7 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
     """
     if form not in _WRITERS:
         raise UnknownNameError("leaderboard form", form, _WRITERS)
-    if form == "workbench":
-        table = LeaderboardTable((*table.best, *table.rows))
-    elif table.best:
+    if table.best:
         _LOG.info("%s: %d values of %s left out: it is no run", path_name(path), len(table.best), OVERALL)
     clean = IdCleaner()
     lines = _WRITERS[form](table, form, clean)
@@ -468,7 +467,7 @@ def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, for
         stream.writelines(f"{line}\n" for line in lines)
     clean.say(path_name(path))
     queries = sum(row.query_id != ALL for row in table.rows) if form in _OF_AGGREGATES else 0
-    errors = sum(row.error is not None for row in table.rows) if form not in ("wide", "workbench") else 0
+    errors = sum(row.error is not None for row in table.rows) if form != "wide" else 0
     lost = {"values of single queries": queries, "standard errors": errors}
     say_left_out(path, (f"{count} {what}" for what, count in lost.items() if count))
 
@@ -481,25 +480,17 @@ def _long(table: LeaderboardTable, form: Form, clean: IdCleaner) -> Iterator[str
         if form == "trec_eval":
             yield f"runid\t{ALL}\t{clean(table.run_ids[0])}"
     rows = table.rows if "measure" in columns else _aggregates(table, form)
-    ranks = _ranks(table) if "rank" in columns else {}
+    # The place of each row among the runs of its measure and query, best first, run_id descending in ties.
+    ranks, places = dict[Score, int](), Counter[tuple[str, str]]()
+    for row in sorted(rows, key=lambda row: (row.value, row.run_id), reverse=True):
+        places[row[1:3]] += 1
+        ranks[row] = places[row[1:3]]
     for row in rows:
         fields: Mapping[str, str] = {
             "run": clean(row.run_id), "measure": clean(row.measure), "topic": clean(row.query_id),
-            "value": repr(row.value), "Q0": "Q0", "rank": str(ranks.get(row[:3], 0)),
+            "value": repr(row.value), "Q0": "Q0", "rank": str(ranks[row]),
         }  # fmt: skip
         yield "\t".join(fields[column] for column in columns)
-
-
-def _ranks(table: LeaderboardTable) -> dict[tuple[str, str, str], int]:
-    """The place of each row among the runs of its measure and query, best first, run_id descending in ties."""
-    groups: dict[tuple[str, str], list[tuple[float, str]]] = {}
-    for row in table.rows:
-        groups.setdefault((row.measure, row.query_id), []).append((row.value, row.run_id))
-    return {
-        (run_id, measure, query_id): rank
-        for (measure, query_id), members in groups.items()
-        for rank, (_, run_id) in enumerate(sorted(members, reverse=True), 1)
-    }
 
 
 def _json_lines(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
@@ -520,12 +511,6 @@ def _wide(table: LeaderboardTable, _: Form, __: IdCleaner) -> Iterator[str]:
     for run_id in dict.fromkeys(run_id for run_id, _ in cells):
         found = (getattr(cells.get((run_id, measure)), field, None) for _, measure, field in columns)
         yield _tabbed([run_id, *map(_shown, found)])
-
-
-def _workbench(table: LeaderboardTable, form: Form, __: IdCleaner) -> Iterator[str]:
-    rows = _aggregates(table, form)
-    yield _tabbed(["method", rows[0].measure, "+/-", "std-err"])
-    yield from (_tabbed([row.run_id, repr(row.value), "+/-", _shown(row.error)]) for row in rows)
 
 
 def _shown(value: float | None) -> str:
@@ -555,7 +540,7 @@ def _aggregates(table: LeaderboardTable, form: Form) -> list[Score]:
 
 
 _WRITERS: Mapping[Form, Callable[[LeaderboardTable, Form, IdCleaner], Iterator[str]]] = MappingProxyType(
-    dict.fromkeys(COLUMNS, _long) | {"jsonl": _json_lines, "wide": _wide, "workbench": _workbench, "dict": _dict}
+    dict.fromkeys(COLUMNS, _long) | {"jsonl": _json_lines, "wide": _wide, "dict": _dict}
 )
 
 

@@ -33,7 +33,7 @@ from rubric_measures.formats.specs import (
 )
 from rubric_measures.formats.trec import is_number
 from rubric_measures.records.models import GradedPassage, JsonRecord, PassageData, QueryPassages, RankingEntry
-from rubric_measures.types.entities import Grade, GradeStatus, Preference, Run, Verdict, make_run
+from rubric_measures.types.entities import Grade, GradeStatus, Preference, Verdict, make_run
 
 # Columns of RAGElo.
 _QUERY, _DOC, _AGENT = Field("query_id", ("qid",), ident), Field("doc_id", ("did",), ident), ("agent",)
@@ -351,12 +351,18 @@ def read_experiment(path: PathName) -> Experiment:
         for doc_id, one in asked.retrieved_docs.items():
             for agent, score in one.retrieved_by.items():
                 runs.setdefault(agent, []).append((query_id, doc_id, 0.0 if score is None else score))
-    ranked = [make_run(agent, rows) for agent, rows in runs.items()]
+    places: dict[tuple[str, str], list[RankingEntry]] = {}
+    for run in (make_run(agent, rows) for agent, rows in runs.items()):
+        for query_id, ranking in run.rankings.items():
+            for rank, (doc_id, score) in enumerate(zip(ranking.doc_ids, ranking.scores, strict=True), 1):
+                place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=score)
+                places.setdefault((query_id, doc_id), []).append(place)
     groups = []
     for query_id, asked in saved.queries.items():
         passages = [
-            GradedPassage(doc_id=doc_id, text=one.text, paragraph_data=_places(query_id, doc_id, ranked))
+            GradedPassage(doc_id=doc_id, text=one.text, paragraph_data=PassageData(judgments=[], rankings=found))
             for doc_id, one in asked.retrieved_docs.items()
+            for found in [places.get((query_id, doc_id), [])]
         ]
         groups += [QueryPassages(query_id, passages)] if passages else []
     answers = [
@@ -370,18 +376,6 @@ def read_experiment(path: PathName) -> Experiment:
     # Without games the program leaves that file empty.
     games = _RESULTS.read(results) if results.is_file() and results.stat().st_size else []
     return Experiment(QueryFile({one: asked.query for one, asked in saved.queries.items()}), groups, answers, games)
-
-
-def _places(query_id: str, doc_id: str, runs: Iterable[Run]) -> PassageData:
-    """Where runs rank a document."""
-    rankings = []
-    for run in runs:
-        found = run.rankings.get(query_id)
-        if found is not None and doc_id in found.doc_ids:
-            at = list(found.doc_ids).index(doc_id)
-            score = float(found.scores[at])
-            rankings.append(RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=at + 1, score=score))
-    return PassageData(judgments=[], rankings=rankings)
 
 
 RAGELO_EXPERIMENT = _EXPERIMENTS.format._replace(read=read_experiment, write=None)

@@ -251,12 +251,28 @@ def _delimited(
 
     def rows() -> Iterator[tuple[int, Cells]]:
         for line, cells in lines:
-            if len(cells) != len(columns):
-                problem = f"{len(cells)} cells; the {said} has {len(columns)} (quote texts that hold a delimiter)"
-                raise FormatError(problem, path=name, line=line)
-            yield line, dict(zip(columns, cells, strict=True))
+            yield line, row_of(columns, cells, said, name, line)
 
     return Rows(name, columns, rows(), True)
+
+
+def row_of(columns: Sequence[str], cells: Sequence[str], said: str, name: str, line: int) -> Cells:
+    """The cells of a line by their columns.
+
+    Args:
+        columns: the columns.
+        cells: the cells.
+        said: the line that says how many there are.
+        name: the file.
+        line: the line.
+
+    Raises:
+        FormatError: they are not as many.
+    """
+    if len(cells) != len(columns):
+        problem = f"{len(cells)} cells; the {said} has {len(columns)} (quote texts that hold a delimiter)"
+        raise FormatError(problem, path=name, line=line)
+    return dict(zip(columns, cells, strict=True))
 
 
 def _cells(source: PathName, name: str, is_quoted: Callable[[str], bool]) -> Iterator[tuple[int, list[str]]]:
