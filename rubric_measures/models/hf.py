@@ -212,7 +212,6 @@ _OLDEST = (5, 1)
 _WHOLE = 256 << 20  # files up to this size are hashed whole
 _BLOCK = 1 << 20
 _UNLIMITED = 10**9  # tokenizers without a limit say something like 1e30
-_Encoder = Callable[[Sequence[Message]], list[int]]
 FORGED = "the text writes a control token of the model"
 GENERATION_OPTIONS = frozenset({"temperature", "max_tokens", "seed", "top_p"})
 
@@ -392,7 +391,6 @@ class HuggingFaceModel(abc.ABC):
         self._lock = threading.RLock()
         self._tokenizer: Any = None
         self._network: Any = None
-        self._frames: dict[tuple[str, ...], int] = {}
 
     @property
     def model(self) -> str:
@@ -497,25 +495,6 @@ class HuggingFaceModel(abc.ABC):
 
     def _controls(self, ids: Sequence[int]) -> int:
         return sum(map(self.control_ids.__contains__, ids))
-
-    def prompt_tokens(
-        self, messages: Sequence[Message], encoded: Callable[[Sequence[Message]], list[int]]
-    ) -> list[int]:
-        """The tokens of messages in the form that the model is shown (`encoded`).
-
-        Raises:
-            ValueError: the tokenizer finds a control token in a content (written in fullwidth letters).
-        """
-        ids = encoded(messages)
-        if self._controls(ids) != self._frame_controls(tuple(message.role for message in messages), encoded):
-            raise ValueError(FORGED)
-        return ids
-
-    def _frame_controls(self, roles: tuple[str, ...], encoded: _Encoder) -> int:
-        """How many control tokens stand around the contents."""
-        if roles not in self._frames:
-            self._frames[roles] = self._controls(encoded([Message(role, "a") for role in roles]))
-        return self._frames[roles]
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """The tokens of a text, never cut."""
@@ -664,6 +643,8 @@ class WritingModel(HuggingFaceModel):
 
     # Whether a label is scored as a whole reply, with its end.
     labels_are_whole = False
+    # Whether prompt and reply have one context together.
+    reply_shares_context = True
 
     def __init__(self, source: ModelSource, *, mode: str, label_mass: float, **settings: Any) -> None:
         super().__init__(source, **settings)
@@ -673,12 +654,42 @@ class WritingModel(HuggingFaceModel):
             raise InputError(f"label_mass is {label_mass}; expected 0 to 1")
         self.mode, self.label_mass = mode, float(label_mass)
         self._tables: dict[tuple[str, ...], LabelTable] = {}
+        self._frames: dict[tuple[str, ...], int] = {}
 
     @property
     def options(self) -> Mapping[str, object]:
         """Device, dtype, revision, mode, and in mode `labels` the least mass."""
         mass = {"label_mass": self.label_mass} if self.mode == "labels" else {}
         return {**super().options, "mode": self.mode, **mass}
+
+    @abc.abstractmethod
+    def _encoded(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens of messages in the form that the model is shown."""
+
+    def _tokens(self, messages: Sequence[Message]) -> list[int]:
+        """The same.
+
+        Raises:
+            ValueError: the tokenizer finds a control token in a content (written in fullwidth letters).
+        """
+        ids, roles = self._encoded(messages), tuple(message.role for message in messages)
+        if roles not in self._frames:
+            # Those around the contents.
+            self._frames[roles] = self._controls(self._encoded([Message(role, "a") for role in roles]))
+        if self._controls(ids) != self._frames[roles]:
+            raise ValueError(FORGED)
+        return ids
+
+    def _prepare(self, request: Request) -> WritingJob | Reply:
+        self.check_options(request)
+        ids, limit = self._tokens(request.messages), token_limit(request)
+        if not ids:
+            return Reply(None, "failed", "the prompt is empty")
+        together = limit if self.reply_shares_context else 0
+        if self.limit is not None and len(ids) + together > self.limit:
+            found = f"the prompt has {len(ids)} tokens" + f" and the reply may have {limit}" * bool(together)
+            return Reply(None, "failed", f"{found}; the model takes {self.limit}{' together' * bool(together)}")
+        return WritingJob(request, tuple(ids), limit)
 
     @abc.abstractmethod
     def _spellings(self, label: str) -> tuple[Tokens, ...]:

@@ -36,7 +36,6 @@ from rubric_measures.models.hf import (
     model_kind,
     padded,
     plain_text,
-    token_limit,
     written_reply,
 )
 from rubric_measures.types.scales import Message
@@ -126,25 +125,11 @@ class DecoderBackend(WritingModel):
                 found |= markers_of(chat_text(self.tokenizer, messages, (), thinking=self.thinking))
         return tuple(sorted(found))
 
-    def _tokens(self, messages: Sequence[Message]) -> list[int]:
-        return self.prompt_tokens(messages, self._encoded)
-
     def _encoded(self, messages: Sequence[Message]) -> list[int]:
         control = self.control_tokens
         if self._chat:
             return self.encode(chat_text(self.tokenizer, messages, control, thinking=self.thinking))
         return self.encode(plain_text(messages, control), special=True)
-
-    def _prepare(self, request: Request) -> WritingJob | Reply:
-        self.check_options(request)
-        ids = self._tokens(request.messages)
-        limit = token_limit(request)
-        if self.limit is not None and len(ids) + limit > self.limit:
-            found = f"the prompt has {len(ids)} tokens and the reply may have {limit}"
-            return Reply(None, "failed", f"{found}; the model takes {self.limit} together")
-        if not ids:
-            return Reply(None, "failed", "the prompt is empty")
-        return WritingJob(request, tuple(ids), limit)
 
     @cached_property
     def _parameters(self) -> frozenset[str]:
@@ -284,13 +269,6 @@ class Seq2SeqBackend(WritingModel):
     def _start(self) -> int:
         found: int | None = self.network.generation_config.decoder_start_token_id
         return self.network.config.decoder_start_token_id if found is None else found
-
-    def _prepare(self, request: Request) -> WritingJob | Reply:
-        self.check_options(request)
-        ids = self.prompt_tokens(request.messages, self._encoded)
-        if self.limit is not None and len(ids) > self.limit:
-            return Reply(None, "failed", f"the prompt has {len(ids)} tokens, the model takes {self.limit}")
-        return WritingJob(request, tuple(ids), token_limit(request))
 
     def _encoded(self, messages: Sequence[Message]) -> list[int]:
         return self.encode(plain_text(messages, self.control_tokens), special=True)

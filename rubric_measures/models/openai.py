@@ -71,6 +71,8 @@ class OpenAICompatible:
         BackendError: the client of the extra is too old.
     """
 
+    _kind = "openai"
+
     def __init__(
         self,
         name: str,
@@ -119,8 +121,8 @@ class OpenAICompatible:
 
     @property
     def model(self) -> str:
-        """`openai:NAME`, or `openai:NAME@endpoint:ENDPOINT_NAME`."""
-        return f"openai:{self._name}{ENDPOINT_MARK if self._endpoint_name else ''}{self._endpoint_name}"
+        """`openai:NAME`, or `openai:NAME@endpoint:ENDPOINT_NAME`; of LiteLLM with `litellm:` in front."""
+        return f"{self._kind}:{self._name}{ENDPOINT_MARK if self._endpoint_name else ''}{self._endpoint_name}"
 
     @property
     def in_batches(self) -> bool:
@@ -377,6 +379,8 @@ class LiteLLM(OpenAICompatible):
         MissingExtraError: the extra `litellm` is not installed.
     """
 
+    _kind = "litellm"
+
     def __init__(self, name: str, base_url: str | None = None, **settings: Any) -> None:
         if settings.get("batch") is not None:
             raise InputError("litellm has no Batch API", settings=("model_option",))
@@ -385,11 +389,6 @@ class LiteLLM(OpenAICompatible):
 
     def _require(self) -> None:
         require("litellm", "litellm")
-
-    @property
-    def model(self) -> str:
-        """`litellm:PROVIDER/NAME`, or `litellm:PROVIDER/NAME@endpoint:ENDPOINT_NAME`."""
-        return f"litellm:{super().model.removeprefix('openai:')}"
 
     def _client(self) -> _Client:
         return _Client(self._base_url, self._policy.timeout + 5)

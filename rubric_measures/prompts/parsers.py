@@ -434,13 +434,17 @@ def parse_label_list(text: str, labels: Sequence[str], count: int | None = None)
     """Reads a list of labels, the last list of the reply; every label must be known, and their number `count`.
 
     Capitals, blanks or hyphens for underscores, "okey" and "supported" are understood. Without brackets, one label a
-    line is read where the number of lines is right.
+    line is read where the number of lines is right. Where no labels are known, the list is taken as it stands, in small
+    letters, whatever its length: so does the nuggetizer program (0.0.5), which leaves it to the scores what to make of
+    it.
     """
     reply = clean_reply(text)
     lists, truncated = find_lists(reply)
     if truncated:
         return Parsed(None, "the list is not closed")
     words: Sequence[str] | None = lists[-1] if lists else None
+    if not labels:
+        return Parsed(tuple(map(str.lower, lists[-1]))) if lists else Parsed(None, "no list in the reply")
     if words is None and count:
         lines = [re.sub(r"\A\W*(?:\d+[.):]\s*)?", "", line) for line in reply.splitlines() if line.strip()]
         words = lines if len(lines) == count else None
@@ -453,17 +457,6 @@ def parse_label_list(text: str, labels: Sequence[str], count: int | None = None)
     if count is not None and len(named) != count:
         return Parsed(None, f"{len(named)} labels for {count} items")
     return Parsed(named)
-
-
-def _raw_label_list(text: str) -> Parsed[tuple[str, ...]]:
-    """Reads the last list of the reply as it stands, in small letters, whatever its length and labels.
-
-    So does the nuggetizer program (0.0.5), which leaves it to the scores what to make of unknown labels.
-    """
-    lists, truncated = find_lists(clean_reply(text))
-    if truncated or not lists:
-        return Parsed(None, "the list is not closed" if truncated else "no list in the reply")
-    return Parsed(tuple(label.lower() for label in lists[-1]))
 
 
 def parse_aspects(text: str, aspects: Sequence[str], scale: tuple[int, int] | None = None) -> Parsed[dict[str, int]]:
@@ -556,7 +549,7 @@ def parse_reply(
     if parser == "rating":
         return parse_rating(text, scale or (0, 5), unparsed=unparsed, compat=compat)
     if parser == "label_list":
-        return _raw_label_list(text) if compat == "nuggetizer" else parse_label_list(text, labels, count)
+        return parse_label_list(text, () if compat == "nuggetizer" else labels, count)
     if parser in _OF_LABELS:
         return _OF_LABELS[parser](text, labels, scale)
     if parser in _OF_TEXTS:

@@ -183,7 +183,7 @@ def test_a_prompt_that_does_not_fit_fails_and_is_not_cut(folders: Callable[[str]
     short, long = replies(backend, ask(backend, "Question:", PASSAGE))
     count = backend.count_tokens(PASSAGE) + 1  # the end token
     assert (long.status, long.text) == ("failed", None)
-    assert long.error == f"the prompt has {count} tokens, the model takes 20"
+    assert long.error == f"the prompt has {count} tokens; the model takes 20"
     assert short.text is not None
     assert make_backend(f"hf:{folders('t5')}").context_tokens == 512
 
