@@ -8,19 +8,7 @@ from dataclasses import dataclass
 from rubric_measures.analysis.agreement import binary_kappa
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Marked, Report, Table, columns, plain
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedPassage:
-    """One passage with the grades of its items and its judgments.
-
-    Attributes:
-        grades: one grade an item, any order.
-        judgments: the relevance labels that assessors gave it; a passage may have several.
-    """
-
-    grades: tuple[float, ...]
-    judgments: tuple[float, ...]
+from rubric_measures.measures.labels import JudgedPassage
 
 
 @dataclass(frozen=True, slots=True)

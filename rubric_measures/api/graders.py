@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, passages_of_records, whole_answers
+from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, whole_answers
 from rubric_measures.api.comparing import Scores, official_scores
 from rubric_measures.api.grading import Passages, passages_of
 from rubric_measures.api.loading import (
@@ -42,18 +42,20 @@ from rubric_measures.base.errors import InputError, counted, naming, warn
 from rubric_measures.base.files import check_readable_twice
 from rubric_measures.formats.grade_tables import OF_TABLES
 from rubric_measures.measures.findings import Note, say
+from rubric_measures.measures.labels import passages_of_records
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, covering_level
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
-    from rubric_measures.analysis.label_sources import LabelSource
     from rubric_measures.analysis.leaderboards import RunScores
-    from rubric_measures.analysis.panels import Gathered, Means, PanelReport, Scored
+    from rubric_measures.analysis.panels import Means, PanelReport, Scored
     from rubric_measures.analysis.resampling import Draws
     from rubric_measures.analysis.workbench import AgreementTable
     from rubric_measures.base.tables import Report
+    from rubric_measures.measures.combining import Gathered
     from rubric_measures.measures.grades import Grades, Label
+    from rubric_measures.measures.labels import LabelSource
     from rubric_measures.records.models import QueryPassages
     from rubric_measures.types.entities import Run
 
@@ -353,29 +355,29 @@ def _content(source: Gradable) -> str:
 def _source(
     source: Gradable, name: str, bank: TestBank | None, chosen: dict[str, Any], labels: dict[str, Any]
 ) -> LabelSource:
-    from rubric_measures.analysis import label_sources
+    from rubric_measures.measures import labels as sources
 
     if isinstance(source, str) and source.startswith(_JUDGMENTS):
         if labels["items"]:
             raise InputError("judgments have no items; compare labels", settings=("items",))
-        return label_sources.judgments_of_records(source.removeprefix(_JUDGMENTS))
+        return sources.judgments_of_records(source.removeprefix(_JUDGMENTS))
     if is_file(source):
         with file_path(source) as path:
             if content_of(path) == "records":
-                return label_sources.labels_of_records(path, bank, grade_filter(**chosen), **labels)
+                return sources.labels_of_records(path, bank, grade_filter(**chosen), **labels)
             if content_of(path) == "judgments":
-                return label_sources.labels_of_qrels(path, **labels)
+                return sources.labels_of_qrels(path, **labels)
             if content_of(path) == "grades":
-                return label_sources.labels_of_table(path, "", *map(chosen.get, OF_TABLES), **labels)
+                return sources.labels_of_table(path, "", *map(chosen.get, OF_TABLES), **labels)
             grades = load(path)
             grades.queries  # noqa: B018 - read while the copy of an open file is there
     elif is_table(source):
-        return label_sources.labels_of_table(source, name, *map(chosen.get, OF_TABLES), **labels)
+        return sources.labels_of_table(source, name, *map(chosen.get, OF_TABLES), **labels)
     else:
         grades = load(source)
     if isinstance(grades, RecordGrades):
         name = grades.records.name
-    return label_sources.labels_of_grades(grades, name, **labels)
+    return sources.labels_of_grades(grades, name, **labels)
 
 
 class Combined(PassageRecords):
@@ -443,8 +445,9 @@ def combine(
     Raises:
         InputError: a member has no grades, or several sets; scales differ; a setting is missing or without effect.
     """
-    from rubric_measures.analysis.panels import Official, gather, outcomes_of, panel_report, panel_rule, with_grades
+    from rubric_measures.analysis.panels import Official, panel_report
     from rubric_measures.corpora.overwriting import keep_inputs
+    from rubric_measures.measures.combining import gather, outcomes_of, panel_rule, with_grades
 
     members = [grader] if isinstance(grader, str) else list(grader)
     if len(members) < 2:
@@ -477,7 +480,7 @@ def combine(
 
 def _rule_of_others(by: str, members: int, place: int) -> Any:
     """The rule of a panel without the member at a place."""
-    from rubric_measures.analysis.panels import panel_rule
+    from rubric_measures.measures.combining import panel_rule
 
     others = [other for other in range(members) if other != place]
     # A mean is seldom equal to a grade.

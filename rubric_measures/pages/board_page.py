@@ -21,11 +21,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rubric_measures.analysis.board_reports import mean_intervals
-from rubric_measures.analysis.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.pages.frame import fold, page, review_link, text, words
 from rubric_measures.records.models import QueryPassages

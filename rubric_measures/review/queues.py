@@ -20,11 +20,11 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import path_name
 from rubric_measures.corpora.conversion import read_entries
 from rubric_measures.formats.banks import bank_of_entries
+from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.measures.grade_sets import (
     CHOOSING,
     HUMAN,

@@ -183,7 +183,8 @@ def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]
 
 def _agreement(name: str, other: str, a: Mapping[CellKey, float], b: Mapping[CellKey, float]) -> AgreementRow:
     """What the command `agreement` says of the same grades, with the same intervals."""
-    from rubric_measures.analysis.label_sources import LabelSource, compare_sources
+    from rubric_measures.analysis.label_sources import compare_sources
+    from rubric_measures.measures.labels import LabelSource
 
     both = sorted(a.keys() & b.keys())
     if any(one[cell] % 1 for one in (a, b) for cell in both):

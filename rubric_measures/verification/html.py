@@ -18,7 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rubric_measures.analysis.checked import (
+from rubric_measures.base.errors import InputError
+from rubric_measures.base.files import atomic_writer
+from rubric_measures.base.tables import Cell, Marked, Undefined, number
+from rubric_measures.measures.checked import (
     CheckedGrade,
     CheckedPassage,
     CheckedQuery,
@@ -27,9 +30,6 @@ from rubric_measures.analysis.checked import (
     level_of,
     uncovered_passages,
 )
-from rubric_measures.base.errors import InputError
-from rubric_measures.base.files import atomic_writer
-from rubric_measures.base.tables import Cell, Marked, Undefined, number
 from rubric_measures.pages.frame import (
     PAGE,
     SCRIPT,

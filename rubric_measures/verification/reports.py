@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from rubric_measures.analysis.checked import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.base.errors import InputError, warn
+from rubric_measures.measures.checked import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.measures.findings import say, without_items
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
 from rubric_measures.measures.grades import note_left_out

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
-from rubric_measures.analysis.checked import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
+from rubric_measures.measures.checked import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
 from rubric_measures.measures.grade_sets import (
     GradeSetSelector,
     grade_of_assessors,

@@ -18,9 +18,10 @@ from rubric_measures.analysis.agreement import (
     label_histogram,
     query_spread,
 )
-from rubric_measures.analysis.label_sources import LabelSource, compare_sources
+from rubric_measures.analysis.label_sources import compare_sources
 from rubric_measures.analysis.resampling import Draws
 from rubric_measures.base.errors import InputError
+from rubric_measures.measures.labels import LabelSource
 
 SHARED = Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.analysis.agreement import agreement, gwet_ac1
-from rubric_measures.analysis.label_sources import LabelSource, compare_sources, labels_of_grades
+from rubric_measures.analysis.label_sources import compare_sources
 from rubric_measures.analysis.leaderboards import RunScores
 from rubric_measures.analysis.panels import Judge, equal_boards, judge_board
 from rubric_measures.analysis.resampling import Drawn, Draws, bootstrap_counts
 from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import Grades, build_query
+from rubric_measures.measures.labels import LabelSource, labels_of_grades
 from rubric_measures.types.scales import parse_scale
 
 

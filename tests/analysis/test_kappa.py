@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.analysis.agreement import agreement, binary_agreement, confusion
-from rubric_measures.analysis.label_sources import LabelSource, compare_sources
+from rubric_measures.analysis.label_sources import compare_sources
 from rubric_measures.analysis.resampling import Draws
+from rubric_measures.measures.labels import LabelSource
 
 labels = st.lists(st.tuples(st.integers(-1, 4), st.integers(-1, 4)), min_size=1, max_size=40)
 

@@ -10,7 +10,6 @@ import pytest
 
 from rubric_measures.analysis.workbench import (
     AgreementTable,
-    JudgedPassage,
     agreement_table,
     nth_highest,
     table_layouts,
@@ -19,6 +18,7 @@ from rubric_measures.analysis.workbench import (
 )
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import render
+from rubric_measures.measures.labels import JudgedPassage
 
 GOLDEN = (
     Path(os.environ.get("RUBRIC_MEASURES_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "workbench-golden"

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubric_measures import RubricCover, RubricQrels
-from rubric_measures.analysis.checked import check_records
 from rubric_measures.base.errors import InputError
 from rubric_measures.boards.scoring import score_records
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import load_bank
 from rubric_measures.formats.trec import read_qrels
+from rubric_measures.measures.checked import check_records
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_of_assessors, grades_by_assessors
 from rubric_measures.measures.loading import load_records, read_records
 from rubric_measures.records.merging import merge_records

@@ -259,7 +259,7 @@ def test_qrels_agreement_and_correlations_have_notes(tmp_path: Path, caplog: pyt
     said = " ".join(caplog.messages)
     for text in (
         "1 run of the official leaderboard missing",
-        "1 runs are not in the official",
+        "1 run not in the official",
         "the official score of each run",
         "1 to 5",
     ):

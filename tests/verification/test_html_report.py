@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.analysis.checked import CheckedGrade, CheckedPassage, CheckedQuery
 from rubric_measures.base.errors import InputError
 from rubric_measures.cli import main
+from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, CheckedQuery
 from rubric_measures.pages.frame import ReviewAddress
 from rubric_measures.verification.html import LARGEST_PAGE, write_html
 from rubric_measures.verification.reports import ReportSettings

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from rubric_measures.analysis.checked import (
+from rubric_measures.cli import main
+from rubric_measures.formats.banks import load_bank
+from rubric_measures.formats.trec import read_qrels
+from rubric_measures.measures.checked import (
     BadItem,
     CheckedQuery,
     UncoveredPassage,
@@ -19,9 +22,6 @@ from rubric_measures.analysis.checked import (
     grades_by_item,
     uncovered_passages,
 )
-from rubric_measures.cli import main
-from rubric_measures.formats.banks import load_bank
-from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
 from rubric_measures.records.models import load_graded
 from tests.example_records import BANK, grade_set, passage, write_lines

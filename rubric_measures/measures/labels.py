@@ -1,0 +1,207 @@
+"""Where labels come from: grades, records, their judgments, qrels, tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msgspec import structs
+
+from rubric_measures.base.errors import InputError, warn
+from rubric_measures.formats.grade_tables import GRADES, chosen_grades
+from rubric_measures.formats.trec import read_qrels
+from rubric_measures.measures.findings import say
+from rubric_measures.measures.grade_sets import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN, GradeFilter
+from rubric_measures.measures.grades import BANK_DOC, Grades, Label, QueryGrades
+from rubric_measures.measures.loading import collect_grades, load_records, select_queries
+from rubric_measures.measures.qrels import build_grades, grades_of_table, of_counted
+from rubric_measures.records.models import load_graded
+from rubric_measures.types.entities import TestBank
+from rubric_measures.types.scales import SELF_RATING, Scale
+
+# (query_id, doc_id), or (query_id, doc_id, item_id).
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPassage:
+    """One passage with the grades of its items and its judgments.
+
+    Attributes:
+        grades: one grade an item, any order.
+        judgments: the relevance labels that assessors gave it; a passage may have several.
+    """
+
+    grades: tuple[float, ...]
+    judgments: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """One grader's labels.
+
+    Attributes:
+        name: the grader, as it is printed.
+        labels: (query_id, doc_id) -> relevance, or (query_id, doc_id, item_id) -> grade.
+        scale: the scale that the labels are on, where it is known.
+        failed: query_id -> how many grades failed, and how many there are with them; None where nobody knows.
+    """
+
+    name: str
+    labels: Mapping[Key, float]
+    scale: Scale | None = None
+    failed: Mapping[str, tuple[int, int]] | None = None
+
+
+def labels_of_grades(
+    grades: Grades, name: str, *, items: bool = False, label: Label = "max", rel: int | None = None
+) -> LabelSource:
+    """The labels, or the item grades, of compiled grades; failed grades give none."""
+    failed = {query_id: _failed(query) for query_id, query in grades.queries.items()}
+    if items:
+        rows: dict[Key, float] = {
+            (row.query_id, row.doc_id, row.iteration): row.relevance
+            for query in grades.queries.values()
+            for row in query.rows()
+        }
+        return LabelSource(name, rows, grades.scale, failed)
+    if label == "count" and rel is None:
+        say(of_counted(grades.queries.values(), name))
+    return LabelSource(
+        name,
+        {
+            (query_id, doc_id): value
+            for query_id, query in grades.queries.items()
+            for doc_id, value in query.labels(label, rel).items()
+        },
+        grades.scale if label == "max" else None,
+        failed,
+    )
+
+
+def _failed(query: QueryGrades) -> tuple[int, int]:
+    """How many grades of a query failed, and how many there are with them."""
+    failed = 0 if query.failed is None else int(query.failed.sum())
+    return failed, failed + int(query.valid.sum())
+
+
+def labels_of_records(
+    path: str | os.PathLike[str],
+    bank: TestBank | None = None,
+    wanted: GradeFilter | None = None,
+    *,
+    items: bool = False,
+    label: Label = "max",
+    rel: int | None = None,
+) -> LabelSource:
+    """The labels (or item grades) of one grade set of graded records.
+
+    Raises:
+        InputError: no grade set, or more than one, passes the filter.
+    """
+    chosen = wanted or GradeFilter()
+    parts = [part for part in (chosen.grader, chosen.prompt_class, chosen.prompt_type, chosen.grade_set) if part]
+    name = " ".join([os.path.basename(os.fspath(path)), *parts])  # noqa: PTH119 - may be a stream
+    if (chosen.grader or "").startswith(HUMAN) and chosen.prompt_class in (None, FINAL_REVIEW, ADJUDICATION):
+        warn(
+            f"{name}: final grades of a review were settled with the grader's in sight, so they agree too well with "
+            f"it; compare the first, blind ones (prompt class {BLIND_REVIEW})"
+        )
+    return labels_of_grades(load_records(path, bank, chosen), name, items=items, label=label, rel=rel)
+
+
+def labels_of_qrels(
+    path: str | os.PathLike[str], *, items: bool = False, label: Label = "max", rel: int | None = None
+) -> LabelSource:
+    """The labels of a qrels file; of item qrels (several rows a document) the labels that the item grades imply."""
+    every = read_qrels(path)
+    rows = [row for row in every if row.doc_id != BANK_DOC]
+    name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
+    labels: dict[Key, float] = {(row.query_id, row.doc_id): row.relevance for row in rows}
+    if items or len(labels) < len(rows):
+        # A file of qrels has no place for grades that failed.
+        return replace(labels_of_grades(build_grades(every), name, items=items, label=label, rel=rel), failed=None)
+    return LabelSource(name, labels)
+
+
+def labels_of_table(
+    source: Any, name: str = "", grader: str | None = None, prompt_class: str | None = None, **counted: Any
+) -> LabelSource:
+    """The labels (or item grades) of a table, by the only grader that it has, or the one that is named.
+
+    Args:
+        source: a file, a frame or rows.
+        name: what it is called; by default as the file.
+        grader: the one that counts, where there are several.
+        prompt_class: its prompt, likewise.
+        counted: `items`, `label` and `rel`, see `labels_of_grades`.
+
+    Raises:
+        InputError: it has several graders, and none of them is called so.
+    """
+    rows, name = GRADES.read(source), name or os.path.basename(os.fspath(source))  # noqa: PTH119 - may be a stream
+    if len({(row.grader, row.prompt_class) for row in rows}) > 1:
+        rows = chosen_grades(rows, name, grader, prompt_class)
+        name = " ".join(filter(None, (name, grader, prompt_class)))
+    return labels_of_grades(grades_of_table(rows), name, **counted)
+
+
+def judgments_of_records(path: str | os.PathLike[str]) -> LabelSource:
+    """The judgments inside graded records: the highest one that a passage has for its query.
+
+    Raises:
+        InputError: there is no judgment.
+    """
+
+    labels: dict[Key, float] = {}
+    for group in load_graded(path):
+        for passage in group.passages:
+            label = passage.judged(group.query_id)
+            if label is not None:
+                labels[group.query_id, passage.doc_id] = label
+    name = os.path.basename(os.fspath(path))  # noqa: PTH119 - may be a stream
+    if not labels:
+        raise InputError(f"{os.fspath(path)}: holds no judgments")
+    return LabelSource(f"judgments of {name}", labels)
+
+
+def passages_of_records(
+    path: str | os.PathLike[str], bank: TestBank | None = None, wanted: GradeFilter | None = None
+) -> list[JudgedPassage]:
+    """The passages of graded records as the workbench's tables see them: all item grades, all judgments.
+
+    Where several grade sets pass the filter, the first of each passage counts, as in that program.
+
+    Raises:
+        InputError: the grades are on another scale than 0 to 5, which is that of the tables, or have fractions.
+    """
+    groups = load_graded(path)
+    chosen = structs.replace(wanted or GradeFilter(), first=True)
+    grades = collect_grades(select_queries(groups, groups.name, bank, chosen), bank)
+    if grades.scale is not None and grades.scale[:2] != SELF_RATING[:2]:
+        raise InputError(
+            f"the workbench's tables are of grades 0 to 5, and these are on the scale {grades.scale}; leave tables out",
+            settings=("tables",),
+        )
+    of_passage: dict[Key, list[float]] = {}
+    for query in grades.queries.values():
+        for row in query.rows():
+            of_passage.setdefault((row.query_id, row.doc_id), []).append(row.relevance)
+
+    found = [
+        JudgedPassage(
+            tuple(of_passage.get((group.query_id, passage.doc_id), ())),
+            tuple(judgment.relevance for judgment in passage.judgments),
+        )
+        for group in groups
+        for passage in group.passages
+    ]
+    real = next((label for one in found for label in (*one.grades, *one.judgments) if label % 1), None)
+    if real is not None:
+        raise InputError(
+            f"the workbench's tables are of whole grades and judgments, and there is {real}; leave tables out",
+            settings=("tables",),
+        )
+    return found
