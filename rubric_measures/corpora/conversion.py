@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name, paused_collector, run_of_file
@@ -30,7 +31,7 @@ from rubric_measures.formats.banks import (
     is_bank,
     read_bank,
 )
-from rubric_measures.formats.base import PathName
+from rubric_measures.formats.base import PathName, say_left_out
 from rubric_measures.formats.grade_tables import (
     GradeRow,
     chosen_grades,
@@ -82,6 +83,7 @@ from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
     ItemGradeSet,
+    JsonRecord,
     Judgment,
     PassageData,
     PromptInfo,
@@ -577,6 +579,12 @@ def _records_to_bank(groups: Sequence[QueryPassages], _: Options) -> list[BankEn
     return bank_entries(TestBank(kept))
 
 
+def _answers_to_records(answers: Sequence[Answer], _: Options) -> list[QueryPassages]:
+    documents = sum(len(answer.documents) for answer in answers)
+    warn("%d texts of documents left out; records of answers hold the answers alone", documents)
+    return list(pool(answers=answers))
+
+
 def _reports_to_answers(reports: Sequence[CitedReport], _: Options) -> list[Answer]:
     grades = sum(len(report.item_grades()) for report in reports)
     warn("%d grades of evaldata.nugget_grades left out; the format item-qrels takes them", grades, settings=("to",))
@@ -610,7 +618,7 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("item qrels", "records"): _item_qrels_to_records,
     ("qrels", "records"): lambda rows, options: list(pool(docs=_docs(options), judgments=rows, judged=True)),
     ("runs", "records"): lambda runs, said: list(pool(runs, 20 if said.depth is None else said.depth, _docs(said))),
-    ("answers", "records"): lambda answers, _: list(pool(answers=answers)),
+    ("answers", "records"): _answers_to_records,
     ("answers", "reports"): lambda answers, _: [report_of_answer(answer) for answer in answers],
     ("reports", "answers"): _reports_to_answers,
     ("reports", "item qrels"): _reports_to_item_qrels,
@@ -784,9 +792,32 @@ def convert_files(
             content = add_runs(content, runs_of_files(runs), options.depth)
         with naming(*qrels):
             judged = (read_judgments(path) if is_grade_table(path) else read_passage_qrels(path) for path in qrels)
-            content = add_judgments(content, chain.from_iterable(judged))
+            content = add_judgments(content, itertools.chain.from_iterable(judged))
+    of_others = (content for content, kind in zip(contents, kinds, strict=True) if kind not in ("records", target.kind))
+    say_left_out(output, (f"{name} of {counted(count, 'row')}" for name, count in sorted(_unknown(of_others).items())))
     with naming(*paths):
         written(content)
+
+
+def _unknown(contents: Iterable[Any]) -> Counter[str]:
+    """The fields that have no name here, of the rows that keep them, and how many rows have each."""
+    names: Counter[str] = Counter()
+
+    def look(row: Any, said: Any) -> Iterator[str]:
+        if isinstance(row, Struct) and isinstance(said, dict):
+            fields = dict(zip(row.__struct_encode_fields__, row.__struct_fields__, strict=True))
+            for name, value in said.items():
+                if name in fields:
+                    yield from look(getattr(row, fields[name]), value)
+                elif value not in (None, "", {}, []):
+                    yield name
+        elif isinstance(row, Sequence) and isinstance(said, list) and len(row) == len(said):
+            for one, inner in zip(row, said, strict=True):
+                yield from look(one, inner)
+
+    for row in itertools.chain.from_iterable(one for one in contents if isinstance(one, list)):
+        names.update(set(look(row, row.as_json())) if isinstance(row, JsonRecord) else ())
+    return names
 
 
 def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: bool) -> None:

@@ -467,6 +467,24 @@ def test_plain_answers_have_no_place_for_citations(tmp_path: Path, to: str, caps
         assert said in err and bool(said) == bool(err)
 
 
+def test_fields_that_nobody_knows_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = {"text": "It is so.", "citations": ["d1"], "confidence": 0.5}
+    report = {
+        "metadata": {"team_id": "t", "run_id": "r", "topic_id": "q1", "use_starter_kit": "no"},
+        "responses": [sentence, sentence],
+        "documents": {"d1": {"id": "d1", "text": "Why."}},
+        "note": "x",
+        "empty": None,
+    }
+    converted(tmp_path, report, "records")
+    said = "left out, as such files have no place for it: confidence of 1 row, note of 1 row, use_starter_kit of 1 row"
+    assert said in (told := capsys.readouterr().err)
+    assert "1 texts of documents left out; records of answers hold the answers alone" in told
+    # What stays what it is loses nothing.
+    assert converted(tmp_path, report, "reports") == report
+    assert capsys.readouterr().err == ""
+
+
 def test_reports_to_records(tmp_path: Path) -> None:
     assert converted(tmp_path, REPORT, "answers") == {"query_id": "q1", "run_id": "gpt", "text": "An answer."}
     query_id, (found,) = converted(tmp_path, REPORT, "records")
