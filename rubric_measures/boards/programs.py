@@ -689,8 +689,10 @@ def with_summary(board: Leaderboard) -> Leaderboard:
         for name in board.measures:
             columns = [row[name] for row in board.values.values()]
             queries = dict.fromkeys(chain.from_iterable(columns))
-            of_queries[name] = {one: _combined(combine, [column.get(one) for column in columns]) for one in queries}
-            mean = _combined(combine, [row[name].mean for row in board.cells.values()])
+            # Of runs of which bounds alone are known, any could be the greatest or the least.
+            known = [] if name in (board.inexact or ()) else columns
+            of_queries[name] = {one: _combined(combine, [column.get(one) for column in known]) for one in queries}
+            mean = _combined(combine, [row[name].mean for row in board.cells.values()] if known else [])
             of_all[name] = Cell(mean, None, len(queries), None, 0)
         values[below], cells[below] = of_queries, of_all
     return replace(board, values=values, cells=cells)

@@ -179,6 +179,18 @@ def test_what_is_not_exact_has_no_number() -> None:
     assert "what grades that were never asked, or failed, leave open" in text
 
 
+def test_no_sum_over_runs_stands_for_those_without_a_score() -> None:
+    world = World(9)
+    # Of a run whose passages all were asked about, the other measure is known.
+    world.rankings["short"] = {query: of[:1] for query, of in world.rankings["run0"].items()}
+    lazy, _ = grade(world, world.groups(), COVER)
+    wide = "RubricCover(rel=4)@9"
+    found = board(world, lazy, [COVER, wide], summary=True)
+    assert found.cells["short"][wide].mean is not None and found.cells["run1"][wide].mean is None
+    assert found.cells["_max_"][COVER].mean is not None and found.cells["_max_"][wide].mean is None
+    assert set(found.values["_min_"][wide].values()) == {None}
+
+
 def test_more_runs_levels_and_depth_ask_only_for_what_is_new() -> None:
     world = World(2)
     first, made = grade(world, world.groups(["run0", "run1"]), COVER)
