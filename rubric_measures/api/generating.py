@@ -397,7 +397,7 @@ def _finished(
         info = {
             "made_by": f"rubric_measures {__version__}",
             "model": caller.model,
-            "options": dict(caller.request((), 0).options),
+            "options": {**caller.runner.backend.options, **caller.options},
             "prompts": {prompt.prompt_class: prompt.hash for prompt in prompts},
         }
         write_bank(output, made_entries(bank, info=info, test_collection=collection, sources=sources))

@@ -27,7 +27,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, refuse_settings
@@ -293,6 +293,9 @@ _LONGER = 4  # times as many tokens for a reply that was cut
 _PER_MESSAGE = 8  # what a chat template or special tokens add to a message, at most
 
 
+A = TypeVar("A")
+
+
 class Ask(NamedTuple):
     """One question to the model: what is shown, for which replicate, and of how many items the reply is a list."""
 
@@ -348,6 +351,60 @@ def _explained(text: str) -> tuple[set[str], str]:
     grades = {str(one["grade"]) for one in found}
     reasons = [reason for one in found if isinstance(reason := one.get("reason"), str) and reason.strip()]
     return grades, reasons[0].strip() if reasons else ""
+
+
+def ask_together(
+    asks: Sequence[A],
+    request: Callable[[A, int, int], Request],
+    read: Callable[[A, Reply], ReadReply],
+    more: Callable[[A], int],
+    retries: int,
+    again_after: Sequence[str] = ("unparsed",),
+) -> Generator[Sequence[Request], Sequence[Reply], list[ReadReply]]:
+    """A step of a job that asks some questions at once; answers in the same order.
+
+    Replies that were cut are asked for once more with more tokens, and those that cannot be read are drawn again.
+
+    Args:
+        asks: the questions.
+        request: the request of a question, of a draw (from 0) and of the longest reply (0: as always).
+        read: reads a reply.
+        more: how long the reply to a question may be when it is asked for once more; 0: it is not.
+        retries: how often a reply is drawn again.
+        again_after: the statuses of replies that are.
+    """
+    answers: list[ReadReply | None] = [None] * len(asks)
+    longest: dict[int, int] = {}
+    draws: dict[int, int] = {}
+    open_ = list(range(len(asks)))
+    while open_:
+        replies = yield [request(asks[place], draws.get(place, 0), longest.get(place, 0)) for place in open_]
+        again = []
+        for place, reply in zip(open_, replies, strict=True):
+            answer = read(asks[place], reply)
+            if answer.status == "graded" and not longest and not draws:
+                # As nearly all are.
+                answers[place] = answer
+                continue
+            if answer.status == "truncated" and reply.is_answer and place not in longest:
+                if longer := more(asks[place]):
+                    longest[place] = longer
+                    answers[place] = answer
+                    again.append(place)
+                    continue
+            elif place in longest:
+                if answer.status in ("failed", "refused"):
+                    # What was read of the reply that was cut is all that there is.
+                    answers[place] = answers[place] or answer
+                    continue
+                answer = answer._replace(max_tokens=longest[place])
+            drawn = draws.get(place, 0)
+            answers[place] = answer._replace(retries=drawn) if drawn else answer
+            if answer.status in again_after and drawn < retries:
+                draws[place] = drawn + 1
+                again.append(place)
+        open_ = again
+    return cast(list[ReadReply], answers)
 
 
 class Asker:
@@ -443,47 +500,12 @@ class Asker:
         return Request.of_parts(text, self.model, ask.messages, options, labels, replicate, group)
 
     def ask(self, asks: Sequence[Ask], group: str) -> Generator[Sequence[Request], Sequence[Reply], list[ReadReply]]:
-        """Asks some questions at once; answers in the same order.
+        """Asks some questions at once; answers in the same order, see `ask_together`."""
 
-        Replies that were cut are asked for once more with four times the tokens, and those that cannot be read are
-        drawn again.
-        """
-        answers: list[ReadReply | None] = [None] * len(asks)
-        longest: dict[int, int] = {}
-        draws: dict[int, int] = {}
-        open_ = list(range(len(asks)))
-        while open_:
-            replies = yield [
-                self.request(asks[place], group, draws.get(place, 0), longest.get(place, 0)) for place in open_
-            ]
-            again = []
-            for place, reply in zip(open_, replies, strict=True):
-                answer = self._read(reply, asks[place].labels)
-                if self.told is not None:
-                    self.told(answer)
-                if answer.status == "graded" and not longest and not draws:
-                    # As nearly all are.
-                    answers[place] = answer
-                    continue
-                if answer.status == "truncated" and reply.is_answer and place not in longest:
-                    if more := self._more_tokens(asks[place]):
-                        longest[place] = more
-                        answers[place] = answer
-                        again.append(place)
-                        continue
-                elif place in longest:
-                    if answer.status in ("failed", "refused"):
-                        # What was read of the reply that was cut is all that there is.
-                        answers[place] = answers[place] or answer
-                        continue
-                    answer = answer._replace(max_tokens=longest[place])
-                drawn = draws.get(place, 0)
-                answers[place] = answer._replace(retries=drawn) if drawn else answer
-                if answer.status == "unparsed" and drawn < self._retries:
-                    draws[place] = drawn + 1
-                    again.append(place)
-            open_ = again
-        return cast(list[ReadReply], answers)
+        def request(ask: Ask, attempt: int, longest: int) -> Request:
+            return self.request(ask, group, attempt, longest)
+
+        return (yield from ask_together(asks, request, self._read, self._more_tokens, self._retries))
 
     def _more_tokens(self, ask: Ask) -> int:
         """How long the reply may be when it is asked for once more because it was cut; 0: it is not."""
@@ -497,7 +519,13 @@ class Asker:
         more = min(_LONGER * longest, backend.context_tokens - shown)
         return more if more > longest else 0
 
-    def _read(self, reply: Reply, count: int | None) -> ReadReply:
+    def _read(self, ask: Ask, reply: Reply) -> ReadReply:
+        answer = self._read_reply(reply, ask.labels)
+        if self.told is not None:
+            self.told(answer)
+        return answer
+
+    def _read_reply(self, reply: Reply, count: int | None) -> ReadReply:
         text = reply.text
         if reply.status in ("failed", "refused") or text is None:
             status: GradeStatus = "failed" if reply.status == "ok" else reply.status

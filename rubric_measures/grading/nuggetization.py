@@ -13,11 +13,12 @@ import unicodedata
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
+from rubric_measures.grading.asking import ReadReply, ask_together
 from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.models.base import Reply, Request, refuse_settings
 from rubric_measures.models.running import Job, LocalRunner, RunStats
@@ -60,30 +61,28 @@ class Caller:
         """The backend's canonical name."""
         return self.runner.backend.model
 
-    def request(self, messages: tuple[Message, ...], draw: int, longest: int = 0) -> Request:
+    def request(self, ask: BankCall[Any], draw: int, longest: int = 0) -> Request:
         """The request of one draw; `longest` is how long the reply may be in place of what the options say."""
         options = {**self.runner.backend.options, **self.options, **({"max_tokens": longest} if longest else {})}
-        return Request(self.model, messages, options, replicate=draw)
+        return Request(self.model, ask.messages, options, replicate=draw)
 
-    def more_tokens(self, messages: tuple[Message, ...]) -> int:
+    def more_tokens(self, ask: BankCall[Any]) -> int:
         """How long a reply may be that was cut and is asked for once more, four times as long; 0: it would not fit."""
         reply, limit = self.options.get("max_tokens"), self.runner.backend.context_tokens
         if not isinstance(reply, int) or not self.retries:
             return 0
-        shown = sum(self.runner.backend.count_tokens(message.content) for message in messages)
-        more = 4 * reply if limit is None else min(4 * reply, limit - shown)
+        more = 4 * reply if limit is None else min(4 * reply, limit - self._shown(ask))
         return more if more > reply else 0
 
-    def why_too_long(self, messages: tuple[Message, ...]) -> str:
+    def why_too_long(self, ask: BankCall[Any]) -> str:
         """Why a prompt cannot be asked: it and its reply do not fit the model, which would cut it. Empty if they do."""
-        backend = self.runner.backend
-        if backend.context_tokens is None:
+        reply, limit = self.options.get("max_tokens", 0), self.runner.backend.context_tokens
+        if limit is None or (shown := self._shown(ask)) + (reply if isinstance(reply, int) else 0) <= limit:
             return ""
-        shown = sum(backend.count_tokens(message.content) for message in messages)
-        reply = self.options.get("max_tokens", 0)
-        if shown + (reply if isinstance(reply, int) else 0) <= backend.context_tokens:
-            return ""
-        return f"{shown} tokens and a reply of {reply} do not fit the model's {backend.context_tokens}"
+        return f"{shown} tokens and a reply of {reply} do not fit the model's {limit}"
+
+    def _shown(self, ask: BankCall[Any]) -> int:
+        return sum(self.runner.backend.count_tokens(message.content) for message in ask.messages)
 
 
 class Failure(NamedTuple):
@@ -106,37 +105,20 @@ def ask_all(
     caller: Caller, asks: Sequence[BankCall[T]]
 ) -> Generator[Sequence[Request], Sequence[Reply], list[Parsed[T]]]:
     """A step of a job that asks some questions together; the outcomes are in their order."""
-    outcomes: dict[int, Parsed[T]] = {}
-    waiting = []
-    for place, ask in enumerate(asks):
-        if problem := caller.why_too_long(ask.messages):
-            outcomes[place] = Parsed(None, problem)
-        else:
-            waiting.append(place)
-    longest: dict[int, int] = {}
-    for draw in range(caller.retries + 1):
-        if not waiting:
-            break
-        replies = yield [caller.request(asks[place].messages, draw, longest.get(place, 0)) for place in waiting]
-        again = []
-        for place, reply in zip(waiting, replies, strict=True):
-            outcomes[place] = _read(asks[place], reply)
-            if outcomes[place].value is not None:
-                continue
-            if reply.status != "truncated":
-                again.append(place)
-            elif reply.is_answer and place not in longest and (more := caller.more_tokens(asks[place].messages)):
-                # With as many tokens it would be cut again.
-                longest[place] = more
-                again.append(place)
-        waiting = again
-    return [outcomes[place] for place in range(len(asks))]
+    problems = [caller.why_too_long(ask) for ask in asks]
+    fitting = [ask for ask, problem in zip(asks, problems, strict=True) if not problem]
+    again = ("unparsed", "failed", "refused")
+    answers = iter((yield from ask_together(fitting, caller.request, _read, caller.more_tokens, caller.retries, again)))
+    found = (ReadReply(None, "failed", "", problem) if problem else next(answers) for problem in problems)
+    return [Parsed(one.value, one.note) for one in found]
 
 
-def _read(ask: BankCall[T], reply: Reply) -> Parsed[T]:
+def _read(ask: BankCall[T], reply: Reply) -> ReadReply:
     if reply.status != "ok" or reply.text is None:
-        return Parsed(None, f"{reply.status}: {reply.error or 'no text'}")
-    return ask.read(reply.text)
+        status = "failed" if reply.status == "ok" else reply.status
+        return ReadReply(None, status, reply.text or "", f"{reply.status}: {reply.error or 'no text'}")
+    parsed = ask.read(reply.text)
+    return ReadReply(parsed.value, "unparsed" if parsed.value is None else "graded", reply.text, parsed.reason)
 
 
 def run_jobs(caller: Caller, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
