@@ -20,8 +20,10 @@ from rubric_measures.api.loading import (
     Bank,
     File,
     RecordGrades,
+    Rows,
     TableGrades,
     are_labels,
+    are_rows,
     bank_of,
     content_of,
     file_path,
@@ -33,6 +35,7 @@ from rubric_measures.api.loading import (
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name
 from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.measures.findings import Note, of_wrapped, say
 from rubric_measures.measures.grades import OnFailed
 from rubric_measures.measures.measure import (
@@ -58,8 +61,8 @@ if TYPE_CHECKING:
 # Numbers that name no measure are by whatever measure is compared.
 _ANY = ""
 _Values = Mapping[str, Mapping[str, float]]
-QueryScores: TypeAlias = File | Leaderboard | _Values
-"""Per-query scores: a leaderboard file of any form that has them, a board, or run -> query -> score."""
+QueryScores: TypeAlias = "File | Rows | Leaderboard | _Values"
+"""Per-query scores: a leaderboard of any form that has them (a file, a frame), a board, or run -> query -> score."""
 
 
 @dataclass(frozen=True)
@@ -276,11 +279,13 @@ def _read(scores: QueryScores, form: Form | None) -> _Source:
                 for name in scores.measures
             },
         )
-    if isinstance(scores, Mapping):
-        return _Source(_called(scores), {_ANY: scores})
+    if isinstance(scores, Mapping) and not are_rows(scores):
+        values: Any = scores
+        return _Source(_called(scores), {_ANY: values})
     with file_path(scores) as path:
         table = read_leaderboard(path, form=form)
-        return _Source(path, {name: found for name in table.measures if (found := table.per_query(name))})
+        by_measure = {name: found for name in table.measures if (found := table.per_query(name))}
+        return _Source(_called(scores), by_measure)
 
 
 def _together(sources: Sequence[_Source], measure: str) -> dict[str, Mapping[str, float]]:
@@ -306,8 +311,9 @@ def _wanted(scores: Mapping[str, Mapping[str, float]], runs: Sequence[str] | Non
 
 
 GRID_MEASURES = ("RubricCover@20", "nRubricCover@20", "RubricQrels(measure='P@20')", "RubricQrels(measure='nDCG@10')")
-Scores: TypeAlias = File | Leaderboard | RecordGrades | Mapping[str, float]
-"""Scores of runs: a leaderboard file, a board, or run -> score; graded records (every grade set and measure)."""
+Scores: TypeAlias = "File | Rows | Leaderboard | RecordGrades | Mapping[str, float]"
+"""Scores of runs: a leaderboard (a file, a frame), a board, or run -> score; graded records (every grade set and
+measure)."""
 PlotKind = Literal["ranks", "scatter"]
 
 
@@ -586,7 +592,7 @@ def correlate(
         others = (official,)
     records, called = [_records(other) for other in others], [_name(other) for other in others]
     boards = [_board_of_table(other, wanted, bank=bank, on_failed=on_failed, **chosen) for other in others]
-    if not any(records) and others == tuple(boards):
+    if not any(records) and all(one is other for one, other in zip(boards, others, strict=True)):
         refuse_filters(" and ".join(called), chosen, "scores of runs")
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
     is_paired = official_measure is None and not any(records) and side.choice(None, asked) is None
@@ -633,17 +639,28 @@ def _name(scores: Scores) -> str:
     if isinstance(scores, str | os.PathLike):
         return path_name(scores)
     name = getattr(scores, "name", None)
-    return name if isinstance(name, str) else "scores"
+    return name if isinstance(name, str) else "the table" if are_rows(scores) else "scores"
+
+
+def _are_grades(scores: Scores) -> bool:
+    """Whether scores are a table of grades, in a file or in memory, and no leaderboard."""
+    if are_rows(scores):
+        columns = scores[0] if isinstance(scores, list) else getattr(scores, "columns", scores)
+        return GRADES.is_header(list(map(str, columns)))
+    is_file = isinstance(scores, str | os.PathLike) and scores != "-"
+    return is_file and content_of(os.fspath(scores)) == "grades"  # type: ignore[arg-type]
 
 
 def _board_of_table(scores: Scores, measures: Sequence[str] | None, **more: Any) -> Scores:
     """The board of a table of grades that says which runs rank what; all else as it is."""
-    if not isinstance(scores, str | os.PathLike) or scores == "-" or content_of(os.fspath(scores)) != "grades":
+    if not _are_grades(scores):
         return scores
     from rubric_measures.boards.scoring import score_runs
 
     known = load(scores, **more)
-    assert isinstance(known, TableGrades)
+    if not isinstance(known, TableGrades):
+        text = "is a table of grades that says no runs; give it to score with run files, or a leaderboard"
+        raise InputError(f"{_name(scores)}: {text}")
     asked = parse_measures(measures or ("nDCG@10" if are_labels(known) else "RubricCover@20"))
     runs = ((run.run_id, rankings_for(run, known)) for run in known.runs)
     return score_runs(known, runs, asked if are_labels(known) else rubric_measures_of(asked))
@@ -704,8 +721,8 @@ def _official_side(official: Scores, form: Form | None, ranks: bool | None) -> _
     from rubric_measures.analysis import leaderboards as correlation
     from rubric_measures.formats.leaderboards import read_leaderboard
 
-    if isinstance(official, Mapping):
-        given = correlation.RunScores("official", {run: float(score) for run, score in official.items()})
+    if isinstance(official, Mapping) and not are_rows(official):
+        given = _given_scores("official", official)
         return _OfficialSide("the official scores", ["official"], lambda _: (given, {}))
     if isinstance(official, RecordGrades):
         raise InputError("the official scores are a leaderboard, not grades; score them first")
@@ -724,6 +741,16 @@ def _official_side(official: Scores, form: Form | None, ranks: bool | None) -> _
         return scores, {**correlation.standard_errors(scores), **table.errors(name)}
 
     return _OfficialSide(path, table.measures, of_table)
+
+
+def _given_scores(name: str, scores: Any) -> RunScores:
+    """The scores of run -> score."""
+    from rubric_measures.analysis.leaderboards import RunScores
+
+    try:
+        return RunScores(name, {str(run): float(score) for run, score in scores.items()})
+    except (TypeError, ValueError):
+        raise InputError(f"the {name}: expected run -> score; found {scores!r:.60}") from None
 
 
 def official_scores(official: Scores, name: str | None) -> RunScores:
@@ -753,8 +780,8 @@ def _columns(
     from rubric_measures.analysis import leaderboards as correlation
     from rubric_measures.formats.leaderboards import read_leaderboard
 
-    if isinstance(other, Mapping):
-        return [(correlation.RunScores("scores", {run: float(score) for run, score in other.items()}), {})]
+    if isinstance(other, Mapping) and not are_rows(other):
+        return [(_given_scores("scores", other), {})]
     if isinstance(other, RecordGrades):
         raise InputError("a grid is of a file of graded records, not of records in memory; score them first")
     if isinstance(other, Leaderboard):

@@ -232,7 +232,8 @@ def _of_grades(grades: Grades, path: str, asked: Sequence[Measure], facets: bool
     said = list(map(Note, lines))
     of_queries = (grades.by_facet() if facets else grades).queries
     found = evaluate_run(of_queries.values(), run, measures, grades.on_failed_given)
-    notes = [*said, *of_wrapped(asked), *found.notes, *of_run(run, of_queries.values(), found.measures)]
+    wrapped = () if measures is asked else of_wrapped(asked)
+    notes = [*said, *wrapped, *found.notes, *of_run(run, of_queries.values(), found.measures)]
     if found.failed:
         text = (
             f"{found.failed} grades of ranked passages failed; counted as {found.on_failed}; {100 * found.share:.1f} % "

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
+from rubric_measures.api.loading import Rows, are_rows
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
@@ -98,7 +99,7 @@ class Generated:
 
 
 def generate(
-    queries: str | os.PathLike[str] | Mapping[str, str] | None = None,
+    queries: _File | Mapping[str, str] | Rows | None = None,
     *,
     model: str | Sequence[str],
     target: Literal["questions", "nuggets", "queries"] = "questions",
@@ -111,7 +112,7 @@ def generate(
     by: Literal["judgments", "direct", "all"] = "judgments",
     qrels: _File | None = None,
     level: int = 1,
-    grader: str = "",
+    grader: str | None = None,
     prompt_class: str = "",
     grade_set: str = "",
     max_documents: int | None = None,
@@ -139,7 +140,7 @@ def generate(
     again asks only what is missing.
 
     Args:
-        queries: query -> text, a file (JSON, JSON lines, TSV), or an ir_datasets id.
+        queries: query -> text, a file (JSON, JSON lines, TSV), a frame, or an ir_datasets id.
         model: `hf:NAME`, `openai:NAME`, `litellm:PROVIDER/NAME` or `scripted:FILE`; several for synthetic queries.
         target: what to make.
         output: the file to write; the cache lies beside it, if nothing else is said.
@@ -180,6 +181,8 @@ def generate(
         GradingError: the model cannot be used, or no call led to anything.
     """
 
+    if are_rows(queries):
+        queries = read_queries(queries)
     specs = list(dict.fromkeys([model] if isinstance(model, str) else model))
     calls["cache"] = path = calls.get("cache") or (
         f"{os.fspath(output)}.cache.sqlite" if output and os.fspath(output) != "-" else None
@@ -215,7 +218,7 @@ def generate(
             written = generate_queries(shown, callers, examples=_examples(examples or ()), max_questions=max_questions)
         elif from_documents:
             texts = {query.query_id: query.text for query in _asked(queries, limit)}
-            related = _related(from_documents, texts, by, qrels, level, (grader, prompt_class, grade_set))
+            related = _related(from_documents, texts, by, qrels, level, (grader or "", prompt_class, grade_set))
             related = {query_id: segments[:max_documents] for query_id, segments in related.items()}
             having = [Query(query_id, text) for query_id, text in texts.items() if related.get(query_id)]
             found = nuggetize(

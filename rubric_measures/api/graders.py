@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rubric_measures.analysis.label_sources import SourceAgreement, compare_sources, whole_answers
@@ -22,9 +23,11 @@ from rubric_measures.api.comparing import Scores, official_scores
 from rubric_measures.api.grading import Passages, passages_of
 from rubric_measures.api.loading import (
     Bank,
+    File,
     Gradable,
     PassageRecords,
     RecordGrades,
+    Rows,
     Runs,
     bank_of,
     content_of,
@@ -40,7 +43,7 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, counted, naming, warn
 from rubric_measures.base.files import check_readable_twice
-from rubric_measures.formats.grade_tables import OF_TABLES
+from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.labels import passages_of_records
 from rubric_measures.types.entities import TestBank
@@ -167,7 +170,9 @@ def agreement(
     Args:
         sources: two or more of what `load` takes; `judgments:FILE` are the judgments inside a file of graded records,
             and such a file alone is compared with them. The first is the truth, all others are judges, with a row each
-            in `judges` (of a file alone its judgments are the truth). Pairwise numbers are of the first two.
+            in `judges`. Of a file of records alone its judgments are the truth; the judges of a table alone are
+            compared, of which the first, or the one that `grader` names, is the truth. Pairwise numbers are of the
+            first two.
         items: compare item grades, not labels of passages.
         label: how item grades become a label, `max` or `count`.
         rel: the inclusive minimum grade that counts for a label; left out, `max` keeps all grades, and `count` takes
@@ -208,7 +213,7 @@ def agreement(
         list(cutoff),
         scale=None if known is None else range(known.lowest, known.highest + 1),
         draws=draws,
-        truth=int(len(sources) == 1),
+        truth=int(len(sources) == 1 and _is_records(sources[0])),
         clamp=clamp,
     )
     found = result if runs is None else _with_leaderboards(result, runs, measure, draws)
@@ -288,10 +293,11 @@ def _sources(
     labels: dict[str, Any],
 ) -> Sequence[LabelSource]:
     if len(sources) == 1:
+        if _content(sources[0]) == "grades":
+            return _judges_of(sources[0], chosen, second, labels)
         if not _is_records(sources[0]) or sources[0] == "-":
-            raise InputError(
-                f"{_called(sources[0])}agreement needs two sources, or one graded-records file with judgments"
-            )
+            text = "agreement needs two sources, one graded-records file with judgments, or a table of several judges"
+            raise InputError(f"{_called(sources[0])}{text}")
         sources.append(f"{_JUDGMENTS}{os.fspath(sources[0])}")  # type: ignore[arg-type]
     # What can hold the grades of several graders, of which one is chosen.
     graded = [_content(source) in ("records", "grades") for source in sources]
@@ -317,6 +323,25 @@ def _sources(
             for place, (source, filters) in enumerate(zip(sources, wanted, strict=True), 1)
         ],
     )
+
+
+def _judges_of(
+    source: Gradable, chosen: dict[str, Any], second: dict[str, str | None], labels: dict[str, Any]
+) -> list[LabelSource]:
+    """The judges of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
+    from rubric_measures.analysis.label_sources import labels_of_table
+
+    if given := [f"{name}_b" for name, value in second.items() if value]:
+        raise InputError("all judges of a table are compared; leave the second choice out", settings=given)
+    refuse_filters(f"{_called(source)}the table".removesuffix(": the table"), {**chosen, "grader": None}, "grades")
+    rows = GRADES.read(source)
+    judges, first = list(dict.fromkeys(row.grader for row in rows)), chosen.get("grader")
+    name = Path(source).name if isinstance(source, str | os.PathLike) else "the table"
+    if len(judges) < 2 or first not in (None, *judges):
+        listed = ", ".join(filter(None, judges)) or "one, without a name"
+        raise InputError(f"{name}: agreement is of two judges or more; this table has {listed}", settings=("grader",))
+    ordered = sorted(judges, key=lambda judge: judge != first)
+    return [labels_of_table(source, name, judge, **labels) for judge in ordered]
 
 
 def _told_apart(sources: Sequence[Gradable], read: Sequence[LabelSource]) -> list[LabelSource]:
@@ -550,9 +575,9 @@ class Calibration:
 
 
 def calibrate(
-    graded: str | os.PathLike[str],
+    graded: File | Rows,
     *,
-    anchors: str | os.PathLike[str] | None = None,
+    anchors: File | Rows | None = None,
     against: str = "assessors",
     rel: int | None = None,
     smallest: float = 0.1,
@@ -565,9 +590,9 @@ def calibrate(
     """How far a grader is off, what its grades are worth, and the scores that the truth would give.
 
     Args:
-        graded: graded records of the grader.
-        anchors: graded records with the truth's grades of some of the same items, or a table of grades, in which all
-            are assessors'; the same file by default.
+        graded: graded records of the grader, or a table of grades (a file, a frame, …).
+        anchors: the same with the truth's grades of some of the same items; in a table all are assessors', but those of
+            the grader. The same file by default.
         against: `assessors`, or the model whose grades are the truth: an older grader (equating), or the same one at an
             earlier time (drift).
         rel: the least grade that covers; the scale's by default.
@@ -591,9 +616,8 @@ def calibrate(
         raise InputError(f"an interval's level is between 0 and 1, not {level:g}", settings=("level",))
     if not smallest > 0:
         raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
-    found = read_anchored(
-        graded, bank_of(bank), grade_filter(**chosen), graded if anchors is None else anchors, against, rel
-    )
+    with file_path(graded) as path, file_path(path if anchors is None or anchors is graded else anchors) as truth:
+        found = read_anchored(path, bank_of(bank), grade_filter(**chosen), truth, against, rel)
     warn("%d grades of the truth are of nothing that the grader graded, and are left out", found.unmatched)
     reason = ""
     if found.several:

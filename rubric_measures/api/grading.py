@@ -29,6 +29,8 @@ from rubric_measures.api.loading import (
     GradedRecords,
     PassageRecords,
     PromptType,
+    Rows,
+    are_rows,
     bank_of,
     content_of,
     file_path,
@@ -78,7 +80,8 @@ def pool(
     *,
     depth: int = 20,
     queries: File | Mapping[str, str] | Iterable[str] | None = None,
-    judgments: File | Iterable[Any] | None = None,
+    judgments: File | Rows | Iterable[Any] | None = None,
+    grader: str | None = None,
     judged: bool = False,
     max_words: int | None = 400,
     track: str | None = None,
@@ -100,7 +103,9 @@ def pool(
         depth: documents of each ranking; answers are always taken whole.
         queries: pool these queries: ids, query -> text, or a file or frame of queries or topics, which may say how long
             an answer may be; None takes the collection's, else all.
-        judgments: what assessors said: rows or a qrels file; None takes the collection's.
+        judgments: what assessors said: a qrels file, a table of labels (a file, a frame, …) or rows; None takes the
+            collection's.
+        grader: whose labels of that table count, where several labelled.
         judged: add all judged documents to the pool.
         max_words: the longest passage of an answer; None leaves answers whole.
         track: say which answers are longer than this track allows (`rag24`, `rag25`, …).
@@ -113,10 +118,7 @@ def pool(
     with contextlib.ExitStack() as stack:
 
         def named(source: Any) -> Any:
-            return stack.enter_context(file_path(source)) if source is not None and is_file(source) else source
-
-        def read(source: Any, reader: Callable[[str], Any]) -> Any:
-            return reader(source) if isinstance(source, str) else source
+            return stack.enter_context(file_path(source)) if is_file(source) or are_rows(source) else source
 
         listed = [named(one) for one in _several(runs)]
         queries, judgments = named(queries), named(judgments)
@@ -128,15 +130,17 @@ def pool(
             pooled, answers = list(known.runs.values()), list(known.answers)
         if not pooled and not answers and not judged:
             raise InputError("nothing to pool: name runs or reports, or a collection that has some")
-        is_file_or_frame = isinstance(queries, str) or hasattr(queries, "columns")
-        file = read_query_file(queries) if is_file_or_frame else None
+        file = read_query_file(queries) if isinstance(queries, str) else None
         asked: Any = queries if file is None else file.texts
         if asked is None and known is not None and known.has_queries():
             asked = known.query_texts
-        if judgments is None:
+        rows: Any = judgments
+        if isinstance(judgments, str):
+            rows = read_judgments(judgments, grader)
+        elif grader is not None:
+            raise InputError("a judge is chosen of a table of labels; leave the choice out", settings=("grader",))
+        elif judgments is None:
             rows = known.judgments if known is not None else ()
-        else:
-            rows = read(judgments, read_judgments)
         groups = pooling.pool(
             pooled,
             depth,

@@ -10,6 +10,9 @@ Runs as users have them: files, and ir_measures' forms of a run in memory.
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,6 +36,7 @@ from rubric_measures.formats.grade_tables import (
     read_judgments,
     runs_of_rows,
 )
+from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import as_known, distinct_run_names, map_qrels, read_run, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
 from rubric_measures.measures.qrels import build_grades, grades_of_table, read_grades
@@ -163,6 +167,9 @@ PromptType: TypeAlias = Literal["question", "nugget", "direct"]
 File: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 """A file: its name (gzip or plain; `-` is standard input), or the open file, read from where it stands."""
 
+Rows: TypeAlias = "pandas.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]"
+"""A table in memory: a frame of pandas or polars, mappings, or columns."""
+
 Gradable: TypeAlias = "File | Grades | ItemRows | pandas.DataFrame | Iterable[Any]"
 """What grades can be loaded from: a file, the id of a collection, rows, a frame, graded records, or `Grades`."""
 
@@ -174,29 +181,39 @@ def is_file(source: object) -> TypeIs[File]:
 
 def listed(files: Any) -> list[Any]:
     """One file or several, as a list; what is neither is refused when it is read."""
-    return list(files) if isinstance(files, Iterable) and not is_file(files) else [files]
+    return list(files) if isinstance(files, Iterable) and not is_file(files) and not are_rows(files) else [files]
+
+
+def are_rows(source: object) -> TypeIs[Rows]:
+    """Whether something is a table in memory: a frame, a list of mappings, or columns."""
+    if isinstance(source, dict):
+        return bool(source) and all(isinstance(column, list | tuple) for column in source.values())
+    if isinstance(source, list):
+        return bool(source) and isinstance(source[0], Mapping)
+    return hasattr(source, "columns") and (hasattr(source, "to_dict") or hasattr(source, "to_dicts"))
 
 
 @contextlib.contextmanager
-def file_path(source: File) -> Iterator[str]:
-    """The name under which a file can be read; an open file is copied to disk until the block ends.
+def file_path(source: File | Rows) -> Iterator[str]:
+    """The name under which a file can be read; an open file, or a table in memory, is copied to disk until then.
 
-    Errors name the open file, not the copy.
+    Errors name the open file, or the table, not the copy.
 
     Raises:
-        InputError: it is neither a name nor open.
+        InputError: it is neither a name, nor open, nor a table.
     """
     if isinstance(source, str | os.PathLike):
         yield os.fspath(source)
         return
-    if not is_file(source):
+    is_table = are_rows(source)
+    if not is_table and not is_file(source):
         shown = " ".join(repr(source).split())[:60]
-        raise InputError(f"cannot read {shown}; expected a file's name, or a file that is open")
+        raise InputError(f"cannot read {shown}; expected a file's name, a file that is open, or a table")
     name = getattr(source, "name", None)
-    shown = name if isinstance(name, str) else "open file"
+    shown = "the table" if is_table else name if isinstance(name, str) else "open file"
     with tempfile.TemporaryDirectory(prefix="rubric_measures-") as folder:
         copy = Path(folder) / (Path(shown).name or "open file")
-        content = source.read()
+        content = _as_csv(source) if are_rows(source) else source.read()
         copy.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
         try:
             yield str(copy)
@@ -210,6 +227,27 @@ def file_path(source: File) -> Iterator[str]:
             if str(copy) not in str(error):
                 raise
             raise InputError(str(error).replace(str(copy), shown), settings=error.settings) from None
+
+
+def _as_csv(source: Rows) -> str:
+    """The CSV of a table in memory; whole numbers of columns with gaps are written as such."""
+    from rubric_measures.formats.tables import rows_of
+
+    rows = [row for _, row in rows_of(source, "table").rows]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: "" if _is_missing(cell) else _whole(cell) for name, cell in row.items()})
+    return stream.getvalue()
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _whole(cell: Any) -> Any:
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 
 Bank: TypeAlias = "TestBank | File | pandas.DataFrame | Iterable[Mapping[str, Any]] | Mapping[str, Any]"
@@ -618,7 +656,12 @@ def load(
         except FormatError as error:
             if error.line != 1:
                 raise
-            raise _refused(_named(error, path), "holds no grades", _SCORED) from None
+            told = _named(error, path)
+            head = head_of(path) if path != "-" and told is error else None
+            if head is not None and not head.is_json and len(cells_of(head.line)) > 1:
+                # A table whose columns are called otherwise, and nothing with blanks.
+                GRADES.read(path)
+            raise _refused(told, "holds no grades", _SCORED) from None
     return build_grades(judgments, known_bank, **counted)
 
 

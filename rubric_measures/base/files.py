@@ -68,6 +68,8 @@ def fewer_collections() -> Iterator[None]:
 
 
 _GZIP_MAGIC = b"\x1f\x8b"
+# How zip files begin, as which spreadsheets (.xlsx, .ods) are saved.
+_PACKED = b"PK\x03\x04"
 
 
 # The name of a path as error messages print it (`-` is standard input).
@@ -148,7 +150,7 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     Raises:
         InputError: the file does not exist or cannot be opened.
-        FormatError: on reading, when a gzip file is truncated or damaged.
+        FormatError: it is a spreadsheet; on reading, when a gzip file is truncated or damaged.
         InputError: on reading, when there is more than may be read, see `reading_at_most`.
     """
     name = path_name(path)
@@ -161,7 +163,10 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise InputError(f"{name}: cannot be read ({error.strerror or error})") from None
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
     try:
-        is_plain = buffered.peek(2)[:2] != _GZIP_MAGIC and name != "-" and Path(name).is_file()
+        start = buffered.peek(4)
+        if start.startswith(_PACKED):
+            raise FormatError("is a spreadsheet or another packed file; save it as CSV", path=name)
+        is_plain = start[:2] != _GZIP_MAGIC and name != "-" and Path(name).is_file()
         yield cast(BinaryIO, buffered if is_plain else io.BufferedReader(_Bounded(buffered, name), 1 << 18))
     finally:
         if name != "-":

@@ -154,7 +154,7 @@ def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sources", metavar="SOURCE", nargs="+",
         help="qrels, tables of labels or grades, graded records (their labels), or judgments:RECORDS; the first is the "
-        "truth, the others are judges; one records file alone: its labels against its judgments",
+        "truth, the others are judges; one records file alone: its labels against its judgments; one table: its judges",
     )  # fmt: skip
     parser.add_argument("--items", action="store_true", help="compare item grades, not labels of passages")
     parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
@@ -221,7 +221,7 @@ def run_agreement(options: argparse.Namespace) -> int:
 
 def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument("graded", metavar="GRADED", help="graded records")
+    parser.add_argument("graded", metavar="GRADED", help="graded records, or a table of grades")
     parser.add_argument(
         "--anchors",
         metavar="FILE",

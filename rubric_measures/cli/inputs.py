@@ -74,10 +74,7 @@ def add_grade_options(
 
 def add_set_options(group: argparse._ActionsContainer, several: bool = False) -> None:
     """Adds the options that choose a grade set; with `several`, that for the model is repeated for each."""
-    if several:
-        group.add_argument("--grader", action="append", help="a member of the panel: a model; repeat it for each")
-    else:
-        group.add_argument("--grader", help="use the grades of this model, or of this judge of a table")
+    add_grader_option(group, several=several)
     group.add_argument("--prompt-class", help="use the grades of this prompt")
     group.add_argument("--prompt-type", choices=["question", "nugget", "direct"], help="use grades of this kind")
     group.add_argument("--question-set", choices=["question-bank", "tqa", "nugget"], help="use grades of these items")
@@ -88,6 +85,14 @@ def add_set_options(group: argparse._ActionsContainer, several: bool = False) ->
         "beginning of the hash that the error lists; none for grades that name no settings; several hashes with commas "
         "between them count as one set",
     )
+
+
+def add_grader_option(group: argparse._ActionsContainer, text: str = "", several: bool = False) -> None:
+    """Adds the option that says whose grades count; with `several` it is repeated for each member of a panel."""
+    usual = "use the grades of this model, judge of a table, or assessor (human:NAME)"
+    if several:
+        usual = "a member of the panel: a model; repeat it for each"
+    group.add_argument("--grader", metavar="NAME", action="append" if several else "store", help=text or usual)
 
 
 def add_endpoint_options(add: Callable[..., object]) -> None:

@@ -27,6 +27,7 @@ from rubric_measures.cli.inputs import (
     REVIEW_PORT,
     add_endpoint_options,
     add_grade_options,
+    add_grader_option,
     add_output_options,
     add_plot_option,
     add_review_option,
@@ -188,7 +189,7 @@ def add_review_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bank", metavar="BANK", required=True, help="the test bank")
     add("--state", metavar="FILE", help="the SQLite file of the review (default: GRADED.review.sqlite beside it)")
     add("--assessor", metavar="NAME", default="", help="who works here (default: the page asks)")
-    add("--grader", help="review the grades of this model (default: the first one)")
+    add_grader_option(parser, "review the grades of this model (default: the first one)")
     add("--prompt-class", help="review the grades of this prompt (default: the first one)")
     add(
         "--grade-set",

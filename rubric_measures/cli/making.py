@@ -33,6 +33,7 @@ from rubric_measures.cli.inputs import (
     add_endpoint_options,
     add_gate_options,
     add_grade_options,
+    add_grader_option,
     add_limit_options,
     add_places_option,
     add_review_option,
@@ -360,12 +361,13 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     programs = ("workbench", "nuggetizer")
     add("--program", choices=programs, default="", help="put the prompts in the words that this program sends")
     add("--test-collection", default="", metavar="NAME", help="the collection's name, kept in the bank")
-    add = parser.add_argument_group("nuggets from documents").add_argument
+    group = parser.add_argument_group("nuggets from documents")
+    add = group.add_argument
     add("--from-documents", metavar="PASSAGES", help="passage records (of pool or grade), or nuggetizer's requests")
     add("--by", choices=["judgments", "direct", "all"], default="judgments", help="what makes a passage related")
     add("--qrels", metavar="FILE", help="judgments in place of those in the records")
     add("--min-judgment", dest="level", type=int, default=1, help="the lowest label that is related (default 1)")
-    add("--grader", default="", help="with --by direct: the grades of this model")
+    add_grader_option(group, "with --by direct: the grades of this model")
     add("--prompt-class", default="", help="with --by direct: the grades of this prompt")
     add(
         "--grade-set",
@@ -584,6 +586,7 @@ def add_pool_arguments(parser: argparse.ArgumentParser) -> None:
         help="pool these queries or topics, which may limit lengths (default: the collection's, else all)",
     )
     parser.add_argument("--judgments", metavar="QRELS", help="what assessors said (default: the collection's)")
+    add_grader_option(parser, "use the labels of this judge of QRELS, where it is a table of several")
     parser.add_argument("--judged", action="store_true", help="add all judged documents to the pool")
     parser.add_argument("--max-words", type=int, default=400, help="longest passage of an answer (default 400)")
     parser.add_argument("--whole", action="store_true", help="leave answers whole; grade each as one passage")

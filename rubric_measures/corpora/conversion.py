@@ -826,6 +826,8 @@ def _check_ways(inputs: Sequence[tuple[PathName, str, str]], to: str, is_told: b
         if not targets_of(kind, [FORMATS[to].kind]):
             ways = sorted(way for way, one in FORMATS.items() if one.write and targets_of(kind, [one.kind]))
             told = "" if is_told else "; its content told its format"
+            if not is_told and name == "queries" and FORMATS[to].kind == "bank":
+                told += ": a table of items is bank:csv"
             raise InputError(
                 f"{path_name(path)}: {name} cannot become {to}; it can become: {', '.join(ways)}{told}",
                 settings=() if is_told else ("source",),

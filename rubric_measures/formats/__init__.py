@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.formats.base import FORMS, KINDS, Format, Head, PathName, head_of
-from rubric_measures.formats.specs import RecordLines, Spec
+from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, QUERY_TEXTS, RUN_IDS, TEXTS, RecordLines, Spec
+from rubric_measures.formats.tables import cells_of
 
 __all__ = ["FORMATS", "Format", "Head", "RecordLines", "Spec", "added_format", "detect_format", "head_of"]
 
@@ -80,6 +82,8 @@ FORMATS: Registry[Format] = Registry(
 )
 # Any other JSON, and any two columns, are taken for queries.
 _LAST = "queries"
+# A line of more cells is no header.
+_MANY = 40
 
 
 def detect_format(path: PathName) -> str:
@@ -100,6 +104,11 @@ def detect_format(path: PathName) -> str:
         # Says where it is no JSON.
         head.parsed()
     problem = "is of no format that can be told by content; name the format"
+    if not head.is_json and 1 < len(columns := cells_of(head.line)) < _MANY:
+        known = dict.fromkeys(one for names in (QUERY_IDS, DOC_IDS, RUN_IDS, QUERY_TEXTS, TEXTS) for one in names)
+        near = {one: to for one in columns if one not in known for to in get_close_matches(one, known, n=1)}
+        said = "".join(f" (call {one} {to}, if that is meant)" for one, to in near.items())
+        problem = f"its columns {', '.join(columns)} tell no format{said}; name the format, such as bank:csv"
     raise FormatError(problem, path=name, line=1, settings=("source",))
 
 

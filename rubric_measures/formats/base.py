@@ -30,8 +30,6 @@ Form = Literal[
 FORMS: tuple[Form, ...] = get_args(Form)
 # The name that the Rubric workbench gives the row of the best possible score. It is no run.
 OVERALL = "_overall_"
-# How zip files begin, as which spreadsheets (.xlsx, .ods) are saved.
-PACKED = b"PK\x03\x04"
 
 
 class Head(Struct, frozen=True, dict=True):
@@ -181,6 +179,4 @@ def head_of(path: PathName) -> Head:
             head = head.joined(stream.read(1 << 24))
     if not first.strip():
         raise FormatError("is empty", path=name)
-    if first.startswith(PACKED):
-        raise FormatError("is a spreadsheet or another packed file; save it as CSV", path=name)
     return head

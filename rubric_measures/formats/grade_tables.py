@@ -185,6 +185,8 @@ def read_judgments(
     """
     name = path_name(path)
     if not is_grade_table(path):
+        if grader or prompt_class:
+            raise InputError(f"{name}: holds judgments, of nobody by name; leave the choice out", settings=OF_TABLES)
         return read_qrels(path)
     return judgments_of_rows(chosen_grades(GRADES.read(path), name, grader, prompt_class), name)
 

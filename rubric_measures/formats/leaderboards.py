@@ -10,6 +10,7 @@ import json
 import logging
 import math
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -71,6 +72,7 @@ _BESIDE = (
     *(f"{name}{end}:" for name in ("powered", "assessor", "naive") for end in ("", "_low", "_high")),
 )
 _OF_AGGREGATES = ("wide", "dict", "scores")
+_COMMA = re.compile(r"-?\d+,\d+")
 _EMPTY = {"", "-", "nan", "none", "n/a"}
 Known: TypeAlias = Mapping[str, Collection[str]]
 """Column (`topic`, `run`, `measure`) -> names known from elsewhere, to tell the columns of a long form by."""
@@ -109,7 +111,10 @@ def _long_header(row: Sequence[str]) -> Form | None:
 
 
 def _pair(line: str) -> list[str]:
-    return [cell.strip() for cell in line.split("\t")] if "\t" in line else columns_of(line)
+    """The cells of a line of two; a comma parts them where it parts two cells and nothing else could."""
+    if "\t" in line:
+        return [cell.strip() for cell in line.split("\t")]
+    return cells_of(line) if line.count(",") == 1 and not re.search(r"[;\s].*,", line.strip()) else columns_of(line)
 
 
 def _are_scores(lines: Iterable[str]) -> bool:
@@ -290,6 +295,12 @@ def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
     are = {str(one.measure) for _, _, one in numbers if not isinstance(one.value, str) or is_number(one.value)}
     texts = {str(one.measure) for _, _, one in numbers} - are
     left_out = sum(str(one.measure) in texts for _, _, one in numbers)
+    comma = next(
+        (raw for raw in numbers if str(raw[2].measure) in texts and _COMMA.fullmatch(str(raw[2].value).strip())), None
+    )
+    if comma is not None:
+        problem = f"{comma[2].value!r} has a decimal comma; save the numbers with points"
+        raise FormatError(problem, path=name, line=comma[0], field=comma[1])
     warn("%s: %d values of %d measures were left out: they are texts", name, left_out, len(texts))
     unique: dict[tuple[str, str, str], Score] = {}
     repeated = 0

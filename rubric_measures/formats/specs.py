@@ -54,6 +54,8 @@ ANY_IDS = ("_id", "id", "squid", "qa_id")
 QUERY_TEXTS = ("text", "query", "query_text", "narrative", "title", "topic", "question")
 FACET_IDS, FACET_TEXTS = ("facet_id", "heading_id", "id"), ("facet_text", "heading", "text", "title")
 TEXTS = ("text", "contents", "content", "body", "segment", "passage", "document")
+# A column that is one of these is meant as it is called.
+_KNOWN = {*QUERY_IDS, *DOC_IDS, *RUN_IDS, *QUERY_TEXTS, *TEXTS}
 
 
 class Need(NamedTuple):
@@ -380,8 +382,13 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
         listed = list(columns)
         needed = "; ".join(" or ".join(field.names[:6]) for field in lacking)
-        near = [one for field in lacking for one in difflib.get_close_matches(field.names[0], listed, n=1)]
-        meant = f" (is {near[0]} meant?)" if near else ""
+        near = [
+            (one, field.names[0])
+            for one in listed
+            for field in lacking
+            if one not in _KNOWN and difflib.get_close_matches(one, field.names, n=1)
+        ]
+        meant = f" (call {near[0][0]} {near[0][1]}, if that is meant)" if near else ""
         shown = ", ".join(listed[:_SHOWN]) + (", …" if len(listed) > _SHOWN else "")
         return f"the header lacks {needed}; it has {shown}{meant}"
 

@@ -15,7 +15,7 @@ from rubric_measures.base.errors import FormatError, InputError, warn
 from rubric_measures.base.files import note_unfinished, open_binary, path_name, peek_head
 from rubric_measures.base.json_text import check_keys, json_texts, parse_json
 from rubric_measures.base.plugins import require
-from rubric_measures.formats.base import PACKED, PathName
+from rubric_measures.formats.base import PathName
 
 Cells: TypeAlias = Mapping[str, Any]
 # What rows an object is that stands alone in a file at this line.
@@ -82,8 +82,6 @@ def rows_of(
     head = peek_head(source)
     if not head:
         raise FormatError(f"is empty; expected {what}", path=name)
-    if head.startswith(PACKED):
-        raise FormatError("is a spreadsheet or another packed file; save it as CSV", path=name)
     if b"\0" in head and not head.startswith(PARQUET):
         raise FormatError(f"is no text; expected {what}", path=name)
     if head.startswith(PARQUET):

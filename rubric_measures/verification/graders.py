@@ -23,7 +23,7 @@ from typing import NamedTuple
 from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.formats.grade_tables import GRADES, chosen_grades, is_grade_table
+from rubric_measures.formats.grade_tables import GRADES, GradeRow, chosen_grades, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
     HUMAN,
     GradeFilter,
@@ -33,6 +33,7 @@ from rubric_measures.measures.grade_sets import (
     scale_of_set,
 )
 from rubric_measures.measures.loading import RecordQuery, read_records, select_queries
+from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
@@ -303,7 +304,7 @@ def read_anchored(
     """The grades of one grader beside those of the truth, and its answers.
 
     Args:
-        path: graded records of the grader.
+        path: graded records of the grader, or a table of grades.
         bank: the test bank, where it is known; only grades of its items count.
         wanted: chooses the grader.
         anchors: graded records with the truth's grades, may be the same file; or a table of them, of which
@@ -315,13 +316,26 @@ def read_anchored(
     Raises:
         InputError: there is no grade that both gave, or the truth's grades are not on the grader's scale.
     """
+    grader = wanted.grader
+    if is_table := is_grade_table(path):
+        table, is_same = GRADES.read(path), os.fspath(path) == os.fspath(anchors)
+        judges = sorted({row.grader for row in table})
+        if is_same and len(judges) > 1 and (grader is None or (against == ASSESSORS and len(judges) > 2)):
+            problem = f"{os.fspath(path)}: grades by {', '.join(judges)}; name the grader, and who is the truth"
+            raise InputError(problem, settings=("grader", "against"))
+        rows = chosen_grades(table, os.fspath(path), grader, wanted.prompt_class, bank)
+        grader = rows[0].grader if is_same else None
     if is_grade_table(anchors):
-        truth = _by_table(anchors, against)
+        truth = _by_table(anchors, against, grader if is_table else None)
     else:
         truth = _by_assessors(anchors, bank) if against == ASSESSORS else _by_model(anchors, bank, against)
-    groups = load_graded(path)
+    if is_table:
+        queries = _queries_of(rows, os.fspath(path), bank, wanted)
+    else:
+        groups = load_graded(path)
+        queries = select_queries(by_machines(groups), groups.name, bank, wanted)
     found, matched = Anchored(), 0
-    for query in select_queries(by_machines(groups), groups.name, bank, wanted):
+    for query in queries:
         matched += _add(found, query, truth, rel)
     if not matched:
         raise InputError(f"{os.fspath(path)}: no item of a passage has a grade by the grader and one by {against}")
@@ -376,9 +390,21 @@ def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None) -> dict[_
     return found
 
 
-def _by_table(path: str | os.PathLike[str], against: str) -> dict[_Key, float]:
-    """The grades of a table: of all who grade there, or of one."""
-    rows = GRADES.read(path)
+def _queries_of(
+    rows: Sequence[GradeRow], name: str, bank: TestBank | None, wanted: GradeFilter
+) -> Iterator[RecordQuery]:
+    """The queries of one grader of a table, with the answers that it says who gave."""
+    runs = runs_of_rows(rows, name)
+    for query_id, grades in grades_of_table(rows, bank, scale=wanted.scale).queries.items():
+        ranked = {run.run_id: run.rankings[query_id].doc_ids for run in runs if query_id in run.rankings}
+        yield RecordQuery(grades, ranked, {}, {}, list(grades.docs))
+
+
+def _by_table(path: str | os.PathLike[str], against: str, grader: str | None) -> dict[_Key, float]:
+    """The grades of a table: of all who grade there but for the grader itself, or of one."""
+    rows = [row for row in GRADES.read(path) if grader is None or row.grader != grader]
+    if not rows:
+        raise InputError(f"{os.fspath(path)}: nobody else grades there; name the truth's grades", settings=("anchors",))
     chosen = rows if against == ASSESSORS else chosen_grades(rows, os.fspath(path), against)
     found: dict[_Key, dict[str, float]] = {}
     for row in chosen:

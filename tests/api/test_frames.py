@@ -1,0 +1,225 @@
+"""Tables in memory and in files, with several judges, through every function and command that takes grades."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rubric_measures
+from rubric_measures.base.errors import RubricMeasuresError
+from rubric_measures.cli import main
+
+# Ada's labels, and those of a judge that is off by one on d2.
+ROWS = [
+    {"query_id": query, "doc_id": doc, "judge": judge, "grade": grade + (judge == "gpt" and doc == "d2")}
+    for judge in ("ada", "gpt")
+    for query in ("q1", "q2", "q3")
+    for doc, grade in (("d1", 2), ("d2", 0), ("d3", 1), ("d4", 0))
+]
+ALONE = [{name: cell for name, cell in row.items() if name != "judge"} for row in ROWS if row["judge"] == "ada"]
+BOARD = [{"run": run, "score": score} for run, score in (("a", 0.9), ("b", 0.5), ("c", 0.1))]
+RANKED = [
+    {**row, "run": run, "rank": rank}
+    for run, order in (
+        ("a", ("d1", "d3", "d2", "d4")),
+        ("b", ("d3", "d1", "d4", "d2")),
+        ("c", ("d2", "d4", "d3", "d1")),
+    )
+    for row in ROWS
+    for rank, doc in enumerate(order, 1)
+    if doc == row["doc_id"]
+]
+
+
+def as_frame(rows: list[dict[str, Any]]) -> Any:
+    return pytest.importorskip("pandas").DataFrame(rows)
+
+
+def as_columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def as_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return rows
+
+
+FORMS = [as_frame, as_columns, as_rows]
+
+
+def write(name: str, rows: list[dict[str, Any]], delimiter: str = ",") -> str:
+    with Path(name).open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), delimiter=delimiter, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return name
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, rows in (("two.csv", ROWS), ("one.csv", ALONE), ("board.csv", BOARD), ("ranked.csv", RANKED)):
+        write(name, rows)
+    write("gpt.csv", [row for row in ROWS if row["judge"] == "gpt"])
+    write("bank.csv", [{"query_id": "q1", "text": "What is tea?"}])
+    write("docs.csv", [{"doc_id": f"d{number}", "text": f"Text {number}."} for number in range(1, 5)])
+    lines = [f"q{query} Q0 d{doc} {doc} {9 - doc} a\n" for query in (1, 2, 3) for doc in (1, 2, 3, 4)]
+    Path("a.run").write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_in_memory_is_what_its_file_is(form: Callable[[Any], Any]) -> None:
+    one, two = form(ALONE), form(ROWS)
+    rubric_measures.convert(one, "memory.qrels", to="qrels")
+    rubric_measures.convert("one.csv", "file.qrels", to="qrels")
+    assert Path("memory.qrels").read_bytes() == Path("file.qrels").read_bytes()
+    rubric_measures.convert(two, "gpt.qrels", to="qrels", grader="gpt")
+    assert "q1 0 d2 1\n" in Path("gpt.qrels").read_text(encoding="utf-8")
+    # Every document of the run was labelled.
+    pooled = rubric_measures.pool(["a.run"], "docs.csv", judgments=two, grader="gpt")
+    assert [passage.judged("q1") for passage in pooled[0].passages] == [2, 1, 1, 0]
+    # gpt gives d2 one more than Ada: 1 of 4 grades, so .25 in the mean.
+    how: dict[str, Any] = {"scale": "0-2:1", "rounds": 0}
+    for found in (
+        rubric_measures.calibrate(form(ROWS[12:]), anchors=one, **how),
+        rubric_measures.calibrate(two, grader="gpt", **how),
+        rubric_measures.calibrate("gpt.csv", anchors="one.csv", **how),
+    ):
+        assert (found.bias[0].anchors, found.bias[0].mean) == (12, 0.25)
+    assert (
+        rubric_measures.agreement(two, rounds=0).agreement
+        == rubric_measures.agreement("one.csv", "gpt.csv", rounds=0).agreement
+    )
+    official, ranked = form(BOARD), form(RANKED)
+    assert rubric_measures.correlate(official, ranked, grader="ada", rounds=0).found[0].value("kendall") == 1.0
+    assert rubric_measures.correlate("board.csv", official, rounds=0).found[0].value("kendall") == 1.0
+    each = form([{"run": row["run"], "query": f"q{query}", "measure": "P", "value": row["score"] / query}
+                 for row in BOARD for query in (1, 2, 3)])  # fmt: skip
+    assert rubric_measures.compare(each)["P"].means["a"] == pytest.approx(0.9 * 11 / 18)
+
+
+def test_a_column_with_gaps_keeps_its_whole_numbers() -> None:
+    frame = as_frame([*ALONE, {"query_id": "q1", "doc_id": "d9", "grade": None}])
+    rubric_measures.convert(frame, "gaps.qrels", to="qrels")
+    assert Path("gaps.qrels").read_text(encoding="utf-8").startswith("q1 0 d1 2\n")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_a_table_does_not_hold_is_one_line(form: Callable[[Any], Any]) -> None:
+    board, two = form(BOARD), form(ROWS)
+    calls: list[Callable[[], object]] = [
+        lambda: rubric_measures.load(board).queries,
+        lambda: rubric_measures.load_bank(board),
+        lambda: rubric_measures.convert(two, "out.qrels", to="qrels"),
+        lambda: rubric_measures.pool(["a.run"], "docs.csv", judgments=two),
+        lambda: rubric_measures.calibrate(two, rounds=0),
+        lambda: rubric_measures.calibrate(board),
+        lambda: rubric_measures.calibrate(form(ALONE)),
+        lambda: rubric_measures.correlate("board.csv", form(ALONE), rounds=0),
+        lambda: rubric_measures.correlate("board.csv", form(RANKED), rounds=0),
+        lambda: rubric_measures.agreement(form(ALONE)),
+        lambda: rubric_measures.compare(board),
+        lambda: rubric_measures.power(board, delta=0.1),
+        lambda: rubric_measures.tournament(board),
+        lambda: rubric_measures.generate(board, model="lexical"),
+        lambda: rubric_measures.combine(board, ["a", "b"]),
+    ]
+    for call in calls:
+        with pytest.raises(RubricMeasuresError) as caught:
+            call()
+        assert "\n" not in str(caught.value) and "rubric_measures-" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["leaderboard", "two.csv", "a.run", "-m", "nDCG@10"],
+        ["evaluate", "two.csv", "a.run", "nDCG@10"],
+        ["qrels", "two.csv"],
+        ["convert", "two.csv", "--to", "qrels", "-o", "out.qrels"],
+        ["correlate", "board.csv", "ranked.csv", "--rounds", "0"],
+        ["agreement", "one.csv", "two.csv", "--rounds", "0"],
+        ["calibrate", "two.csv", "--rounds", "0", "--scale", "0-2:1"],
+        ["pool", "a.run", "-c", "docs.csv", "--judgments", "two.csv", "-o", "pooled.jsonl.gz"],
+    ],
+)
+def test_of_several_judges_one_is_chosen(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "ada" in said and "gpt" in said and "--grader" in said
+    assert main([*command, "--grader", "gpt"]) == 0
+
+
+def test_the_judges_of_a_table_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    # The judge that is named is the truth: Ada is lower by .25.
+    assert main(["agreement", "two.csv", "--rounds", "0", "--format", "tsv"]) == 0
+    assert "judge of two.csv ada" in (first := capsys.readouterr().out) and "mean difference\t-0.2500" in first
+    assert main(["agreement", "two.csv", "--rounds", "0", "--format", "tsv", "--grader", "gpt"]) == 0
+    assert "judge of two.csv gpt" in (other := capsys.readouterr().out) and "mean difference\t0.2500" in other
+    assert main(["agreement", "one.csv"]) == 2
+    assert "agreement is of two judges or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "command", "message"),
+    [
+        ("doc,grade\nd1,2\n", ["leaderboard", "x.csv", "a.run"], "x.csv:1: the header lacks query_id or qid"),
+        ("doc,grade\nd1,2\n", ["qrels", "x.csv"], "it has doc, grade (call doc doc_id, if that is meant)"),
+        ("query_id;document_id;grade\nq1;d1;2\n", ["qrels", "x.csv"], "(call document_id doc_id, if that is meant)"),
+        ("query_identifier,text\nq1,What?\n", ["convert", "x.csv", "--to", "bank", "-o", "y.jsonl"],
+         "(call query_identifier query_id, if that is meant); name the format, such as bank:csv (--from)"),
+        ("query_id;text\nq1;What?\n", ["convert", "x.csv", "--to", "bank", "-o", "y.jsonl"],
+         "its content told its format: a table of items is bank:csv (--from)"),
+        ("qid;text\nq1;What?\n", ["convert", "x.csv", "--to", "bank", "-o", "y.jsonl"],
+         "its columns qid, text tell no format; name the format, such as bank:csv (--from)"),
+        ("run;score\na;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"], "x.csv:2: score: '0,9' has a decimal comma"),
+        ("run\tscore\na\t0,9\nb\t0,5\n", ["correlate", "board.csv", "x.csv"], "'0,9' has a decimal comma"),
+        ("a 0,9\nb 0,5\n", ["correlate", "board.csv", "x.csv"], "has 2 columns; a leaderboard has 3"),
+        ("a;0,9\nb;0,5\n", ["correlate", "board.csv", "x.csv"], "has 1 columns; a leaderboard has 3"),
+    ],
+)  # fmt: skip
+def test_a_wrong_column_is_named(
+    content: str, command: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("x.csv").write_text(content, encoding="utf-8")
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+
+
+def test_lines_of_a_run_and_its_score_need_no_header(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bare.csv").write_text("a,0.9\nb,0.5\nc,0.1\n", encoding="utf-8")
+    assert rubric_measures.correlate("board.csv", "bare.csv", rounds=0).found[0].value("kendall") == 1.0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["leaderboard", "x.xlsx", "a.run"],
+        ["leaderboard", "one.csv", "x.xlsx"],
+        ["correlate", "x.xlsx", "board.csv"],
+        ["correlate", "board.csv", "x.xlsx"],
+        ["compare", "x.xlsx"],
+        ["verify", "x.xlsx"],
+        ["pool", "x.xlsx", "-o", "pooled.jsonl"],
+        ["pool", "a.run", "-c", "x.xlsx", "-o", "pooled.jsonl"],
+        ["combine", "x.xlsx", "--grader", "a", "--grader", "b"],
+        ["review", "x.xlsx", "--bank", "bank.csv"],
+        ["grade", "x.xlsx", "--query-texts", "bank.csv", "--model", "lexical", "--dry-run", "--prompt", "umbrela3"],
+        ["check-run", "x.xlsx", "--track", "rag24"],
+    ],
+)
+def test_a_spreadsheet_is_saved_as_csv(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.xlsx").write_bytes(b"PK\x03\x04" + bytes(range(256)))
+    assert main(command) != 0
+    captured = capsys.readouterr()
+    assert "save it as CSV" in captured.err + captured.out
+
+
+def test_labels_say_nothing_of_grades(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "one.csv", "a.run", "nDCG@10"]) == 0
+    # DCG 2 + 1 / log2(4) of 2 + 1 / log2(3)
+    assert capsys.readouterr() == ("nDCG@10\t0.9502\n", "")
