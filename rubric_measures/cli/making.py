@@ -140,7 +140,9 @@ def add_cache_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", help="list, export, prune: only the replies of this model (as `size` prints it)")
     add("--key", action="append", default=[], help="prune: the reply of this key; may be repeated")
     add("--all", action="store_true", help="prune: all replies")
-    add("--truncated", action="store_true", help="prune: only replies that were cut (of --model, else of all)")
+    of = "(of --model, else of all)"
+    add("--truncated", dest="status", action="store_const", const="truncated", help=f"prune: only cut replies {of}")
+    add("--refused", dest="status", action="store_const", const="refused", help=f"prune: only refusals {of}")
     add("-o", "--output", default="-", metavar="OUT", help="export: where the replies go (default: stdout)")
 
 
@@ -174,7 +176,7 @@ def run_cache(args: argparse.Namespace) -> int:
             log.info("%s exported", counted(cache.export(args.output, args.model), "reply"))
         else:
             cut = sum(count.truncated for count in cache.counts())
-            removed = cache.prune(model=args.model, keys=args.key, everything=args.all, truncated=args.truncated)
+            removed = cache.prune(model=args.model, keys=args.key, everything=args.all, status=args.status or "")
             cut -= sum(count.truncated for count in cache.counts())
             of_them = f" ({cut} of them truncated)" if cut else ""
             log.info("%s deleted%s, %d left", counted(removed, "reply"), of_them, len(cache))
@@ -182,10 +184,10 @@ def run_cache(args: argparse.Namespace) -> int:
 
 
 def _check_prune(args: argparse.Namespace) -> None:
-    if not (args.model or args.key or args.all or args.truncated):
-        raise InputError("cache prune needs --model, --key, --truncated or --all")
-    if args.truncated and (args.key or args.all):
-        raise InputError("cache prune --truncated takes --model at most, not --key and --all")
+    if not (args.model or args.key or args.all or args.status):
+        raise InputError("cache prune needs --model, --key, --truncated, --refused or --all")
+    if args.status and (args.key or args.all):
+        raise InputError(f"cache prune --{args.status} takes --model at most, not --key and --all")
     for key in args.key:
         try:
             bytes.fromhex(key)

@@ -22,6 +22,7 @@ from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Column, Report, Table, columns, render
 from rubric_measures.grading.grader import Grader, GradingReport, default_prompts
 from rubric_measures.models.base import CountingBackend, llm_name
+from rubric_measures.models.replies import LedgerRow
 from rubric_measures.models.running import LocalRunner, Price
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import TestBank, bank_content, canonical_json
@@ -195,9 +196,11 @@ def make_manifest(
             **{name: [*of] for name, of in report.asked_for.items()},
             "never_asked": report.never_asked,
         }
+    ledger = grader.runner.cache.ledger() if grader.runner.cache is not None else []
     return {
         **amended,
         **chosen,
+        **({"paid": _paid(ledger)} if ledger else {}),
         "bank": {"hash": bank_content(bank), "items": len(bank), "queries": len(bank.items)},
         "calls": {
             "cached": run.cached,
@@ -247,23 +250,31 @@ def _installed(name: str) -> str:
         return "unknown"
 
 
+def _paid(ledger: Sequence[LedgerRow]) -> dict[str, Any]:
+    """What all runs over a cache paid, killed ones too; what calls cost that were lost in a kill is not known."""
+    names = {"made": "calls"} | {name: name for name in ("failed", "prompt_tokens", "completion_tokens")}
+    unpriced = any(row.cost is None and row.calls > row.failed for row in ledger)
+    cost = None if unpriced else sum(row.cost or 0.0 for row in ledger)
+    return {name: sum(getattr(row, field) for row in ledger) for name, field in names.items()} | {"cost": cost}
+
+
 def write_manifest(path: str | os.PathLike[str], manifest: dict[str, Any]) -> None:
     """Writes a manifest as canonical JSON, one line; what an earlier run paid stays in it.
 
     `earlier_runs` lists the runs that wrote this file before, oldest first: models, prompts, calls, statuses. Of equal
-    runs without a call one is listed. `paid` is the sum over all runs, this one included; its `cost` is null where the
-    price of a run was unknown. Replies of runs that were killed are in neither: the `cached_…_tokens` of the calls have
-    them.
+    runs without a call one is listed. `paid` is what all runs over the cache paid, this one and killed ones included;
+    where no cache was kept it is the sum over these runs. Its `cost` is null where the price of a run was unknown.
     """
     same = _as_run(manifest) if not manifest["calls"]["made"] else None
     earlier = [run for run in _earlier_runs(path) if run != same]
     runs = [*earlier, manifest]
-    paid: dict[str, Any] = {
+    paid: dict[str, Any] = manifest.get("paid") or {
         name: sum(int(run["calls"].get(name) or 0) for run in runs)
         for name in ("made", "failed", "prompt_tokens", "completion_tokens")
     }
-    costs = [run["calls"].get("cost") for run in runs if run["calls"].get("made")]
-    paid["cost"] = sum(costs) if None not in costs else None
+    if "cost" not in paid:
+        costs = [run["calls"].get("cost") for run in runs if run["calls"].get("made")]
+        paid["cost"] = sum(costs) if None not in costs else None
     with atomic_writer(path) as stream:
         stream.write(canonical_json({**manifest, "earlier_runs": earlier, "paid": paid}) + "\n")
 

@@ -115,7 +115,7 @@ class Reply:
     Attributes:
         text: the reply as the model gave it; None when there is none (never the text "None").
         status: `ok`; `refused` (the model or a filter declined); `truncated` (the reply or the prompt was cut);
-            `failed` (no reply after all retries). What is cached: see `is_answer`.
+            `failed` (no reply after all retries). What is cached: see `is_kept`.
         error: the reason of a status other than `ok`, in one line.
         prompt_tokens: tokens shown to the model; 0 when unknown.
         completion_tokens: tokens written by the model; 0 when unknown.
@@ -133,10 +133,15 @@ class Reply:
     def is_answer(self) -> bool:
         """Whether the model answered: a whole reply, or the text as far as the longest reply allowed.
 
-        Only answers are cached, and calls without one have failed. A cut text is one, since the same request would be
-        cut again: the longest reply is in its key. A prompt that the endpoint found too long has no text and is none.
+        Calls without one have failed. A cut text is one, since the same request would be cut again: the longest reply
+        is in its key. A prompt that the endpoint found too long has no text and is none.
         """
         return self.text is not None and self.status in ("ok", "truncated")
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the same request would bring the same again, so that it is cached: an answer, or a refusal."""
+        return self.is_answer or self.status == "refused"
 
 
 @runtime_checkable

@@ -1,10 +1,8 @@
-"""The store of replies: SQLite, one row a reply, and a ledger of what was spent.
+"""The store of calls: one SQLite file, one row a call, which several processes may share.
 
-The ledger of a cache: what calls took, by day, model and query, whoever made them; and who is making which now.
-
-How replies lie in the cache: a row each, and how they are named when they are listed and exported.
-
-The reply cache: one SQLite file that several processes may share; finished calls survive kill -9.
+A row is inserted when a call is about to be made, and says who makes it; it is filled when the call is answered. So the
+rows are the reply cache, they say which calls are under way, and what was spent is a sum over them, whatever became of
+the process that paid.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, timedelta
 from functools import cache, lru_cache
 from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import atomic_writer, path_name
@@ -33,21 +31,21 @@ from rubric_measures.base.json_text import parse_json
 from rubric_measures.models.base import MOST_TOKENS, Reply, Request
 from rubric_measures.types.entities import canonical_json
 
-_KEY_BYTES = 32
-# `priced` tells calls whose cost is known from those made without a price: their tokens can still be priced.
-TABLES = (
-    """CREATE TABLE ledger (
-    day TEXT NOT NULL, model TEXT NOT NULL, query TEXT NOT NULL, priced INTEGER NOT NULL,
-    calls INTEGER NOT NULL, failed INTEGER NOT NULL,
-    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost REAL NOT NULL,
-    PRIMARY KEY (day, model, query, priced)
-) WITHOUT ROWID""",
-    "CREATE TABLE leases (owner TEXT PRIMARY KEY, until REAL NOT NULL, keys BLOB NOT NULL)",
-)
-
 
 class Spent(NamedTuple):
-    """What some calls to a model about a query took; `cost` only where they are `priced`."""
+    """What some calls to a model about a query took.
+
+    Attributes:
+        model: the model.
+        query: the query, or empty for those about all.
+        priced: whether their cost is known; else their tokens can still be priced.
+        calls: how many, those under way included.
+        failed: of these, those without an answer (so far).
+        prompt_tokens: tokens shown.
+        completion_tokens: tokens written.
+        cost: what they cost, where they are priced.
+        unknown: of the calls, those of which nobody knows what they cost: they are under way, or their process died.
+    """
 
     model: str
     query: str
@@ -57,13 +55,16 @@ class Spent(NamedTuple):
     prompt_tokens: int
     completion_tokens: int
     cost: float
+    unknown: int
 
 
 class LedgerRow(NamedTuple):
-    """What the calls of a day (UTC), or about a query, to a model took; `cost` is None where there was no price."""
+    """What the calls of a day (UTC) to a model took; `cost` is None where there was no price.
+
+    Calls of processes that died over them count as failed ones without a price.
+    """
 
     day: str
-    query: str
     model: str
     calls: int
     failed: int
@@ -72,34 +73,15 @@ class LedgerRow(NamedTuple):
     cost: float | None
 
 
-def add_spent(connection: sqlite3.Connection, spent: Iterable[Spent]) -> None:
-    """Adds what calls took to the ledger, inside of a transaction."""
-    day = datetime.now(UTC).strftime("%Y-%m-%d")
-    connection.executemany(
-        "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-        "calls = calls + excluded.calls, failed = failed + excluded.failed, "
-        "prompt_tokens = prompt_tokens + excluded.prompt_tokens, "
-        "completion_tokens = completion_tokens + excluded.completion_tokens, cost = cost + excluded.cost",
-        [(day, *one) for one in spent],
-    )
+class Taken(NamedTuple):
+    """What became of calls that a run would make: they are its own now, or others make them, or have their reply.
 
+    What is in none of the three is not allowed.
+    """
 
-def ledger_rows(connection: sqlite3.Connection, by_query: bool = False) -> list[LedgerRow]:
-    """The ledger by day (or query) and model; calls with a price and without are rows of their own."""
-    columns, by = ("'', query", "query") if by_query else ("day, ''", "day")
-    rows = connection.execute(
-        f"SELECT {columns}, model, sum(calls), sum(failed), sum(prompt_tokens), sum(completion_tokens), "
-        f"iif(priced, sum(cost), NULL) FROM ledger GROUP BY {by}, model, priced ORDER BY {by}, model, priced"
-    )
-    found = [LedgerRow(*row) for row in rows]
-    # Limits are held against these sums, so a file that was damaged must not have them at any value.
-    try:
-        days = [date.fromisoformat(row.day) for row in found if not by_query]
-    except (TypeError, ValueError):
-        days = None
-    if days is None or not all(isinstance(number, int) for row in found for number in row[3:7]):
-        raise sqlite3.DatabaseError("the ledger is damaged")
-    return found
+    taken: set[str]
+    elsewhere: set[str]
+    answered: dict[str, Reply]
 
 
 @cache
@@ -108,7 +90,7 @@ def _host() -> str:
 
 
 def new_owner() -> str:
-    """A name for a run that takes leases: its machine, its process, and a number of its own."""
+    """A name for a run that makes calls: its machine, its process, and a number of its own."""
     return f"{_host()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
@@ -128,48 +110,10 @@ def _is_alive(owner: str, until: float, now: float) -> bool:
     return True
 
 
-def live_leases(connection: sqlite3.Connection, owner: str) -> set[bytes]:
-    """The keys of the calls that other processes are making; drops the rows of those that are gone."""
-    found: set[bytes] = set()
-    now, process = time.time(), owner.rpartition(":")[0] + ":"
-    for other, until, keys in connection.execute("SELECT owner, until, keys FROM leases").fetchall():
-        # A process never waits for itself.
-        if other.startswith(process):
-            continue
-        if _is_alive(other, until, now):
-            found.update([keys[start : start + _KEY_BYTES] for start in range(0, len(keys), _KEY_BYTES)])
-        else:
-            connection.execute("DELETE FROM leases WHERE owner = ?", (other,))
-    return found
-
-
-def take_leases(
-    connection: sqlite3.Connection,
-    owner: str,
-    held: Iterable[str],
-    wanted: Sequence[str],
-    room: Callable[[int], int],
-    seconds: float,
-) -> tuple[list[str], set[str]]:
-    """Takes calls inside of a transaction; see `ReplyCache.lease`. A run's calls are one row: that is quick."""
-    others = live_leases(connection, owner)
-    elsewhere = {key for key in wanted if bytes.fromhex(key) in others} if others else set()
-    # A run says what it is done with when it takes more; until then the replies, and the ledger, have it already.
-    done = sum(connection.execute("SELECT EXISTS (SELECT 1 FROM replies WHERE key = ?)", (key,)).fetchone()[0]
-               for key in others)  # fmt: skip
-    taken = [key for key in wanted if key not in elsewhere][: max(0, room(len(others) - done))]
-    keys = bytes.fromhex("".join([*held, *taken]))
-    connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (owner, time.time() + seconds, keys))
-    return taken, elsewhere
-
-
-# The key, the model, the hash of the messages, the replicate, the reply as JSON.
-Row = tuple[bytes, str, bytes, int, str]
-
-
 # A damaged reply is named when it is asked for; it is counted without its fields, and can be pruned.
 _READABLE = (
-    "(SELECT rowid AS row, model, length(reply) AS size, iif(json_valid(reply), reply, '{}') AS reply FROM replies)"
+    "(SELECT rowid AS row, model, length(reply) AS size, iif(json_valid(reply), reply, '{}') AS reply FROM calls "
+    "WHERE reply IS NOT NULL)"
 )
 
 
@@ -226,7 +170,8 @@ def decoded(text: str) -> Reply:
     fields = parse_json(text, lenient=True)
     status = fields.get("status", "ok")
     tokens = [fields.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
-    if not isinstance(fields["text"], str) or status not in ("ok", "truncated"):
+    is_text = isinstance(fields["text"], str) or (fields["text"] is None and status == "refused")
+    if not is_text or status not in ("ok", "truncated", "refused"):
         raise TypeError
     if not all(type(count) is int and 0 <= count <= MOST_TOKENS for count in tokens):
         raise TypeError
@@ -238,12 +183,6 @@ def decoded(text: str) -> Reply:
         completion_tokens=fields.get("completion_tokens", 0),
         raw=MappingProxyType(fields.get("raw", {})),
     )
-
-
-def row_of(request: Request, reply: Reply) -> Row:
-    """An answer as it is stored."""
-    digest = bytes.fromhex(messages_hash(request))
-    return bytes.fromhex(request.key), request.model, digest, request.replicate, encoded(reply)
 
 
 def encoded(reply: Reply) -> str:
@@ -258,7 +197,7 @@ def encoded(reply: Reply) -> str:
         fields.append(f'"raw":{json.dumps(dict(reply.raw), sort_keys=True, separators=(",", ":"))}')
     if reply.status != "ok":
         fields.append(f'"status":"{reply.status}"')
-    fields.append(f'"text":{_quoted(reply.text or "")}')
+    fields.append(f'"text":{"null" if reply.text is None else _quoted(reply.text)}')
     return f"{{{','.join(fields)}}}"
 
 
@@ -273,30 +212,38 @@ def model_counts(connection: sqlite3.Connection) -> list[ModelCount]:
     return [ModelCount(*row) for row in rows]
 
 
-def delete_of(connection: sqlite3.Connection, model: str | None, truncated: bool) -> int:
-    """Deletes the replies of a model (of all), or those of them that were cut; returns how many."""
-    return connection.execute(
-        f"DELETE FROM replies WHERE rowid IN (SELECT row FROM {_READABLE} WHERE (?1 IS NULL OR model = ?1) "
-        "AND (NOT ?2 OR json_extract(reply, '$.status') IS 'truncated'))",
-        (model, truncated),
-    ).rowcount
-
-
 _LOG = logging.getLogger("rubric_measures")
 
 _APPLICATION_ID = 0x52_4D_43_31  # "RMC1": tells our files from other SQLite files
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 # A plain rowid table: WITHOUT ROWID halves the write rate. The replicate and the hash of the messages make exported
 # replies usable for another model; the request itself is not stored, it would be hundred times the reply.
-_SCHEMA = """
-CREATE TABLE replies (
-    key BLOB NOT NULL UNIQUE,
+_SCHEMA = (
+    """CREATE TABLE calls (
+    key BLOB NOT NULL,
     model TEXT NOT NULL,
+    query TEXT NOT NULL,
+    owner TEXT, -- who makes it; NULL when it is over
+    until REAL, -- when the owner last said that it is there, and so long after
+    day TEXT, -- on which it was sent (UTC); NULL: not yet, or not by a run over this file
+    failed INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cost REAL,
     messages BLOB NOT NULL,
     replicate INTEGER NOT NULL,
-    reply TEXT NOT NULL
+    reply TEXT -- NULL where there is none, or another call was answered first, or it was pruned
+)""",
+    "CREATE INDEX calls_by_key ON calls (key)",
 )
-"""
+_ASK = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, 1, 0, 0, NULL, ?, ?, NULL)"
+_FILL = (
+    "UPDATE calls SET owner = NULL, until = NULL, day = ?, failed = ?, prompt_tokens = ?, completion_tokens = ?, "
+    "cost = ?, reply = ? WHERE key = ? AND owner = ?"
+)
+# Without a day: it was not paid by a run over this file.
+_ADD = "INSERT INTO calls VALUES (?, ?, ?, NULL, NULL, NULL, ?, ?, ?, NULL, ?, ?, ?)"
+_UNKNOWN = "cost IS NULL AND failed AND NOT prompt_tokens + completion_tokens"
 # What key, model, hash of the messages, replicate and reply of a row are.
 _TYPES = (bytes, str, bytes, int, str)
 _LOOKUP_BLOCK = 400
@@ -306,7 +253,7 @@ _BUSY_SECONDS = 60.0
 class _Using:
     """Holds the lock of a cache; what SQLite cannot do is one error that names the file. As a class it is entered fast.
 
-    The lock may be taken twice: the room for leases is found with the ledger, in the same transaction.
+    The lock may be taken twice: what may still be paid is found in the transaction in which a call is taken.
     """
 
     def __init__(self, path: str) -> None:
@@ -333,7 +280,7 @@ class _Using:
 
 
 class ReplyCache:
-    """Replies by request key. Only answers are stored (`Reply.is_answer`), raw: neither grades nor failed calls.
+    """Replies by request key, and the calls that are made for them. Only what is kept is stored (`Reply.is_kept`), raw.
 
     Every `put` is a transaction of its own, so a reply that was put survives the death of the process at any moment
     (write-ahead log, synchronous=NORMAL: a power cut may cost the last ones, never the file). Threads may share an
@@ -438,7 +385,7 @@ class ReplyCache:
             return
         if execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise InputError(f"{self.path}: is an SQLite file of something else, not a reply cache; name another file")
-        for table in (_SCHEMA, *TABLES):
+        for table in _SCHEMA:
             execute(table)
         execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
@@ -458,66 +405,63 @@ class ReplyCache:
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Reply]:
         """The stored replies of those keys (hex) that have one."""
-        found: dict[str, Reply] = {}
         with self._using:
             if not self._is_there():
-                return found
-            for start in range(0, len(keys), _LOOKUP_BLOCK):
-                block = [bytes.fromhex(key) for key in keys[start : start + _LOOKUP_BLOCK]]
-                marks = ",".join("?" * len(block))
-                rows = self._connection.execute(f"SELECT key, reply FROM replies WHERE key IN ({marks})", block)
-                found.update([(key.hex(), self._decode(key, text)) for key, text in rows])
-        return found
+                return {}
+            text = "SELECT key, reply FROM calls WHERE key IN (%s) AND reply IS NOT NULL"
+            return {key.hex(): self._decode(key, reply) for key, reply in self._of_keys(text, keys)}
 
     def absent(self, keys: Iterable[str]) -> list[str]:
         """Those of the keys (hex) that have no reply."""
         with self._using:
             if not self._is_there():
                 return list(keys)
-            found = "SELECT EXISTS (SELECT 1 FROM replies WHERE key = ?)"
+            found = "SELECT EXISTS (SELECT 1 FROM calls WHERE key = ? AND reply IS NOT NULL)"
             return [key for key in keys if not self._connection.execute(found, (bytes.fromhex(key),)).fetchone()[0]]
 
     def get(self, key: str) -> Reply | None:
         """The stored reply of one key, or None."""
         return self.get_many([key]).get(key)
 
-    def put(self, request: Request, reply: Reply, spent: Sequence[Spent] = ()) -> Reply:
-        """Stores an answer and returns the stored one: of two processes that asked the same, the first wins.
+    def put(
+        self,
+        request: Request,
+        reply: Reply,
+        *,
+        cost: float | None = None,
+        owner: str = "",
+        sent: Sequence[str] = (),
+    ) -> Reply:
+        """Notes a call that was made, and stores its reply where it is kept.
 
-        Other replies (`Reply.is_answer`) are returned as they are and not stored. What calls took goes into the ledger
-        in the same transaction.
-        """
-        if spent:
-            return self.put_many([(request, reply)], spent)[0]
-        if not reply.is_answer:
-            return reply
-        row = row_of(request, reply)
-        with self._using:
-            return self._insert(reply, row)
-
-    def put_many(self, answered: Sequence[tuple[Request, Reply]], spent: Sequence[Spent] = ()) -> list[Reply]:
-        """Stores the answers of a block in one transaction: all or none of them; see `put`.
+        Args:
+            request: what was asked.
+            reply: what came back.
+            cost: what the call cost; None where that is unknown.
+            owner: who took the call by `ask`. What nobody took was not paid here.
+            sent: keys of other calls of the owner that were sent since it last said so.
 
         Returns:
-            the stored replies in the same order (those that are no answers as they are).
+            the stored reply: of two processes that asked the same, the first wins. A reply that is not kept comes back
+            as it is.
         """
-        rows = [row_of(request, reply) if reply.is_answer else None for request, reply in answered]
-        if not any(rows) and not spent:
-            return [reply for _, reply in answered]
-        with self._using, _transaction(self._connection):
-            if spent:
-                add_spent(self._connection, spent)
-            return [
-                reply if row is None else self._insert(reply, row)
-                for (_, reply), row in zip(answered, rows, strict=True)
-            ]
-
-    def _insert(self, reply: Reply, row: Row) -> Reply:
-        cursor = self._connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)", row)
-        if cursor.rowcount:
-            return reply
-        stored = self._connection.execute("SELECT reply FROM replies WHERE key = ?", row[:1]).fetchone()
-        return self._decode(row[0], stored[0]) if stored else reply
+        key, day = bytes.fromhex(request.key), _today()
+        numbers = not reply.is_answer, reply.prompt_tokens, reply.completion_tokens
+        text = encoded(reply) if reply.is_kept else None
+        # While the call is the owner's, nobody else makes it, but another run of this process.
+        is_first = bool(owner) and key not in _MADE_TWICE
+        with self._using, _NOTHING if is_first and not sent else _transaction(self._connection):
+            execute = self._connection.execute
+            for other in sent:
+                execute("UPDATE calls SET day = ? WHERE key = ? AND owner = ?", (day, bytes.fromhex(other), owner))
+            if is_first and execute(_FILL, (day, *numbers, cost, text, key, owner)).rowcount:
+                return reply
+            stored = self.get(request.key)
+            text = text if stored is None else None
+            if execute(_FILL, (day, *numbers, cost, text, key, owner)).rowcount == 0 and text is not None:
+                digest = bytes.fromhex(messages_hash(request))
+                execute(_ADD, (key, request.model, request.query, *numbers, digest, request.replicate, text))
+        return reply if stored is None or not reply.is_kept else stored
 
     def _decode(self, key: bytes, text: str) -> Reply:
         try:
@@ -532,17 +476,17 @@ class ReplyCache:
         if not self._is_there():
             return 0
         with self._using:
-            count: int = self._connection.execute("SELECT count(*) FROM replies").fetchone()[0]
+            count: int = self._connection.execute("SELECT count(*) FROM calls WHERE reply IS NOT NULL").fetchone()[0]
             return count
 
     def entries(self, model: str | None = None) -> Iterator[CacheEntry]:
-        """All stored replies (of one model), in the order in which they were stored."""
+        """All stored replies (of one model), in the order in which they were asked for."""
         last = 0
         while self._is_there():
             with self._using:
                 rows = self._connection.execute(
-                    "SELECT rowid, key, model, messages, replicate, reply FROM replies "
-                    "WHERE rowid > ? AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000",
+                    "SELECT rowid, key, model, messages, replicate, reply FROM calls WHERE rowid > ? "
+                    "AND reply IS NOT NULL AND (? IS NULL OR model = ?) ORDER BY rowid LIMIT 1000",
                     (last, model, model),
                 ).fetchall()
             if not rows:
@@ -555,14 +499,60 @@ class ReplyCache:
                 key, name, messages, replicate, text = row[1:]
                 yield CacheEntry(key.hex(), name, messages.hex(), replicate, self._decode(key, text))
 
-    def ledger(self, by_query: bool = False) -> list[LedgerRow]:
-        """What was paid by all runs over this cache, by day (or query) and model; what was pruned was paid, too."""
+    def ledger(self) -> list[LedgerRow]:
+        """What was paid by all runs over this cache, by day and model; what was pruned was paid, too.
+
+        Calls with a price and without are rows of their own. Calls that a living process is making are not in it yet.
+        """
         with self._using:
-            return ledger_rows(self._connection, by_query) if self._is_there() else []
+            if not self._is_there():
+                return []
+            rows = self._connection.execute(
+                "SELECT day, model, count(*), sum(failed), sum(prompt_tokens), sum(completion_tokens), sum(cost) "
+                "FROM calls WHERE day IS NOT NULL AND (owner IS NULL OR until < ?) "
+                "GROUP BY day, model, cost IS NOT NULL ORDER BY day, model, cost IS NOT NULL",
+                (time.time(),),
+            )
+            found = [LedgerRow(*row) for row in rows]
+            # Limits are held against these sums, so a file that was damaged must not have them at any value.
+            try:
+                is_damaged = any(str(date.fromisoformat(row.day)) != row.day for row in found)
+            except (TypeError, ValueError):
+                is_damaged = True
+            if is_damaged or not all(isinstance(number, int) for row in found for number in row[2:6]):
+                raise sqlite3.DatabaseError("the ledger is damaged")
+            return found
+
+    def paid(self, after: int, by_query: bool) -> tuple[int, list[Spent], list[Spent]]:
+        """What was paid, from a row on.
+
+        Args:
+            after: the number of the row before, 0 for all.
+            by_query: whether queries are told apart.
+
+        Returns:
+            the number of the last row before all that are under way; what the rows up to it took, which is final; what
+            those after it took, as far as that is known.
+        """
+        query = "query" if by_query else "''"
+        one = (
+            f"SELECT model, {query}, cost IS NOT NULL, count(*), sum(failed), "
+            "sum(prompt_tokens), sum(completion_tokens), coalesce(sum(cost), 0.0), "
+            f"sum({_UNKNOWN}) FROM calls WHERE rowid > ? AND rowid <= ? AND day IS NOT NULL GROUP BY 1, 2, 3"
+        )
+        with self._using:
+            if not self._is_there():
+                return after, [], []
+            execute = self._connection.execute
+            under_way = "SELECT min(rowid) FROM calls WHERE rowid > ? AND owner IS NOT NULL AND until >= ?"
+            first = execute(under_way, (after, time.time())).fetchone()[0]
+            last = first - 1 if first else execute("SELECT coalesce(max(rowid), 0) FROM calls").fetchone()[0]
+            final = [Spent(*row) for row in execute(one, (after, last))]
+            return last, final, [Spent(*row) for row in execute(one, (last, 2**62))]
 
     @property
     def is_written(self) -> bool:
-        """Whether replies can be put into it."""
+        """Whether calls can be put into it."""
         return not self._read_only
 
     @property
@@ -570,47 +560,73 @@ class ReplyCache:
         """Whether other processes may write to it at the same time."""
         return self.path != ":memory:" and not self._read_only
 
-    def lease(
-        self, owner: str, held: Iterable[str], wanted: Sequence[str], room: Callable[[int], int]
-    ) -> tuple[list[str], set[str]]:
+    def ask(
+        self,
+        owner: str,
+        wanted: Sequence[Request],
+        is_sent: bool,
+        may: Callable[[Request], bool] | None = None,
+    ) -> Taken:
         """Takes calls that are about to be made, so that no other process makes them too.
 
         Args:
-            owner: who takes them; see `new_owner`. From now on the run makes the `held` ones and those returned.
-            held: the keys of the calls that it is making already, and still.
-            wanted: the keys of those that it would make next.
-            room: is told how many calls others are making, and says how many of the wanted ones may be taken.
-
-        Returns:
-            those of the wanted keys that are taken, and those whose calls others are making.
+            owner: who takes them; see `new_owner`.
+            wanted: what it would ask next.
+            is_sent: whether they count as paid from now on, else when the owner says that they were sent.
+            may: is asked for each that nobody else makes or has made, whether it may be taken; None takes all.
         """
         self._say_gone()
+        found = Taken(set(), set(), {})
+        until, day = time.time() + self._lease_seconds, _today() if is_sent else None
         with self._using, _transaction(self._connection):
-            return take_leases(self._connection, owner, held, wanted, room, self._lease_seconds)
+            self._note_others(owner, wanted, found)
+            new = [
+                (bytes.fromhex(key), one.model, one.query, owner, until, day,
+                 bytes.fromhex(messages_hash(one)), one.replicate)
+                for one in wanted
+                if (key := one.key) not in found.answered and key not in found.elsewhere and (may is None or may(one))
+            ]  # fmt: skip
+            self._connection.executemany(_ASK, new)
+        found.taken.update([row[0].hex() for row in new])
+        return found
 
-    def version(self) -> int:
-        """A number that is another one as soon as another connection has written to the file."""
-        with self._using:
-            found: int = self._connection.execute("PRAGMA data_version").fetchone()[0] if self._is_there() else -1
-            return found
+    def _note_others(self, owner: str, wanted: Sequence[Request], found: Taken) -> None:
+        """Finds out which calls were made, or are being made, by others."""
+        now, process = time.time(), owner.rpartition(":")[0] + ":"
+        text = "SELECT rowid, key, owner, until, reply FROM calls "
+        text += "WHERE key IN (%s) AND (reply IS NOT NULL OR owner IS NOT NULL)"
+        for row, key, other, until, reply in self._of_keys(text, [one.key for one in wanted]):
+            if reply is not None:
+                found.answered[key.hex()] = self._decode(key, reply)
+            elif other.startswith(process):
+                _MADE_TWICE.add(key)  # a process never waits for itself
+            elif _is_alive(other, until, now):
+                found.elsewhere.add(key.hex())
+            else:
+                # It was paid if it was sent.
+                self._connection.execute("DELETE FROM calls WHERE rowid = ? AND day IS NULL", (row,))
+                self._connection.execute("UPDATE calls SET owner = NULL, until = NULL WHERE rowid = ?", (row,))
 
-    def made_elsewhere(self, owner: str, keys: Iterable[str]) -> set[str]:
-        """Those of the keys whose calls other processes are making now."""
-        with self._using, _transaction(self._connection):
-            others = live_leases(self._connection, owner)
-        return {key for key in keys if bytes.fromhex(key) in others}
+    def _of_keys(self, text: str, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """The rows that a statement finds for some keys (hex)."""
+        for start in range(0, len(keys), _LOOKUP_BLOCK):
+            block = [bytes.fromhex(key) for key in keys[start : start + _LOOKUP_BLOCK]]
+            yield from self._connection.execute(text % ",".join("?" * len(block)), block).fetchall()
 
-    def renew(self, owner: str) -> float:
-        """Says that a run is still there, and returns the seconds until it should say so again."""
-        with self._using:
-            until = time.time() + self._lease_seconds
-            self._connection.execute("UPDATE leases SET until = ? WHERE owner = ?", (until, owner))
+    def renew(self, owner: str, keys: Iterable[str]) -> float:
+        """Says that a run still makes some calls, and returns the seconds until it should say so again."""
+        until = time.time() + self._lease_seconds
+        self._change("UPDATE calls SET until = ? WHERE key = ? AND owner = ?", owner, keys, until)
         return self._lease_seconds / 4
 
-    def release(self, owner: str) -> None:
-        """Gives all calls of a run back."""
-        with self._using:
-            self._connection.execute("DELETE FROM leases WHERE owner = ?", (owner,))
+    def release(self, owner: str, keys: Iterable[str]) -> None:
+        """Gives calls of a run back, as it does not make them."""
+        self._change("DELETE FROM calls WHERE key = ? AND owner = ?", owner, keys)
+
+    def _change(self, statement: str, owner: str, keys: Iterable[str], *values: object) -> None:
+        if found := [(*values, bytes.fromhex(key), owner) for key in keys]:
+            with self._using, _transaction(self._connection):
+                self._connection.executemany(statement, found)
 
     def counts(self) -> list[ModelCount]:
         """How many replies and tokens each model has, in order of the models' names."""
@@ -653,12 +669,12 @@ class ReplyCache:
                 _transaction(self._connection),
             ):
                 for entry in source.entries():
-                    row = (*map(bytes.fromhex, (entry.key, entry.messages)), entry.model, entry.replicate)
-                    cursor = self._connection.execute(
-                        "INSERT OR IGNORE INTO replies (key, messages, model, replicate, reply) VALUES (?, ?, ?, ?, ?)",
-                        (*row, encoded(entry.reply)),
-                    )
-                    added += cursor.rowcount
+                    if self.absent([entry.key]):
+                        reply, numbers = entry.reply, (entry.reply.prompt_tokens, entry.reply.completion_tokens)
+                        hashes = bytes.fromhex(entry.key), bytes.fromhex(entry.messages)
+                        row = hashes[0], entry.model, "", not reply.is_answer, *numbers, hashes[1], entry.replicate
+                        self._connection.execute(_ADD, (*row, encoded(reply)))
+                        added += 1
         return added
 
     def prune(
@@ -667,25 +683,37 @@ class ReplyCache:
         model: str | None = None,
         keys: Iterable[str] = (),
         everything: bool = False,
-        truncated: bool = False,
+        status: str = "",
     ) -> int:
         """Deletes the replies of a model, of some keys, or all, and gives the space back; returns how many.
 
-        With `truncated`, of the model's (of all, where none is named) only those that were cut.
+        With a `status` (`truncated` or `refused`), of the model's (of all, where none is named) only those that have
+        it. What they cost stays known.
         """
         with self._using:
             with _transaction(self._connection):
-                removed = 0
-                if everything:
-                    removed += self._connection.execute("DELETE FROM replies").rowcount
-                if model is not None or truncated:
-                    removed += delete_of(self._connection, model, truncated)
-                for key in keys:
-                    removed += self._connection.execute(
-                        "DELETE FROM replies WHERE key = ?", (bytes.fromhex(key),)
-                    ).rowcount
+                which = f"rowid IN (SELECT row FROM {_READABLE} WHERE ifnull(?1 = model, 1) "
+                which += "AND (?2 = '' OR json_extract(reply, '$.status') = ?2))"
+                removed = self._emptied(which, model, status) if everything or model is not None or status else 0
+                removed += sum(self._emptied("key = ? AND reply IS NOT NULL", bytes.fromhex(key)) for key in keys)
             self._connection.execute("VACUUM")
         return removed
+
+    def _emptied(self, which: str, *values: object) -> int:
+        return self._connection.execute(f"UPDATE calls SET reply = NULL WHERE {which}", values).rowcount
+
+
+_NOTHING = contextlib.nullcontext()
+_MADE_TWICE: set[bytes] = set()  # calls that two runs of this process make at once
+
+
+def _today() -> str:
+    return _day(int(time.time() // 86_400))
+
+
+@lru_cache(maxsize=4)
+def _day(number: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from rubric_measures.base.errors import FormatError, GradingError, InputError, R
 from rubric_measures.base.files import path_name, read_text
 from rubric_measures.base.json_text import check_keys, parse_json
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, llm_name
-from rubric_measures.models.replies import LedgerRow, ReplyCache, Spent, new_owner
+from rubric_measures.models.replies import ReplyCache, Spent, Taken, new_owner
 
 
 def tokens_in(raw: Mapping[str, Any], name: str) -> int:
@@ -145,12 +145,12 @@ class RunStats:
 
 
 _LOG = logging.getLogger("rubric_measures")
-_FLUSH_SECONDS = 0.05  # without price and limit, the ledger may be so late: a grader on this machine is quicker than it
+_FLUSH_SECONDS = 0.05  # without a limit it may be said so late that calls were sent
 UNKNOWN_COST = "the model does not say how many tokens a call took, so its cost is unknown: limit the calls instead"
 
 
 class Account:
-    """What one run pays, beside what the ledger of its cache says of all other runs.
+    """What one run pays, beside what all other runs over its cache paid; both are sums over the rows of the cache.
 
     Args:
         runner: the cache, the limits and the price.
@@ -158,67 +158,62 @@ class Account:
 
     Attributes:
         is_limited: whether there is a limit on calls or cost.
-        leases: whether calls have to be taken before they are made, as other processes may make them.
+        query_limit: why the last call that was not taken may not be made, where its query has cost enough.
     """
 
     def __init__(self, runner: LocalRunner, stats: RunStats) -> None:
         self._runner, self._stats = runner, stats
-        cache = runner.cache
-        self._cache = cache if cache is not None and cache.is_written and not runner.cache_only else None
-        self.leases = self._cache is not None and self._cache.is_shared
+        self._limits_cost = runner.max_cost is not None or runner.max_cost_per_query is not None
+        self.is_limited = self._limits_cost or runner.max_calls is not None
         self._owner = new_owner()
-        self._before = (stats.calls, stats.cost)
-        self._pending: dict[tuple[str, str, bool], list[float]] = {}
-        self._written = (0, 0.0)
-        self._flushed = time.monotonic()
-        self._others_calls, self._others_cost, self._elsewhere = 0, 0.0, 0
-        self._mean = 0.0  # what a call to this model cost before, by the ledger
-        self._of_query: dict[str, float] = {}
-        self._open: Counter[str] = Counter()
+        cache = runner.cache if runner.cache is not None and runner.cache.is_written and not runner.cache_only else None
+        # Without a cache, nobody else pays; what runs with the same counts paid before is known from these.
+        self._before = (stats.calls, stats.cost) if cache is not None else (0, 0.0)
+        self._earlier = (0, 0.0) if cache is not None else (stats.calls, stats.cost)
+        self._store = ReplyCache(":memory:") if cache is None and self.is_limited else cache
+        self._open: set[str] = set()  # calls that are ours to make
+        self._reserved = 0.0  # the most that these can cost
+        self._open_of_query: Counter[str] = Counter()
+        self._unsaid: list[str] = []  # of these, those that were sent and not said to be
+        self._said = time.monotonic()
         self._beats: threading.Thread | None = None
         self._ended = threading.Event()
         self._told_unpriced = False
-        self.is_limited = any(
-            limit is not None for limit in (runner.max_calls, runner.max_cost, runner.max_cost_per_query)
-        )
-        self._is_exact = self.is_limited or runner.price is not None
+        self._mark = 0  # the last row of the cache that is in these sums
+        self._final: dict[tuple[str, str, bool], Spent] = {}
+        self.query_limit = ""
+        self._calls, self._cost, self._mean, self._unknown = 0, 0.0, 0.0, 0
+        self._of_query: dict[str, tuple[float, int]] = {}
         self._refresh()
 
-    # ---- what was paid
-    @property
-    def calls(self) -> int:
-        """The calls of all runs over the cache, so far."""
-        return self._others_calls + self._stats.calls - self._before[0]
-
-    @property
-    def cost(self) -> float:
-        """What they cost."""
-        return self._others_cost + self._stats.cost - self._before[1]
-
     def _refresh(self) -> None:
-        """Reads what others paid meanwhile."""
-        if self._cache is None:
-            self._before = (0, 0.0)
+        """Reads what was paid."""
+        if self._store is None or not self.is_limited:
             return
-        if not self.is_limited:
-            return
-        rows = self._cache.ledger()
-        self._others_calls = sum(row.calls for row in rows) - self._written[0]
-        if self._runner.price is not None:
-            self._others_cost = max(0.0, sum(map(self._cost_of, rows)) - self._written[1])
-            mine = [row for row in rows if row.model == self._runner.backend.model]
-            self._mean = sum(map(self._cost_of, mine)) / max(1, sum(row.calls for row in mine))
-        if self._runner.max_cost_per_query is not None:
-            found: dict[str, float] = {}
-            for row in self._cache.ledger(by_query=True):
-                found[row.query] = found.get(row.query, 0.0) + self._cost_of(row)
-            for (_, query, _), values in self._pending.items():
-                found[query] = found.get(query, 0.0) + values[4]
-            self._of_query = found
+        by_query = self._runner.max_cost_per_query is not None
+        self._mark, final, rest = self._store.paid(self._mark, by_query)
+        for one in final:
+            key = one[:3]
+            before = self._final.get(key)
+            numbers = one[3:] if before is None else [a + b for a, b in zip(before[3:], one[3:], strict=True)]
+            self._final[key] = Spent(*key, *numbers)
+        rows = [*self._final.values(), *rest]
+        costs = [self._cost_of(row) for row in rows] if self._limits_cost else [0.0] * len(rows)
+        self._calls = sum(row.calls for row in rows) + self._earlier[0]
+        self._cost = sum(costs) + self._earlier[1]
+        self._unknown = sum(row.unknown for row in rows)
+        mine = [(row, cost) for row, cost in zip(rows, costs, strict=True) if row.model == self._runner.backend.model]
+        known = sum(row.calls - row.unknown for row, _ in mine)
+        self._mean = sum(cost for _, cost in mine) / known if known else 0.0
+        if by_query:
+            self._of_query.clear()
+            for row, cost in zip(rows, costs, strict=True):
+                spent, unknown = self._of_query.get(row.query, (0.0, 0))
+                self._of_query[row.query] = spent + cost, unknown + row.unknown
 
-    def _cost_of(self, row: LedgerRow) -> float:
-        """What a row of the ledger cost; calls of this model that were made without a price cost what it says now."""
-        if row.cost is not None:
+    def _cost_of(self, row: Spent) -> float:
+        """What calls cost; those of this model that were made without a price cost what it says now."""
+        if row.priced:
             return row.cost
         price, model = self._runner.price, self._runner.backend.model
         if price is not None and row.model == model:
@@ -228,152 +223,123 @@ class Account:
         if not self._told_unpriced:
             self._told_unpriced = True
             text = "the ledger of %s has calls of %s without a price: they count as 0 in the limit on the cost"
-            _LOG.warning(text, self._cache.path if self._cache else "", row.model)
+            _LOG.warning(text, self._store.path if self._store else "", row.model)
         return 0.0
 
-    def note(self, request: Request, reply: Reply, cost: float) -> Sequence[Spent]:
-        """Notes a call that was made; returns what has to be put into the ledger now."""
-        query = request.query
-        if self.is_limited:
-            self._open[query] -= 1
-            self._of_query[query] = self._of_query.get(query, 0.0) + cost
-        if self._cache is None:
-            return ()
-        tokens, is_answer = reply.prompt_tokens + reply.completion_tokens, reply.is_answer
-        # A call that brought neither answer nor tokens cost nothing, whatever the price.
-        priced = bool(cost) or (self._runner.price is not None and tokens > 0) or not (is_answer or tokens)
-        values = self._pending.setdefault((request.model, query, priced), [0, 0, 0, 0, 0.0])
-        values[0] += 1
-        values[1] += not is_answer
-        values[2] += reply.prompt_tokens
-        values[3] += reply.completion_tokens
-        values[4] += cost
-        if self._is_exact or time.monotonic() - self._flushed >= _FLUSH_SECONDS:
-            return self._take_pending()
-        return ()
+    def take(self, wanted: Sequence[Request]) -> Taken:
+        """Takes calls that are to be made next; with a limit, of those one at a time.
 
-    def _take_pending(self) -> list[Spent]:
-        found = [
-            Spent(*key, int(calls), int(failed), int(prompt), int(completion), cost)
-            for key, (calls, failed, prompt, completion, cost) in self._pending.items()
-        ]
-        self._pending.clear()
-        calls, cost = self._written
-        self._written = (calls + sum(one.calls for one in found), cost + sum(one.cost for one in found))
-        self._flushed = time.monotonic()
+        Where a limit forbids a call, `RunStats.limit` or `query_limit` says which.
+        """
+        self.query_limit = ""
+        if self._store is None:
+            return Taken({request.key for request in wanted}, set(), {})
+        found = self._store.ask(self._owner, wanted, self.is_limited, self._may if self.is_limited else None)
+        self._open |= found.taken
+        if self.is_limited:
+            for request in wanted:
+                if request.key in found.taken:
+                    self._open_of_query[request.query] += 1
+                    self._reserved += self._most_of(request)
+        if self._beats is None and self._store.is_shared:
+            self._beats = threading.Thread(target=self._beat, name="rubric_measures-lease", daemon=True)
+            self._beats.start()
         return found
 
-    # ---- what may still be paid
-    def reached(self, handed: int) -> str:
-        """Which limit forbids another call beside the `handed` ones; empty where none does."""
+    def _may(self, request: Request) -> bool:
+        """Whether another call may be made; others cannot make one meanwhile."""
+        self._refresh()
         runner, stats = self._runner, self._stats
         if stats.limit:
-            return stats.limit
-        under_way = handed + self._elsewhere
-        text = ""
-        if runner.max_calls is not None and self.calls + under_way >= runner.max_calls:
-            text = f"the limit of {runner.max_calls} calls was reached"
-            if self._others_calls:
-                text += f", {self._others_calls} of them by other runs over this cache"
-        elif runner.max_cost is not None and self.cost + self.expected(under_way) >= runner.max_cost:
-            text = f"the limit of {runner.max_cost:g} on the cost was reached"
-            if self._others_cost:
-                text += f", {self._others_cost:.6g} of it by other runs over this cache"
-        return text
+            return False
+        if runner.max_calls is not None and self._calls >= runner.max_calls:
+            stats.limit = f"the limit of {runner.max_calls} calls was reached"
+            if others := self._calls - len(self._open) - (stats.calls - self._before[0]):
+                stats.limit += f", {others} of them by other runs over this cache"
+        elif runner.max_cost is not None and self._cost + self._mean * (self._unknown + 1) >= runner.max_cost:
+            stats.limit = f"the limit of {runner.max_cost:g} on the cost was reached"
+            others_cost = self._cost - (stats.cost - self._before[1])
+            if others_cost > 1e-9 * self._cost:
+                stats.limit += f", {others_cost:.6g} of it by other runs over this cache"
+        elif runner.max_cost_per_query is not None and request.query:
+            spent, unknown = self._of_query.get(request.query, (0.0, 0))
+            if spent + self._mean * (unknown + 1) >= runner.max_cost_per_query:
+                self.query_limit = f"the limit of {runner.max_cost_per_query:g} on the cost of a query was reached"
+        return not stats.limit and not self.query_limit
 
-    def reached_for_query(self, request: Request) -> str:
-        """Whether the limit for a query forbids another call about it, in words; empty where it does not."""
-        limit = self._runner.max_cost_per_query
-        if limit is None or not request.query:
-            return ""
-        spent = self._of_query.get(request.query, 0.0)
-        if spent + self.expected(self._open[request.query]) < limit:
-            return ""
-        return f"the limit of {limit:g} on the cost of a query was reached"
-
-    def expected(self, under_way: int) -> float:
-        """What the calls under way and one more will cost, if they cost what those before did on average."""
-        calls = self._stats.calls
-        return (self._stats.cost / calls if calls else self._mean) * (under_way + 1)
-
-    def must_wait(self, request: Request, reserved: float) -> bool:
+    def must_wait(self, request: Request) -> bool:
         """Whether a call waits for those in flight: until one is answered, nobody knows what a call costs.
 
         Thoughts come on top of the longest reply, so there is no bound. A batch that takes hours has none: its first
         one has as many requests as fit the limit by what they cost at most, not one.
         """
         runner = self._runner
-        if runner.max_cost is None and runner.max_cost_per_query is None:
-            return False
-        if self._stats.calls > self._stats.failed or self._mean or not self._open.total():
+        if not self._limits_cost or self._stats.calls > self._stats.failed or self._mean or not self._open:
             return False
         if not getattr(runner.backend, "in_batches", False):
             return True
-        most = self.most_of(request)
-        if runner.max_cost_per_query is not None and self._open[request.query] and request.query:
-            spent = self._of_query.get(request.query, 0.0)
-            if spent + (self._open[request.query] + 1) * most > runner.max_cost_per_query:
+        most, limit = self._most_of(request), runner.max_cost_per_query
+        if limit is not None and request.query and self._open_of_query[request.query]:
+            spent, _ = self._of_query.get(request.query, (0.0, 0))
+            if spent + (self._open_of_query[request.query] + 1) * most > limit:
                 return True
-        return runner.max_cost is not None and self.cost + reserved + most > runner.max_cost
+        return runner.max_cost is not None and self._cost + self._reserved + most > runner.max_cost
 
-    def most_of(self, request: Request) -> float:
+    def _most_of(self, request: Request) -> float:
         """The most that a call can cost; 0 without a limit on the cost, so that nothing is counted for nobody."""
-        runner = self._runner
-        if runner.max_cost is None and runner.max_cost_per_query is None:
+        if not self._limits_cost:
             return 0.0
-        return runner.price.most_of(request) if runner.price else float("inf")
+        return self._runner.price.most_of(request) if self._runner.price else math.inf
 
-    # ---- whose calls are whose
     def hand(self, request: Request) -> None:
-        """Notes that a call begins."""
-        self._open[request.query] += 1
+        """Notes that a call is sent."""
+        if self._store is not None and not self.is_limited:
+            self._unsaid.append(request.key)
 
-    def drop(self) -> None:
-        """Notes that no call is under way any more."""
-        self._open.clear()
+    def put(self, request: Request, reply: Reply, cost: float) -> Reply:
+        """Notes what came back, and returns the reply that counts; see `ReplyCache.put`."""
+        if self._store is None:
+            return reply
+        self._open.discard(request.key)
+        if self.is_limited:
+            self._open_of_query[request.query] -= 1
+            self._reserved = self._reserved - self._most_of(request) if self._open else 0.0
+        tokens = reply.prompt_tokens + reply.completion_tokens
+        # A call that brought neither answer nor tokens cost nothing, whatever the price.
+        is_priced = bool(cost) or (self._runner.price is not None and tokens > 0) or not (reply.is_answer or tokens)
+        unsaid: list[str] = []
+        if self._unsaid and (now := time.monotonic()) - self._said >= _FLUSH_SECONDS:
+            unsaid, self._unsaid, self._said = [key for key in self._unsaid if key in self._open], [], now
+        price = cost if is_priced else None
+        kept = self._store.put(request, reply, cost=price, owner=self._owner, sent=unsaid)
+        return kept if self._runner.cache is not None else reply
 
-    def take(self, under_way: Iterable[str], wanted: Sequence[str]) -> tuple[list[str], set[str]]:
-        """Takes calls that are to be made next: those that are ours, and those that another process is making.
-
-        What is in neither is more than a limit allows.
-        """
-        assert self._cache is not None
-        held = list(under_way)
-
-        def room(elsewhere: int) -> int:
-            self._elsewhere = elsewhere
-            self._refresh()
-            limit = self._runner.max_calls
-            return len(wanted) if limit is None else limit - self.calls - len(held) - elsewhere
-
-        found = self._cache.lease(self._owner, held, wanted, room)
-        if self._beats is None:
-            self._beats = threading.Thread(target=self._beat, name="rubric_measures-lease", daemon=True)
-            self._beats.start()
-        return found
+    def give_back(self, keys: Iterable[str]) -> None:
+        """Gives back calls that are not made."""
+        gone = self._open.intersection(keys)
+        if self._store is not None:
+            self._store.release(self._owner, gone)
+        self._open -= gone
+        if not self._open:
+            self._open_of_query.clear()
+            self._reserved = 0.0
 
     def _beat(self) -> None:
         """Says now and then that this run is there, as long as it is: a call may take an hour."""
-        assert self._cache is not None
-        seconds = self._cache.renew(self._owner)
+        assert self._store is not None
+        seconds = self._store.renew(self._owner, list(self._open))
         while not self._ended.wait(seconds):
             with contextlib.suppress(Exception):
-                self._cache.renew(self._owner)
-
-    def made_elsewhere(self, keys: Iterable[str]) -> set[str]:
-        """Those of the keys whose calls other processes are still making."""
-        return self._cache.made_elsewhere(self._owner, keys) if self._cache is not None else set()
+                self._store.renew(self._owner, list(self._open))
 
     def close(self) -> None:
-        """Puts into the ledger what is not there yet, and gives all calls back."""
+        """Gives all calls back that were not answered."""
         self._ended.set()
-        if self._cache is None:
-            return
-        if self._pending:
-            self._cache.put_many((), self._take_pending())
         if self._beats is not None:
             self._beats.join()
-            self._cache.release(self._owner)
+        self.give_back(list(self._open))
+        if self._store is not None and self._store is not self._runner.cache:
+            self._store.close()
 
 
 K = TypeVar("K")
@@ -419,13 +385,11 @@ class RunState(Generic[K, T]):
         self.misses: deque[Request] = deque()  # not in the cache
         self.ready: deque[Request] = deque()  # of these, those that are ours to make, not yet handed to the backend
         self.elsewhere: dict[str, Request] = {}  # and those that another process is making
-        self.version = -1  # of the cache, when requests were last looked up
         self.told_waiting = False
         self.lease, self.taken = _LEASED, 0.0  # how many calls are taken together, and when some were
         self.looked = 0.0  # when it was last looked what became of these
         self.waiting: dict[str, list[tuple[_Started[K, T], int]]] = {}  # key -> who waits for its reply
         self.handed: set[str] = set()
-        self.reserved = 0.0  # the most that these can cost, where there is a limit on the cost
         self.done: deque[tuple[K, T]] = deque()
         self.stopped = False
         self.fault: Exception | None = None  # of the jobs, not of the model
@@ -469,9 +433,8 @@ class RunState(Generic[K, T]):
                 self.stats.missing += 1
                 for job, place in self.waiting.pop(key):
                     self._deliver(job, place, reply)
+            self.account.give_back(self.handed)
             self.handed.clear()
-            self.account.drop()
-            self.reserved = 0.0
 
     def feed(self, first: Request) -> Iterator[Request]:
         """What the backend pulls: the requests that nothing else answers, passage by passage."""
@@ -484,9 +447,7 @@ class RunState(Generic[K, T]):
     def hand(self, request: Request) -> None:
         """Notes that a request is with the backend."""
         self.handed.add(request.key)
-        if self.account.is_limited:
-            self.account.hand(request)
-            self.reserved += self.account.most_of(request)
+        self.account.hand(request)
 
     def next_miss(self) -> Request | None:
         """The next request for the backend; None at the end, when stopped or held, or when results wait to be read."""
@@ -494,17 +455,17 @@ class RunState(Generic[K, T]):
             while True:
                 if self._is_stopped():
                     return None
-                if (self.ready or self.misses) and self._limit_reached():
+                if (self.ready or self.misses) and self.stats.limit:
                     self._leave_out()
                 elif self.ready:
-                    if not self.account.is_limited:
-                        return self.ready.popleft()
-                    if reason := self.account.reached_for_query(self.ready[0]):
-                        self._leave_out_one(reason)
-                        continue
-                    return None if self.account.must_wait(self.ready[0], self.reserved) else self.ready.popleft()
+                    return self.ready.popleft()
                 elif self.misses:
+                    if self.account.must_wait(self.misses[0]):
+                        return None
                     self._take()
+                    continue
+                elif self.elsewhere and time.monotonic() - self.looked > _LOOK_SECONDS:
+                    self._look_elsewhere()
                     continue
                 if len(self.done) > _BACKLOG:
                     return None
@@ -525,69 +486,34 @@ class RunState(Generic[K, T]):
     def settle(self, request: Request, reply: Reply) -> None:
         """Puts a reply into the cache and hands it to everyone who waits for it."""
         with self.lock:
-            if request.key in self.handed:  # a backend that answers twice is not paid twice
-                cache = self.runner.cache
-                cost = self._cost_of(reply)
-                spent = self.account.note(request, reply, cost)
-                kept = cache.put(request, reply, spent) if cache is not None else reply
-                self._settle(request, reply, kept, cost)
+            if request.key not in self.handed:  # a backend that answers twice is not paid twice
+                return
+            cost = self.runner.price.of_reply(reply) if self.runner.price else 0.0
+            kept = self.account.put(request, reply, cost)
+            self.handed.remove(request.key)
+            self.stats.count_call(request, reply, cost)
+            if self.runner.max_cost is not None and self.stats.unpriced:
+                # An unknown cost is not 0: the limit could not be held.
+                self.stats.limit = self.stats.limit or UNKNOWN_COST
+            self._answer(request, kept)
 
     def settle_block(self, answered: Sequence[tuple[Request, Reply]]) -> None:
-        """Settles a block of replies, which are in the cache all together or not at all."""
-        with self.lock:
-            answered = [pair for pair in answered if pair[0].key in self.handed]
-            cache = self.runner.cache
-            costs = [self._cost_of(reply) for _, reply in answered]
-            spent = [
-                one
-                for (request, reply), cost in zip(answered, costs, strict=True)
-                for one in self.account.note(request, reply, cost)
-            ]
-            kept = cache.put_many(answered, spent) if cache is not None else [reply for _, reply in answered]
-            for (request, reply), stored, cost in zip(answered, kept, costs, strict=True):
-                self._settle(request, reply, stored, cost)
-
-    def _cost_of(self, reply: Reply) -> float:
-        return self.runner.price.of_reply(reply) if self.runner.price else 0.0
-
-    def _settle(self, request: Request, reply: Reply, kept: Reply, cost: float) -> None:
-        self.handed.remove(request.key)
-        if self.account.is_limited:
-            self.reserved = self.reserved - self.account.most_of(request) if self.handed else 0.0
-        self.stats.count_call(request, reply, cost)
-        if self.runner.max_cost is not None and self.stats.unpriced:
-            # An unknown cost is not 0: the limit could not be held.
-            self.stats.limit = self.stats.limit or UNKNOWN_COST
-        for job, place in self.waiting.pop(request.key):
-            self._deliver(job, place, kept)
+        """Settles a block of replies."""
+        for request, reply in answered:
+            self.settle(request, reply)
 
     def _is_stopped(self) -> bool:
         if self.runner.stop is not None and self.runner.stop.is_set():
             self.stopped = True
         return self.stopped
 
-    def _limit_reached(self) -> bool:
-        """Whether no further call may be made. Replies from the cache cost nothing, so the run goes on with those."""
-        if not self.stats.limit and self.account.is_limited:
-            self.stats.limit = self.account.reached(len(self.handed))
-        return bool(self.stats.limit)
-
     def _leave_out(self) -> None:
-        """Answers the requests that may not become calls."""
-        if self.ready:
-            self.misses.extendleft(reversed(self.ready))
-            self.ready.clear()
-            if self.account.leases:
-                self.account.take(self.handed, ())
+        """Answers the requests that may not become calls. Replies from the cache cost nothing, so the run goes on."""
+        self.account.give_back([request.key for request in self.ready])
+        self.misses.extendleft(reversed(self.ready))
+        self.ready.clear()
         while self.misses:
             self._fail(self.misses.popleft(), self.stats.limit)
-
-    def _leave_out_one(self, reason: str) -> None:
-        """Answers the next request, which may not become a call as its query has cost enough."""
-        request = self.ready.popleft()
-        self.stats.limited_queries.add(request.query)
-        self.stats.query_limit = reason
-        self._fail(request, reason)
 
     def _fail(self, request: Request, reason: str) -> None:
         self.stats.missing += 1
@@ -603,53 +529,39 @@ class RunState(Generic[K, T]):
         # To take calls is a transaction, which costs more than a call that is answered at once.
         is_quick = now - self.taken < _LOOK_SECONDS and len(self.handed) < _LEASED // 2
         self.lease, self.taken = 2 * self.lease if is_quick else _LEASED, now
-        wanted = [self.misses.popleft() for _ in range(min(len(self.misses), max(self.lease, len(self.handed))))]
-        if not self.account.leases:
-            self.ready.extend(wanted)
-            return
-        taken, elsewhere = self.account.take(self.handed, [request.key for request in wanted])
-        if self.runner.cache is not None and self.runner.cache.version() != self.version:
-            # Another process may have been done with some of them since they were looked up.
-            self._receive({request.key: request for request in wanted})
-        ours = set(taken)
+        # A limit holds whatever becomes of this process, so that what it takes is what it sends.
+        size = 1 if self.account.is_limited else max(self.lease, len(self.handed))
+        wanted = [self.misses.popleft() for _ in range(min(len(self.misses), size))]
+        taken, elsewhere, answered = self.account.take(wanted)
+        # Another process may have been done with some of them since they were looked up.
+        self.stats.count_cached(answered.values())
         for request in wanted:
-            if request.key in self.waiting:
-                if request.key in elsewhere:
-                    self.elsewhere[request.key] = request
-                else:
-                    (self.ready if request.key in ours else self.misses).append(request)
-        if self.elsewhere and time.monotonic() - self.looked > _LOOK_SECONDS:
-            self._look_elsewhere()
+            if request.key in taken:
+                self.ready.append(request)
+            elif request.key in elsewhere:
+                self.elsewhere[request.key] = request
+            elif request.key in answered:
+                self._answer(request, answered[request.key])
+            elif reason := self.account.query_limit:
+                self.stats.limited_queries.add(request.query)
+                self.stats.query_limit = reason
+                self._fail(request, reason)
+            else:
+                self.misses.append(request)
 
-    def _receive(self, requests: Mapping[str, Request]) -> int:
-        """Hands on the replies that others have put into the cache meanwhile; how many there are."""
-        cache = self.runner.cache
-        found = cache.get_many(list(requests)) if cache is not None else {}
-        self.stats.count_cached(found.values())
-        for key, reply in found.items():
-            self._answer(requests[key], reply)
-        return len(found)
-
-    def _look_elsewhere(self) -> bool:
-        """Takes the replies that others have made, and as ours the calls that they gave up; whether there was one."""
+    def _look_elsewhere(self) -> None:
+        """Asks again for what others were making: its reply may be there, or they may have given it up."""
         self.looked = time.monotonic()
-        before = len(self.elsewhere)
-        still = self.account.made_elsewhere(self.elsewhere)
-        self._receive(self.elsewhere)
-        self.misses.extend(one for key, one in self.elsewhere.items() if key in self.waiting and key not in still)
-        self.elsewhere = {key: one for key, one in self.elsewhere.items() if key in self.waiting and key in still}
-        return len(self.elsewhere) < before
+        self.misses.extend(self.elsewhere.values())
+        self.elsewhere.clear()
 
     def wait_for_others(self) -> None:
         """Waits a moment where nothing is left to do but what other processes are making."""
         if not self.elsewhere or self.handed:
             return
-        with self.lock:
-            if self._look_elsewhere():
-                return
-            if not self.told_waiting:
-                self.told_waiting = True
-                _LOG.info("waiting for %d calls that another process over this cache is making", len(self.elsewhere))
+        if not self.told_waiting:
+            self.told_waiting = True
+            _LOG.info("waiting for %d calls that another process over this cache is making", len(self.elsewhere))
         if self.runner.stop is not None:
             self.runner.stop.wait(_LOOK_SECONDS)
         else:
@@ -679,8 +591,6 @@ class RunState(Generic[K, T]):
 
     def _look_up(self, block: list[_Started[K, T]]) -> None:
         cache = self.runner.cache
-        if cache is not None and self.account.leases:
-            self.version = cache.version()
         stored = cache.get_many([request.key for job in block for request in job.requests]) if cache is not None else {}
         for job in block:
             # Inlined for what is in the cache: a re-run consists of it.
@@ -863,7 +773,7 @@ class LocalRunner:
         backend: the model.
         cache: where replies are kept; None keeps none.
         cache_only: make no call; what is not in the cache fails.
-        max_calls: make so many calls at most, those of all other runs over the cache included (its ledger has them);
+        max_calls: make so many calls at most, those of all other runs over the cache included, killed ones too;
             what they do not answer is a failed reply that says so.
         max_cost: make no call that would cost more than this in all, likewise. The first call is
             waited for, as nobody knows what the model thinks; then calls are made together as long as they are within

@@ -20,7 +20,7 @@ import pytest
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.lexical import ScriptedBackend
-from rubric_measures.models.replies import ReplyCache, Spent, messages_hash
+from rubric_measures.models.replies import ReplyCache, messages_hash
 from rubric_measures.types.entities import canonical_json, content_hash
 from rubric_measures.types.scales import Message, QuotedMessage
 
@@ -104,20 +104,34 @@ def test_a_reply_is_stored_as_sorted_json(tmp_path: Path, status: Any, raw: dict
         cache.put(request("a"), reply)
     fields = {name: value for name, value in dataclasses.asdict(reply).items() if value and value != "ok"}
     with contextlib.closing(sqlite3.connect(tmp_path / "c.sqlite")) as connection:
-        stored = connection.execute("SELECT reply FROM replies").fetchall()
+        stored = connection.execute("SELECT reply FROM calls").fetchall()
     assert stored == [(json.dumps(fields, sort_keys=True, separators=(",", ":")),)]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [Reply(None), Reply(None, "truncated", "too long"), Reply("no", "refused"), Reply(None, "failed", "timeout")],
-)
-def test_only_answers_are_stored(reply: Reply) -> None:
+@pytest.mark.parametrize("reply", [Reply(None), Reply(None, "truncated", "too long"), Reply(None, "failed", "timeout")])
+def test_what_failed_is_not_kept(reply: Reply) -> None:
     assert not reply.is_answer
     with ReplyCache(":memory:") as cache:
-        assert cache.put(request("a"), reply) is reply
-        assert cache.put_many([(request("a"), reply)]) == [reply]
-        assert len(cache) == 0
+        cache.ask("here:1:a", [request("a")], True)
+        assert cache.put(request("a"), reply, owner="here:1:a") is reply
+        assert (len(cache), cache.get(request("a").key)) == (0, None)
+        # It was paid all the same.
+        assert [row[1:4] for row in cache.ledger()] == [("m", 1, 1)]
+
+
+@pytest.mark.parametrize("text", [None, "no"])
+def test_a_refusal_is_kept(tmp_path: Path, text: str | None) -> None:
+    refusal = Reply(text, "refused", "the model refused", 20, 3)
+    with ReplyCache(tmp_path / "c.sqlite") as cache:
+        cache.put(request("a"), refusal)
+    with ReplyCache(tmp_path / "c.sqlite") as cache, ReplyCache(tmp_path / "d.sqlite") as other:
+        assert cache.get(request("a").key) == refusal
+        assert other.merge([cache.path]) == 1
+        assert other.get(request("a").key) == refusal
+        assert other.export(tmp_path / "out.jsonl") == 1
+        assert other.prune(status="refused") == 1
+    [(_, replayed)] = ScriptedBackend.from_file(tmp_path / "out.jsonl").complete([request("a")])
+    assert replayed == refusal
 
 
 def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
@@ -126,7 +140,8 @@ def test_a_cut_reply_is_an_answer_and_comes_back_cut(tmp_path: Path) -> None:
     nothing_yet = Reply("", "truncated", "cut", 30, 64)
     with ReplyCache(tmp_path / "c.sqlite") as cache:
         assert cache.put(request("a"), cut) is cut
-        assert cache.put_many([(request("b"), nothing_yet), (request("c"), Reply("4"))]) == [nothing_yet, Reply("4")]
+        assert cache.put(request("b"), nothing_yet) is nothing_yet
+        cache.put(request("c"), Reply("4"))
     with ReplyCache(tmp_path / "c.sqlite") as cache:
         assert [cache.get(request(text).key) for text in "abc"] == [cut, nothing_yet, Reply("4")]
         # Of another process that asked the same, the first reply wins, whatever became of it.
@@ -142,14 +157,13 @@ def test_a_whole_reply_is_stored_without_a_status(tmp_path: Path) -> None:
     with ReplyCache(path) as cache:
         cache.put(request("a"), Reply("4", prompt_tokens=7))
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT reply FROM replies").fetchall() == [('{"prompt_tokens":7,"text":"4"}',)]
+        assert connection.execute("SELECT reply FROM calls").fetchall() == [('{"prompt_tokens":7,"text":"4"}',)]
 
 
 def test_a_cache_is_made_with_its_first_reply(tmp_path: Path) -> None:
     path = tmp_path / "cache.sqlite"
     with ReplyCache(path) as cache, ReplyCache(path) as other:
         assert (len(cache), cache.get("00"), cache.counts(), list(cache.entries())) == (0, None, [], [])
-        assert cache.put_many([(request("a"), Reply(None, "failed"))]) == [Reply(None, "failed")]
         assert list(tmp_path.iterdir()) == []
         cache.put(request("a"), Reply("4"))
         assert path.is_file()
@@ -211,24 +225,26 @@ def test_folders_and_missing_files_are_said(tmp_path: Path) -> None:
         ReplyCache(tmp_path / "c.sqlite", read_only=True)
 
 
-def test_a_later_version_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 99])
+def test_another_version_is_refused(tmp_path: Path, version: int) -> None:
     path = tmp_path / "c.sqlite"
     with ReplyCache(path) as cache:
         cache.put(request("a"), Reply("4"))
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(InputError, match="version 99"):
+    with pytest.raises(InputError, match=f"version {version}, this program reads 2"):
         ReplyCache(path)
 
 
 def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     with ReplyCache(path) as cache:
-        cache.put(request("a"), Reply("4"), [Spent("scripted", "q1", True, 1, 0, 3, 2, 0.5)])
+        cache.ask("here:1:a", [request("a")], True)
+        cache.put(request("a"), Reply("4"), cost=0.5, owner="here:1:a")
         assert [row.calls for row in cache.ledger()] == [1]
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE ledger SET day = 9e999")
+        connection.execute("UPDATE calls SET day = 9e999")
     with ReplyCache(path) as cache, pytest.raises(InputError, match="the ledger is damaged"):
         cache.ledger()
 
@@ -238,7 +254,7 @@ def test_a_damaged_reply_is_named(tmp_path: Path) -> None:
     with ReplyCache(path) as cache:
         cache.put(request("a"), Reply("3"))
     connection = sqlite3.connect(path)
-    connection.execute("UPDATE replies SET reply = '{\"text\": null}'")
+    connection.execute("UPDATE calls SET reply = '{\"text\": null}'")
     connection.commit()
     connection.close()
     with ReplyCache(path) as cache, pytest.raises(FormatError, match=request("a").key):
@@ -248,16 +264,17 @@ def test_a_damaged_reply_is_named(tmp_path: Path) -> None:
 def test_a_damaged_reply_is_counted_and_can_be_pruned(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     with ReplyCache(path) as cache:
-        cache.put_many([(request("a"), Reply("4")), (request("b"), Reply("4 be", "truncated", "cut", 7, 2))])
+        cache.put(request("a"), Reply("4"))
+        cache.put(request("b"), Reply("4 be", "truncated", "cut", 7, 2))
         cache.put(request("c", model="n"), Reply("5", "truncated", "cut"))
         with contextlib.closing(sqlite3.connect(path)) as connection:
-            connection.execute("UPDATE replies SET reply = '{' WHERE key = ?", (bytes.fromhex(request("a").key),))
+            connection.execute("UPDATE calls SET reply = '{' WHERE key = ?", (bytes.fromhex(request("a").key),))
             connection.commit()
         assert [count[:4] for count in cache.counts()] == [("m", 2, 1, 7), ("n", 1, 1, 0)]
         assert cache.absent([request(text).key for text in "abd"]) == [request("d").key]
-        assert cache.prune(truncated=True, model="m") == 1
+        assert cache.prune(status="truncated", model="m") == 1
         assert cache.prune(keys=[request("a").key]) == 1
-        assert cache.prune(truncated=True) == 1
+        assert cache.prune(status="truncated") == 1
         assert len(cache) == 0
 
 
@@ -287,7 +304,6 @@ def test_export_merge_prune_and_counts(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from rubric_measures.models.base import Message, Reply, Request
-from rubric_measures.models.replies import Spent
 from rubric_measures.models.replies import ReplyCache
 start, count = int(sys.argv[2]), int(sys.argv[3])
 with ReplyCache(sys.argv[1]) as cache:

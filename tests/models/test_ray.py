@@ -902,12 +902,3 @@ def test_requests_are_the_same_on_the_other_side() -> None:
     ]
     there = unpack_requests(pack_requests(requests))
     assert [(one, one.key, one.group) for one in there] == [(one, one.key, one.group) for one in requests]
-
-
-def test_replies_of_a_block_are_stored_together(tmp_path: Path) -> None:
-    pairs = [(Request("m", (Message("user", text),)), Reply(text)) for text in "abc"]
-    pairs.append((Request("m", (Message("user", "d"),)), Reply(None, "failed", "lost")))
-    with ReplyCache(tmp_path / "c") as cache:
-        cache.put(pairs[1][0], Reply("first"))
-        assert [reply.text for reply in cache.put_many(pairs)] == ["a", "first", "c", None]
-        assert len(cache) == 3

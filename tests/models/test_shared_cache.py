@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.models.replies import ReplyCache, Spent
+from rubric_measures.models.replies import ReplyCache, Taken
 from rubric_measures.models.running import Job, LocalRunner
 from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, write_graded
 from rubric_measures.types.entities import RubricItem, TestBank
@@ -72,7 +73,7 @@ def test_two_processes_pay_each_call_once(tmp_path: Path) -> None:
     assert statuses(tmp_path / "a.jsonl") == statuses(tmp_path / "b.jsonl") == {"graded"}
     with ReplyCache(tmp_path / "new" / "folder" / "c.sqlite") as cache:
         assert sum(row.calls for row in cache.ledger()) == 240
-        assert cache.made_elsewhere("x:1:x", [entry.key for entry in cache.entries()]) == set()
+        assert [entry.reply.text for entry in cache.entries()] == ["4"] * 240
 
 
 def test_two_processes_hold_one_limit_together(tmp_path: Path) -> None:
@@ -101,18 +102,40 @@ def test_the_calls_of_a_killed_process_are_made_by_the_next(tmp_path: Path) -> N
         assert server.stats()["calls"] == 60
 
 
-def test_a_lease_of_a_process_that_nobody_can_see_runs_out(tmp_path: Path) -> None:
-    key, other = "ab" * 32, "cd" * 32
-    with ReplyCache(tmp_path / "c.sqlite", lease_seconds=0.3) as one, ReplyCache(tmp_path / "c.sqlite") as two:
-        assert one.lease("elsewhere:1:a", [], [key], lambda _: 9) == ([key], set())
-        assert two.lease("here:1:b", [], [key, other], lambda _: 9) == ([other], {key})
-        assert one.renew("elsewhere:1:a") < 0.1
-        assert two.made_elsewhere("here:1:b", [key]) == {key}
-        time.sleep(0.4)
-        assert two.lease("here:1:b", [other], [key], lambda others: 9 if not others else 0) == ([key], set())
-        # What is given back is free at once; of more than the room allows, the rest is left.
-        two.release("here:1:b")
-        assert one.lease("elsewhere:1:a", [], [key, other], lambda _: 1) == ([key], set())
+AHEAD = 16  # calls that are handed to an endpoint of eight at a time, at most
+
+
+def test_a_limit_holds_through_kill_9(tmp_path: Path) -> None:
+    """What a killed run paid is in no reply; the limit knows it all the same."""
+    command = [*inputs(tmp_path, 120), "--cache", str(tmp_path / "c.sqlite"), "-o", str(tmp_path / "o.jsonl")]
+    with running(replies=tmp_path / "replies.jsonl", delay=0.05) as server:
+        command += ["--base-url", server.url, "--model-option", "concurrency=8"]
+        for kill in range(1, 5):
+            victim = process([*command, "--max-calls", "200"])
+            while server.stats()["calls"] < 35 * kill:
+                time.sleep(0.01)
+                assert victim.poll() is None
+            victim.send_signal(signal.SIGKILL)
+            victim.communicate()
+        assert main([*command, "--max-calls", "200"]) == 1
+        # Calls that were lost are paid: 8 at most in flight at each kill, and as many on their way to the server.
+        with ReplyCache(tmp_path / "c.sqlite") as cache:
+            kept = len(cache)
+        assert 200 - 4 * AHEAD <= kept <= server.stats()["calls"] <= 200
+        # A run without a limit says what it sent, so that a later limit counts it.
+        victim = process(command)
+        while server.stats()["calls"] < 220:
+            time.sleep(0.01)
+        victim.send_signal(signal.SIGKILL)
+        victim.communicate()
+        sent = server.stats()["calls"]
+        assert main([*command, "--max-calls", str(sent)]) == 1
+        assert sent <= server.stats()["calls"] <= sent + AHEAD
+        assert main(command) == 0
+        with ReplyCache(tmp_path / "c.sqlite") as cache:
+            assert len(cache) == 240
+        made = json.loads((tmp_path / "o.jsonl.manifest.json").read_text())["paid"]["made"]
+        assert abs(made - server.stats()["calls"]) <= 5 * AHEAD
 
 
 def ask(text: str) -> Request:
@@ -124,15 +147,34 @@ def once(text: str) -> Job[str | None]:
     return reply.text
 
 
+def test_the_time_of_a_process_that_nobody_can_see_runs_out(tmp_path: Path) -> None:
+    a, b = ask("a"), ask("b")
+    with ReplyCache(tmp_path / "c.sqlite", lease_seconds=0.3) as one, ReplyCache(tmp_path / "c.sqlite") as two:
+        assert one.ask("elsewhere:1:a", [a], False) == ({a.key}, set(), {})
+        assert two.ask("here:1:b", [a, b], False) == ({b.key}, {a.key}, {})
+        time.sleep(0.2)
+        assert one.renew("elsewhere:1:a", [a.key]) < 0.1
+        time.sleep(0.2)
+        assert two.ask("here:1:b", [a], False).elsewhere == {a.key}
+        time.sleep(0.2)
+        assert two.ask("here:1:b", [a], False).taken == {a.key}
+        # What is given back is free at once; a call that was not sent is not paid.
+        two.release("here:1:b", [a.key, b.key])
+        assert one.ask("elsewhere:1:a", [a, b], False, may=lambda one: one is b).taken == {b.key}
+        assert two.ledger() == []
+        one.put(b, Reply("4"), owner="elsewhere:1:a")
+        assert two.ask("here:1:b", [b], False).answered == {b.key: Reply("4")}
+
+
 def test_calls_that_a_living_process_makes_are_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     backend = FunctionBackend(lambda request: request.messages[0].content)
     with ReplyCache(path, lease_seconds=0.5) as other, ReplyCache(path) as mine:
         # One call gets its reply there; the other is given up, as its process stops saying that it is there.
-        other.lease("elsewhere:1:a", [], [ask("a").key, ask("b").key], lambda _: 9)
+        other.ask("elsewhere:1:a", [ask("a"), ask("b")], False)
         results = LocalRunner(backend, mine).run((text, once(text)) for text in "abc")
         assert next(results) == ("c", "c")
-        other.put(ask("a"), Reply("theirs"))
+        other.put(ask("a"), Reply("theirs"), owner="elsewhere:1:a")
         assert dict(results) == {"a": "theirs", "b": "b"}
     assert [request.messages[0].content for request in backend.seen] == ["c", "b"]
 
@@ -144,11 +186,11 @@ def test_calls_that_are_answered_at_once_are_taken_more_at_a_time(
     taken = []
 
     class Watched(ReplyCache):
-        def lease(
-            self, owner: str, held: Iterable[str], wanted: Sequence[str], room: Callable[[int], int]
-        ) -> tuple[list[str], set[str]]:
+        def ask(
+            self, owner: str, wanted: Sequence[Request], is_sent: bool, may: Callable[[Request], bool] | None = None
+        ) -> Taken:
             taken.append(len(wanted))
-            return super().lease(owner, held, wanted, room)
+            return super().ask(owner, wanted, is_sent, may)
 
     def answer(request: Request) -> str:
         time.sleep(seconds)
@@ -235,15 +277,26 @@ def test_a_cache_that_is_deleted_in_mid_run_is_said(tmp_path: Path, caplog: pyte
 def test_the_ledger_has_every_kind_of_call(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     with ReplyCache(path) as cache:
-        cache.put(ask("a"), Reply("x"), [Spent("m", "q", True, 1, 0, 10, 2, 0.5)])
-        cache.put(ask("b"), Reply(None, "failed"), [Spent("m", "q", True, 1, 1, 0, 0, 0.0)])
-        cache.put_many([], [Spent("m", "r", False, 3, 0, 30, 6, 0.0)])
-        assert cache.prune(everything=True) == 1
-    with ReplyCache(path, read_only=True) as cache:
+        me = "here:1:a"
+        cache.ask(me, [ask("a"), ask("b"), ask("c")], True)
+        cache.put(ask("a"), Reply("x", prompt_tokens=10, completion_tokens=2), cost=0.5, owner=me)
+        cache.put(ask("b"), Reply(None, "failed"), cost=0.0, owner=me)
+        cache.put(ask("c"), Reply("x", prompt_tokens=30, completion_tokens=6), owner=me)
+        # Its process died over it: what it cost is unknown.
+        cache.ask("elsewhere:1:a", [ask("d")], True)
+        assert sum(row.calls for row in cache.ledger()) == 3
+        assert cache.prune(everything=True) == 2
+    with ReplyCache(path, lease_seconds=-1) as cache:
+        cache.renew("elsewhere:1:a", [ask("d").key])
         # The replies are gone; what was paid was paid.
-        assert [row[2:] for row in cache.ledger()] == [("m", 3, 0, 30, 6, None), ("m", 2, 1, 10, 2, 0.5)]
-        assert [row.query for row in cache.ledger(by_query=True)] == ["q", "r"]
+        model = "function:test"
+        assert [row[1:] for row in cache.ledger()] == [(model, 2, 1, 30, 6, None), (model, 2, 1, 10, 2, 0.5)]
+        last, final, rest = cache.paid(0, True)
+        assert (last, [(row.query, row.calls, row.unknown) for row in final], rest) == (
+            4, [("a", 1, 0), ("b", 1, 0), ("c", 1, 0), ("d", 1, 1)], []
+        )  # fmt: skip
     with ReplyCache(tmp_path / "other.sqlite") as other:
-        other.put(ask("c"), Reply("y"), [Spent("m", "q", True, 1, 0, 10, 2, 0.5)])
+        other.ask(me, [ask("e")], True)
+        other.put(ask("e"), Reply("y"), cost=0.5, owner=me)
         assert other.merge([path]) == 0
         assert sum(row.calls for row in other.ledger()) == 1
