@@ -119,12 +119,20 @@ def _sifted(path: PathName, wanted: AbstractSet[str]) -> PathName | Rows:
                 )
     elif b"\t" in first and not first.lstrip().startswith((b"[", PARQUET)):
         cells = [cell.strip() for cell in first.decode("utf-8", "replace").split("\t")]
-        columns = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), ())
-        # Under a header, a text in quotes may go over several lines.
-        if columns and not DOCUMENTS.is_header(cells):
-            lines = _wanted_lines(name, wanted, *_BARE)
-            return Rows(name, columns, ((at, _cells(data, columns, name, at)) for at, data in lines), True)
+        columns, said = next((one for one in DOCUMENTS.bare if len(one) == len(cells)), ()), "first line"
+        if is_header := DOCUMENTS.is_header(cells):
+            columns, said = tuple(cells) if plain_name(cells[0]) in DOC_IDS and _are_rows(name) else (), "header"
+        if columns:
+            lines = ((at, data) for at, data in _wanted_lines(name, wanted, *_BARE) if at > line or not is_header)
+            return Rows(name, columns, ((at, _cells(data, columns, said, name, at)) for at, data in lines), True)
     return path
+
+
+def _are_rows(name: str) -> bool:
+    """Whether each line of a table is a row: in UTF-8, and without a cell in quotes, which may go over several."""
+    with open_binary(name) as stream, contextlib.suppress(UnicodeDecodeError):
+        return not any(b'\t"' in line or line.startswith(b'"') or not line.decode() for line in stream)
+    return False
 
 
 # How lines begin before their id, and go on behind it; and what says the id of those of which that is not so.
@@ -166,12 +174,12 @@ def _id_in(line: bytes, id_of: Callable[[bytes], str]) -> bytes | None:
         return None
 
 
-def _cells(data: bytes, columns: Sequence[str], name: str, line: int) -> Cells:
+def _cells(data: bytes, columns: Sequence[str], said: str, name: str, line: int) -> Cells:
     try:
         cells = data.decode("utf-8").split("\t")
     except UnicodeDecodeError:
         raise FormatError("is not UTF-8; convert the file first", path=name, line=line) from None
-    return row_of(columns, cells, "first line", name, line)
+    return row_of(columns, cells, said, name, line)
 
 
 class _LocalFile:
