@@ -45,7 +45,7 @@ from rubric_measures.base.files import fewer_collections, peek_head
 from rubric_measures.corpora import pooling
 from rubric_measures.corpora.collections import opened_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-from rubric_measures.formats import head_of
+from rubric_measures.formats import added_format, head_of
 from rubric_measures.formats.answers import is_answer_header, read_answers
 from rubric_measures.formats.grade_tables import read_judgments
 from rubric_measures.formats.plain import QUESTION_RUNS
@@ -169,6 +169,8 @@ def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
         elif isinstance(source, Run):
             runs.append(source)
             names.append(source.run_id)
+        elif (added := added_format(source)) is not None and added.kind == "answers" and added.read is not None:
+            answers += added.read(source)
         elif _holds_answers(source):
             answers += read_answers(source)
         else:

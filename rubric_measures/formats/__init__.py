@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
+from msgspec.structs import replace
+
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.base.plugins import PlugIn, Registry, usable
@@ -17,7 +19,11 @@ __all__ = ["FORMATS", "Format", "Head", "RecordLines", "Spec", "added_format", "
 
 
 def _checked(plug_in: PlugIn, found: Any) -> Format:
-    if isinstance(found, Spec | RecordLines):
+    if isinstance(found, Spec):
+        # It reads rows of JSON, whatever it writes.
+        tells = (found.recognise, replace(found, forms=("jsonl",)).recognise)
+        found = found.format._replace(recognise=lambda head: any(tell(head) for tell in tells))
+    elif isinstance(found, RecordLines):
         found = found.format
     if not isinstance(found, Format):
         raise plug_in.refused(f"it is no rubric_measures.formats.Format, Spec or RecordLines, but {found!r:.60}")

@@ -223,6 +223,13 @@ def test_a_model_a_prompt_and_a_format_of_a_package(run: Run, ours: Path, tmp_pa
     (tmp_path / "team.csv").write_text("ask_id,bot,said\nq1,x,So.\nq1,y,\n")
     assert run("convert", "team.csv", "--to", "answers", "-o", "answers.jsonl", beside=(ours,)).returncode == 0
     assert '"text": "So."' in (tmp_path / "answers.jsonl").read_text()
+    # Wherever answers are read, and as rows of JSON, too.
+    done = run("pool", "team.csv", "-o", "pooled.jsonl", beside=(ours,))
+    assert done.returncode == 0, done.stderr
+    assert '"x"' in (tmp_path / "pooled.jsonl").read_text()
+    (tmp_path / "team.jsonl").write_text('{"ask_id": "q1", "bot": "x", "said": "So."}\n')
+    assert run("convert", "team.jsonl", "--to", "answers", "-o", "again.jsonl", beside=(ours,)).returncode == 0
+    assert '"text": "So."' in (tmp_path / "again.jsonl").read_text()
     (tmp_path / "team.csv").write_text("ask_id,bot,said\nq1,,So.\n")
     failed = run("convert", "team.csv", "--to", "answers", "-o", "other.jsonl", beside=(ours,))
     assert (failed.returncode, "team.csv:2: bot: is empty" in failed.stderr) == (2, True), failed.stderr
