@@ -177,7 +177,8 @@ def pool(
         )
     keep = getattr(docs, "keep", None)
     if keep is not None:
-        asked = {doc_id for query_id in order for doc_id in places_of(query_id)}
+        asked = {doc_id for query_id in order for doc_id in (labels.get(query_id, ()) if judged else ())}
+        asked.update(*(one.doc_ids[:depth] for query_id in order for _, one in ranked.get(query_id, ())))
         keep(asked | set(map(spaced_form, asked)))
     return _groups(order, found, places_of, labels, docs or {}, missing, titles)
 
