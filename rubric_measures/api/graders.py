@@ -43,9 +43,10 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, counted, naming, warn
 from rubric_measures.base.files import check_readable_twice
-from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
+from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, chosen_grades
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.labels import passages_of_records
+from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import Scale, covering_level
 
@@ -293,7 +294,7 @@ def _sources(
     labels: dict[str, Any],
 ) -> Sequence[LabelSource]:
     if len(sources) == 1:
-        if _content(sources[0]) == "grades":
+        if _content(sources[0]) == "grades" and bank is None:
             return _judges_of(sources[0], chosen, second, labels)
         if not _is_records(sources[0]) or sources[0] == "-":
             text = "agreement needs two sources, one graded-records file with judgments, or a table of several judges"
@@ -329,19 +330,22 @@ def _judges_of(
     source: Gradable, chosen: dict[str, Any], second: dict[str, str | None], labels: dict[str, Any]
 ) -> list[LabelSource]:
     """The judges of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
-    from rubric_measures.analysis.label_sources import labels_of_table
+    from rubric_measures.measures.labels import labels_of_grades
 
     if given := [f"{name}_b" for name, value in second.items() if value]:
         raise InputError("all judges of a table are compared; leave the second choice out", settings=given)
-    refuse_filters(f"{_called(source)}the table".removesuffix(": the table"), {**chosen, "grader": None}, "grades")
+    name = Path(source).name if isinstance(source, str | os.PathLike) else "the table"
+    refuse_filters(name, {key: said for key, said in chosen.items() if key not in OF_TABLES}, "a table of grades")
     rows = GRADES.read(source)
     judges, first = list(dict.fromkeys(row.grader for row in rows)), chosen.get("grader")
-    name = Path(source).name if isinstance(source, str | os.PathLike) else "the table"
     if len(judges) < 2 or first not in (None, *judges):
         listed = ", ".join(filter(None, judges)) or "one, without a name"
         raise InputError(f"{name}: agreement is of two judges or more; this table has {listed}", settings=("grader",))
-    ordered = sorted(judges, key=lambda judge: judge != first)
-    return [labels_of_table(source, name, judge, **labels) for judge in ordered]
+    found = []
+    for judge in sorted(judges, key=lambda judge: judge != first):
+        grades = grades_of_table(chosen_grades(rows, name, judge, chosen.get("prompt_class")))
+        found.append(labels_of_grades(grades, f"{name} {judge}", **labels))
+    return found
 
 
 def _told_apart(sources: Sequence[Gradable], read: Sequence[LabelSource]) -> list[LabelSource]:

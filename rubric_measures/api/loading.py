@@ -670,15 +670,9 @@ def is_table(rows: object) -> bool:
 
     A frame of ir_measures says the item in a column `iteration`, and no grader.
     """
-    if isinstance(rows, list):
-        return bool(rows) and isinstance(rows[0], Mapping)
-    if isinstance(rows, dict):
-        return bool(rows) and all(isinstance(column, list) for column in rows.values())
-    if isinstance(rows, Grades | ItemRows) or not hasattr(rows, "columns"):
-        return False
-    names = set(rows.columns)
+    names = set(getattr(rows, "columns", ()))
     is_judged = {"query_id", "doc_id", "relevance"} <= names and names & {"iteration", "item_id", "subtopic_id"}
-    return not is_judged or "grader" in names
+    return are_rows(rows) and (not is_judged or "grader" in names)
 
 
 def refuse_filters(name: str, chosen: Mapping[str, object], holds: str = "judgments") -> None:

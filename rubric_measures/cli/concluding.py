@@ -29,8 +29,11 @@ from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import (
     CORRECTIONS,
     NamedValue,
+    add_document_options,
     add_endpoint_options,
+    add_form_option,
     add_grade_options,
+    add_label_options,
     add_limit_options,
     add_output_options,
     add_places_option,
@@ -43,7 +46,6 @@ from rubric_measures.cli.inputs import (
     write_output,
 )
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
-from rubric_measures.formats.base import FORMS as BOARD_FORMS
 from rubric_measures.measures.findings import say
 
 
@@ -60,9 +62,7 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", metavar="RUN", help="compare every run with this one (default: all pairs)")
     add_test_options(parser)
     add_plot_option(parser, "the ranking with its groups")
-    parser.add_argument(
-        "--board-form", dest="form", choices=BOARD_FORMS, help="the form of SCORES, where it cannot be seen"
-    )
+    add_form_option(parser, "--board-form", "SCORES")
     add_output_options(parser)
     add_places_option(parser)
     parser.epilog = """example:
@@ -103,10 +103,8 @@ def add_correlate_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(COEFFICIENTS)}; @k for the official top k (kendall@15). default: "
         f"{' '.join(DEFAULT_COEFFICIENTS)}",
     )  # fmt: skip
-    parser.add_argument(
-        "--board-form", dest="form", choices=BOARD_FORMS, help="the form of LEADERBOARD, where it cannot be seen"
-    )
-    parser.add_argument("--official-form", choices=BOARD_FORMS, help="the form of OFFICIAL, where it cannot be seen")
+    add_form_option(parser, "--board-form", "LEADERBOARD")
+    add_form_option(parser, "--official-form", "OFFICIAL")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--official-ranks", action="store_true", default=None, help="OFFICIAL holds ranks, 1 best")
     kind.add_argument(
@@ -157,10 +155,7 @@ def add_agreement_arguments(parser: argparse.ArgumentParser) -> None:
         "truth, the others are judges; one records file alone: its labels against its judgments; one table: its judges",
     )  # fmt: skip
     parser.add_argument("--items", action="store_true", help="compare item grades, not labels of passages")
-    parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
-    parser.add_argument(
-        "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
-    )
+    add_label_options(parser)
     parser.add_argument(
         "--cutoff", metavar=("A", "B"), nargs=2, type=int, action="append", default=[],
         help="binarise: first source at least A, the others at least B; may be repeated (default: at each label)",
@@ -268,9 +263,7 @@ def add_power_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--correction", choices=CORRECTIONS, default="max-t", help="for BOARD's own pairs (default max-t)"
     )
-    parser.add_argument(
-        "--board-form", dest="form", choices=BOARD_FORMS, help="the form of BOARD, where it cannot be seen"
-    )
+    add_form_option(parser, "--board-form", "BOARD")
     add_output_options(parser)
     add_places_option(parser)
     parser.epilog = """example:
@@ -334,10 +327,7 @@ def add_tournament_arguments(parser: argparse.ArgumentParser) -> None:
     add_endpoint_options(play)
     play("--option", action=NamedValue, default={}, metavar="NAME=VALUE", help="a further generation option")
     play("--save", metavar="FILE", help="where the games are kept (JSON lines); those in it stay")
-    play("--documents", metavar="SOURCE", help="what to show beside answers: graded records, or a collection")
-    play("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
-    play("--label-prompt", metavar="NAME", help="the prompt whose direct labels count, where records have several")
-    play("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
+    add_document_options(play, "what to show beside answers")
     play("--no-annotations", action="store_true", help="show documents without the reasons for their labels")
     play("--prompt", default="", metavar="NAME", help="prompt name or .toml file (default: ragelo.answer_pairwise)")
     play("--per-query", type=int, metavar="N", help="N random pairs a query, balanced (default: all pairs)")

@@ -95,6 +95,27 @@ def add_grader_option(group: argparse._ActionsContainer, text: str = "", several
     group.add_argument("--grader", metavar="NAME", action="append" if several else "store", help=text or usual)
 
 
+def add_label_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say how grades of items become a label of their passage."""
+    parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
+    text = "minimum grade that counts (default: all grades; for count, the scale's covering level)"
+    parser.add_argument("--rel", type=int, help=text)
+
+
+def add_form_option(group: argparse._ActionsContainer, option: str, of: str) -> None:
+    """Adds the option that names the form of a leaderboard; that of --board-form is called `form`."""
+    name = option.removeprefix("--").removeprefix("board-").replace("-", "_")
+    group.add_argument(option, dest=name, choices=FORMS, help=f"the form of {of}, where it cannot be seen")
+
+
+def add_document_options(add: Callable[..., object], text: str) -> None:
+    """Adds the options of the documents that are shown beside answers, and of the labels that choose them."""
+    add("--documents", metavar="SOURCE", help=f"{text}; graded records, or a collection")
+    add("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
+    add("--label-prompt", metavar="NAME", help="the prompt whose direct labels count, where there are several")
+    add("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
+
+
 def add_endpoint_options(add: Callable[..., object]) -> None:
     """Adds the options that say where a model is asked, to a parser or group whose `add_argument` this is."""
     add("--base-url", action=Once, metavar="URL", help="openai: the endpoint")
@@ -318,7 +339,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         "--assessor-scores", metavar="SCORES",
         help="per-query scores by assessors' grades on some queries: prediction-powered means beside the naive ones",
     )  # fmt: skip
-    group.add_argument("--assessor-form", choices=FORMS, help="the form of SCORES, where it cannot be seen")
+    add_form_option(group, "--assessor-form", "SCORES")
     kinds = ("dots", "differences", "heat")
     add_plot_option(group, "the runs (means and groups, differences to --baseline, or items by runs)", kinds)
     add_test_options(parser)

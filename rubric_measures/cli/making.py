@@ -30,6 +30,7 @@ from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import TABLE_FORMS, Column, Report, Table, columns, render
 from rubric_measures.cli.inputs import (
     NamedValue,
+    add_document_options,
     add_endpoint_options,
     add_gate_options,
     add_grade_options,
@@ -469,10 +470,7 @@ def add_grade_arguments(parser: argparse.ArgumentParser) -> None:
     add_endpoint_options(add)
     add("--prompt", action="append", default=[], metavar="NAME", help="prompt name or .toml file; may be repeated")
     add("--prompt-field", action=NamedValue, default={}, metavar="NAME=TEXT", help="a setting of the prompt (domain=…)")
-    add("--documents", metavar="SOURCE", help="prompts about answers: what to show; graded records, or a collection")
-    add("--level-shown", type=int, default=2, metavar="N", help="the lowest label of documents shown (default 2)")
-    add("--label-prompt", metavar="NAME", help="the prompt whose direct labels count, where --documents has several")
-    add("--label-set", metavar="HASH", help="the settings whose direct labels count, where that prompt has several")
+    add_document_options(add, "prompts about answers: what to show")
     add("-o", "--output", metavar="OUT", help="where the graded records go (- for stdout)")
     add("--manifest", metavar="FILE", help="where to say what made the grades (default: OUT.manifest.json, none for -)")
 

@@ -38,6 +38,7 @@ from rubric_measures.cli.inputs import (
     NamedNumber,
     add_gate_options,
     add_grade_options,
+    add_label_options,
     add_output_options,
     add_places_option,
     add_report_options,
@@ -208,10 +209,7 @@ def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
         "--answers", metavar="FILE", nargs="+", default=[], help="the answers that support judgments are about"
     )
     parser.add_argument("--name", default="qrels", help="what records call the grader of item qrels (default: qrels)")
-    parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
-    parser.add_argument(
-        "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
-    )
+    add_label_options(parser)
     add_grade_options(parser, scores=False)
     formats = dict(FORMATS.items())
     width = max(map(len, formats))
@@ -494,10 +492,7 @@ def add_qrels_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument("graded", metavar="GRADED", help="graded records, item qrels, or an ir_datasets id")
     parser.add_argument("--output", "-o", metavar="FILE", default="-", help="write there (default: standard output)")
-    parser.add_argument("--label", choices=["max", "count"], default="max", help="how item grades become a label")
-    parser.add_argument(
-        "--rel", type=int, help="minimum grade that counts (default: all grades; for count, the scale's covering level)"
-    )
+    add_label_options(parser)
     parser.add_argument(
         "--per",
         choices=UNITS,
