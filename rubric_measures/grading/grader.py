@@ -600,6 +600,9 @@ class Grader:
                 report.waves = max(report.waves, len(unsettled.waves()))
                 yield _Place(opened, which), _lazily(maker, group, whole, unsettled, report)
             opened.complete = True
+        if plans and not report.asked_for.get("runs"):
+            text = "the passages hold no rankings of the queries, so nobody knows which grades are needed; name the runs"
+            raise InputError(text, settings=("runs",))
 
     def _wanted(
         self, group: QueryPassages, style: Style, items: Sequence[RubricItem]

@@ -364,6 +364,16 @@ def test_what_cannot_be_left_out_is_refused(measures: Any, more: dict[str, Any],
         rubric_measures.grade(world.groups(), world.bank, model=world.model(), measures=measures, **settings)
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_passages_without_rankings_are_refused_before_a_call(dry_run: bool) -> None:
+    world = World(0)
+    with pytest.raises(InputError, match="hold no rankings of the queries"):
+        grade(world, world.groups([]), COVER, dry_run=dry_run)
+    elsewhere = {"one": {"other": {"q0d0": 1.0}}}
+    with pytest.raises(InputError, match="name the runs"):
+        grade(world, world.groups(), COVER, runs=elsewhere, dry_run=dry_run)
+
+
 def test_what_reads_all_grades_refuses_the_records_or_says_it(tmp_path: Path) -> None:
     world = World(7)
     lazy, _ = grade(world, world.groups(), COVER)
