@@ -601,7 +601,7 @@ class Grader:
                 yield _Place(opened, which), _lazily(maker, group, whole, unsettled, report)
             opened.complete = True
         if plans and not report.asked_for.get("runs"):
-            text = "the passages hold no rankings of the queries, so which grades are needed is not known; name the runs"
+            text = "the passages hold no rankings of the queries, so nobody knows what is needed; name the runs"
             raise InputError(text, settings=("runs",))
 
     def _wanted(
