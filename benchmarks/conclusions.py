@@ -1,7 +1,9 @@
-"""Conclusions by simulation: errors of verdicts, queries that they ask for, τ without noise, power of designs.
+"""Conclusions by simulation: what the defaults cover and how often they err, beside what they say.
 
-python -m benchmarks.conclusions            everything
-python -m benchmarks.conclusions tau        one part: verdicts, outlook, tau, pick, calibration
+python -m benchmarks.conclusions                     everything
+python -m benchmarks.conclusions families            one part: means, families, letters, more, outlook, tau, pick or
+                                                     calibration
+python -m benchmarks.conclusions --repeats 10 tau    fewer simulations
 """
 
 from __future__ import annotations
@@ -13,67 +15,112 @@ from numpy.typing import NDArray
 
 from rubric_measures.analysis.calibration import Anchor, RunGrades, calibrated_runs
 from rubric_measures.analysis.comparison import Comparison, compare_runs
-from rubric_measures.analysis.correlation import kendall_batch, noise_free_tau
+from rubric_measures.analysis.correlation import correlate_over_queries, kendall_batch, noise_free_tau
 from rubric_measures.analysis.leaderboards import GridCell, RunScores, correlate_leaderboards, pick_of_grid
-from rubric_measures.analysis.resampling import Draws
+from rubric_measures.analysis.resampling import CORRECTIONS, Draws, mean_intervals, paired_family
+from rubric_measures.games.ratings import EloSettings
+from rubric_measures.games.tournaments import TournamentSettings, rate_games
+from rubric_measures.types.entities import Preference
 
 FloatArray = NDArray[np.float64]
 
 
 def compared(table: FloatArray, smallest: float | None) -> Comparison:
-    """All pairs of the columns of (queries, runs), with verdicts where δ is given."""
+    """All pairs of the columns of (queries, runs), with 500 sign flips."""
     scores = {
         f"r{run:02}": {f"q{query:04}": float(score) for query, score in enumerate(column)}
         for run, column in enumerate(table.T)
     }
-    return compare_runs(scores, "m", smallest=smallest, rounds=1)
+    return compare_runs(scores, "m", smallest=smallest, rounds=500)
 
 
-def verdict_errors(simulations: int = 300) -> None:
-    """How often any pair of a board gets a false verdict, and how often two runs are decided by the queries said."""
-    print(f"\nFalse verdicts on boards of 8 runs, δ = 0.02, nominal 5 %, {simulations} simulations\n")
-    print("| queries | truth | any false better or worse | any false same |\n|---|---|---|---|")
+def mean_coverage(simulations: int) -> None:
+    """How often the interval of a mean holds the truth."""
+    print(f"\nIntervals of means, nominal 95 %, {simulations} simulations\n")
+    print("| queries | interval | symmetric scores, Beta(2, 2) | skewed scores, Beta(0.5, 2) |\n|---|---|---|---|")
     generator = np.random.default_rng(1)
-    for queries in (25, 50, 400):
-        for name, means in (("all equal", np.zeros(8)), ("steps of δ", 0.02 * np.arange(8)),
-                            ("two groups, δ apart", np.repeat([0.0, 0.02], 4))):  # fmt: skip
-            wrong = np.zeros(2)
-            for _ in range(simulations):
-                table = means + 0.1 * generator.standard_t(6, (queries, 8)) + generator.normal(0, 0.2, (queries, 1))
-                found = compared(table, 0.02)
-                gaps = [means[int(pair.first[1:])] - means[int(pair.second[1:])] for pair in found.pairs]
-                said = [(pair.significant, pair.test.mean_difference, pair.verdict) for pair in found.pairs]
-                wrong += [
-                    any(real and gap * mean <= 0 for (real, mean, _), gap in zip(said, gaps, strict=True)),
-                    any(v is not None and v.within and abs(gap) >= 0.02 - 1e-12
-                        for (*_, v), gap in zip(said, gaps, strict=True)),
-                ]  # fmt: skip
-            shares = " | ".join(f"{share:.3f}" for share in wrong / simulations)
-            print(f"| {queries} | {name} | {shares} |", flush=True)
+    for queries in (5, 10, 24, 25, 50):
+        hits, kind = [], ""
+        for a, b in ((2.0, 2.0), (0.5, 2.0)):
+            found = mean_intervals(generator.beta(a, b, size=(queries, simulations)), Draws(1000, 7))
+            ends = np.array([(one.low, one.high) for one in found], dtype=float)
+            hits.append(f"{np.mean((ends[:, 0] <= a / (a + b)) & (ends[:, 1] >= a / (a + b))):.3f}")
+            kind = found[0].method
+        print(f"| {queries} | {kind} | {' | '.join(hits)} |", flush=True)
+
+
+def families(simulations: int) -> None:
+    """How often any pair of equal runs is told apart, and how often all intervals of a board hold their truths."""
+    print(f"\nAll 28 pairs of 8 runs, nominal 5 % and 95 %, {simulations} simulations, 1,000 flips\n")
+    print("| queries | noise | correction | equal runs, any pair told apart | steps of 0.02: all intervals hold | "
+          "width of them |\n|---|---|---|---|---|---|")  # fmt: skip
+    generator = np.random.default_rng(2)
+    first, second = np.triu_indices(8, 1)
+    steps = 0.02 * np.arange(8)
+    gaps = steps[first] - steps[second]
+    for queries in (10, 25, 50):
+        for noise, draw in (("normal", generator.standard_normal),
+                            ("Student's t, 3 degrees", lambda size: generator.standard_t(3, size))):  # fmt: skip
+            told, held, width = np.zeros((3, len(CORRECTIONS)))
+            for seed in range(simulations):
+                table = 0.1 * draw((queries, 8))
+                pairs = table[:, first] - table[:, second]
+                for place, correction in enumerate(CORRECTIONS):
+                    told[place] += paired_family(pairs, correction, rounds=1000, seed=seed).different.any()
+                    found = paired_family(pairs + gaps, correction, rounds=1000, seed=seed)
+                    held[place] += ((found.low <= gaps) & (gaps <= found.high)).all()
+                    width[place] += (found.high - found.low).mean()
+            for place, correction in enumerate(CORRECTIONS):
+                shares = f"{told[place] / simulations:.3f} | {held[place] / simulations:.3f}"
+                print(
+                    f"| {queries} | {noise} | {correction} | {shares} | {width[place] / simulations:.3f} |", flush=True
+                )
+
+
+def letters(simulations: int) -> None:
+    """How often some pair of equal agents is told apart by the letters of a tournament."""
+    print(f"\nTournaments of equal agents, nominal 5 %, {simulations} simulations, 300 rounds\n")
+    print("| agents | queries | any pair told apart |\n|---|---|---|")
+    generator = np.random.default_rng(3)
+    settings = TournamentSettings(rounds=300, elo=EloSettings(replays=1))
+    for agents, queries in ((5, 25), (10, 50), (15, 50), (5, 100)):
+        told = 0
+        for _ in range(simulations):
+            skill = generator.normal(size=(queries, agents))
+            games = [
+                Preference(f"q{query:03}", f"a{one}", f"a{other}", "a" if row[one] > row[other] else "b", "graded")
+                for query, row in enumerate(skill) for one in range(agents) for other in range(one)
+            ]  # fmt: skip
+            told += max(map(len, rate_games(games, settings).groups), default=1) < agents
+        print(f"| {agents} | {queries} | {told / simulations:.3f} |", flush=True)
+
+
+def more_queries(simulations: int) -> None:
+    """How often two runs are decided by the queries that a pilot asks for."""
     print(f"\nTwo runs with the queries that a pilot asked for, power 0.8, {simulations} pilots of 50 queries\n")
     print("| true difference | undecided pilots | median of queries asked for | decided by them | by `at most` |")
     print("|---|---|---|---|---|")
+    generator = np.random.default_rng(4)
     for gap in (0.0, 0.01, 0.02, 0.04):
         asked, decided, surely, open_pilots = [], 0, 0, 0
         for _ in range(simulations):
             pair = compared(np.array([gap, 0.0]) + 0.1 * generator.normal(size=(50, 2)), 0.02).pairs[0]
-            verdict = pair.verdict
-            if verdict is None or verdict.more_queries is None or verdict.at_most is None:
+            if pair.more_queries is None or pair.at_most is None:
                 continue
             open_pilots += 1
-            asked.append(50 + verdict.more_queries)
-            for more, place in ((verdict.more_queries, 0), (verdict.at_most, 1)):
+            asked.append(50 + pair.more_queries)
+            for more, place in ((pair.more_queries, 0), (pair.at_most, 1)):
                 again = compared(np.array([gap, 0.0]) + 0.1 * generator.normal(size=(50 + more, 2)), 0.02).pairs[0]
-                is_decided = again.verdict is not None and again.verdict.conclusion != "undecided"
+                is_decided = again.conclusion != "undecided"
                 decided, surely = decided + is_decided * (place == 0), surely + is_decided * (place == 1)
-        share = open_pilots / simulations
-        print(f"| {gap} | {share:.2f} | {np.median(asked):.0f} | {decided / open_pilots:.2f} | "
-              f"{surely / open_pilots:.2f} |", flush=True)  # fmt: skip
+        share, count = open_pilots / simulations, max(open_pilots, 1)
+        print(f"| {gap} | {share:.2f} | {np.median(asked or [0]):.0f} | {decided / count:.2f} | {surely / count:.2f} |",
+              flush=True)  # fmt: skip
 
 
-def outlooks(simulations: int = 60) -> None:
+def outlooks(simulations: int) -> None:
     """The share of pairs that N queries are expected to separate, against what N other queries separate."""
-    print(f"\nPairs that N queries separate (Holm), said by a board of 50 queries, {simulations} simulations\n")
+    print(f"\nPairs that N queries separate, said by a board of 50 queries, {simulations} simulations\n")
     print("| runs | spread of runs / noise | runs are | N | expected share | true share |\n|---|---|---|---|---|---|")
     generator = np.random.default_rng(2)
     for runs, spread, shape in (
@@ -102,12 +149,13 @@ def outlooks(simulations: int = 60) -> None:
                       f"{np.mean(real[place]):.3f} |", flush=True)  # fmt: skip
 
 
-def tau_without_noise(simulations: int = 300) -> None:
+def tau_without_noise(simulations: int) -> None:
     """τ of the observed means and the expected τ without noise, against the true one; coverage of its interval."""
     print(f"\nτ without noise, nominal 95 %, {simulations} simulations, 1,000 draws\n")
     print("| runs | queries | spread of runs / noise of a query | noise of both sides correlates | runs are | true τ | "
-          "observed | expected | error of observed | of expected | coverage | not given |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+          "observed | expected | error of observed | of expected | coverage | not given | "
+          "coverage of the symmetric interval | not given |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     generator = np.random.default_rng(3)
     for runs, queries, spread, noise, shared, shape in (
         (10, 50, 0.1, 0.1, 0.0, "normal"),
@@ -120,7 +168,7 @@ def tau_without_noise(simulations: int = 300) -> None:
         (30, 50, 0.1, 0.2, 0.3, "two groups"),
         (30, 50, 0.1, 0.2, 0.3, "families of 5 that err alike"),
     ):
-        rows, lost = [], 0
+        rows, lost, symmetric = [], 0, []
         for seed in range(simulations):
             if shape == "uniform":
                 x = generator.uniform(-1.7, 1.7, runs)
@@ -136,19 +184,24 @@ def tau_without_noise(simulations: int = 300) -> None:
             f = shared * e + np.sqrt(1 - shared**2) * f
             hard = generator.normal(0, 0.2, (queries, 1))
             truth = float(kendall_batch(x[None], y[None])[0])
-            found = noise_free_tau(spread * x + noise * e + hard, spread * y + noise * f + hard, Draws(1000, seed))
+            sides = spread * x + noise * e + hard, spread * y + noise * f + hard
+            found = noise_free_tau(*sides, Draws(1000, seed))
+            (one,) = correlate_over_queries(*sides, "kendall", Draws(200, seed))
+            if one.interval is not None and one.interval.low is not None and one.interval.high is not None:
+                symmetric.append(one.interval.low <= truth <= one.interval.high)
             if found.expected is None or found.low is None or found.high is None or found.observed is None:
                 lost += 1
                 continue
             rows.append([truth, found.observed, found.expected, found.low <= truth <= found.high])
-        table = np.array(rows)
+        table = np.array(rows or [[np.nan] * 4])
         errors = np.sqrt(((table[:, 1:3] - table[:, :1]) ** 2).mean(axis=0))
         means = " | ".join(f"{mean:.2f}" for mean in table[:, :3].mean(axis=0))
         print(f"| {runs} | {queries} | {spread} / {noise} | {shared} | {shape} | {means} | {errors[0]:.2f} | "
-              f"{errors[1]:.2f} | {table[:, 3].mean():.3f} | {lost} |", flush=True)  # fmt: skip
+              f"{errors[1]:.2f} | {table[:, 3].mean():.3f} | {lost} | {np.mean(symmetric or [np.nan]):.3f} | "
+              f"{simulations - len(symmetric)} |", flush=True)  # fmt: skip
 
 
-def picks(simulations: int = 60) -> None:
+def picks(simulations: int) -> None:
     """What the best cell of a grid has on its own queries and on others, against its τ without noise."""
     print(f"\nThe best of a grid of 20 cells by τ, 20 runs, 50 queries, {simulations} simulations\n")
     print("| noise of a query | best on all queries | the same, without noise | flattery said, of 25 queries |")
@@ -175,7 +228,7 @@ def picks(simulations: int = 60) -> None:
         print(f"| {noise} | " + " | ".join(f"{mean:.2f}" for mean in np.mean(rows, axis=0)) + " |", flush=True)
 
 
-def calibrations(simulations: int = 150) -> None:
+def calibrations(simulations: int) -> None:
     """How often calibrated scores of five runs hold the truth, and how far they are off."""
     print(f"\nCalibrated scores, nominal 95 %, {simulations} simulations: 60 queries, 10 items, TPR .75, FPR .15\n")
     print("| anchors | runs differ by | coverage: worst run | middle run | best run | bias: worst | best | "
@@ -214,19 +267,26 @@ def calibrations(simulations: int = 150) -> None:
         print(f"| {60 * per_query} | {spread} | {shown} |", flush=True)
 
 
+PARTS = {
+    "means": mean_coverage,
+    "families": families,
+    "letters": letters,
+    "more": more_queries,
+    "outlook": outlooks,
+    "tau": tau_without_noise,
+    "pick": picks,
+    "calibration": calibrations,
+}
+
+
 def main() -> None:
     """Runs the parts that are named."""
-    parts = {
-        "verdicts": verdict_errors,
-        "outlook": outlooks,
-        "tau": tau_without_noise,
-        "pick": picks,
-        "calibration": calibrations,
-    }
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], *parts], default=[])
-    for name in parser.parse_args().parts or parts:
-        parts[name]()
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], default=[])
+    parser.add_argument("--repeats", type=int, default=1000, help="simulations (default 1000)")
+    options = parser.parse_args()
+    for name in options.parts or PARTS:
+        PARTS[name](options.repeats)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,23 @@
+"""Every benchmark can be imported, and the simulations of conclusions run with two repeats."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from benchmarks.conclusions import PARTS
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("[a-z]*.py")))
+def test_a_benchmark_is_imported(name: str) -> None:
+    module = importlib.import_module(f"benchmarks.{name}")
+    assert (module.__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("name", [name for name in PARTS if name not in ("tau", "outlook")])
+def test_the_simulations_print_a_row_a_case(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    PARTS[name](2)
+    heads, rule, *rows = (line for line in capsys.readouterr().out.splitlines() if line.startswith("|"))
+    assert rows and {line.count("|") for line in (heads, rule, *rows)} == {heads.count("|")}
