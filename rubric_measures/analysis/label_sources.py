@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,11 +31,12 @@ from rubric_measures.analysis.agreement import (
     query_tables,
     rates_columns,
 )
+from rubric_measures.analysis.board_reports import group_letters
 from rubric_measures.analysis.leaderboards import LeaderboardCorrelation
 from rubric_measures.analysis.panels import Judge, JudgeBoard, JudgeRow, judge_board
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, FloatArray, Interval, Resample, few_queries
 from rubric_measures.base.errors import InputError
-from rubric_measures.base.tables import Cell, Report, Table, columns, letters, number, plain, ranged, render
+from rubric_measures.base.tables import Cell, Column, Ranged, Report, Table, columns, declared, plain, render
 from rubric_measures.formats.trec import spaced_ids, written_id
 from rubric_measures.measures.labels import Key, LabelSource
 from rubric_measures.types.scales import refuse_unreachable
@@ -275,18 +276,11 @@ def _run_of_answer(query_id: str, doc_id: str) -> str:
     return name.removesuffix(f"/{query_id}") or doc_id
 
 
-# What the tables for reading show of a judge, under its heading.
-_SHOWN = {
-    "kappa": "kappa",
-    "quadratic_kappa": "kappa quadratic",
-    "alpha_ordinal": "alpha ordinal",
-    "ac1": "AC1",
-    "bias": "bias",
-    "failed": "failed",
-}
+# What people see of a judge beside the rest.
+_SHOWN = ("kappa", "quadratic_kappa", "alpha_ordinal", "ac1", "bias", "failed")
 # What the JSON calls as the result does.
 _SAME = ("only_in", "agreement", "intervals", "cutoffs", "query_kappa", "histograms")
-_RATES = {"kappa": "kappa", "tpr": "TPR", "tnr": "TNR", "f1": "F1"}
+_RATES = ("kappa", "tpr", "tnr", "f1")
 _ALL = (
     *("kappa", "quadratic_kappa", "alpha_nominal", "alpha_ordinal", "ac1", "exact_match", "bias"),
     "failed",
@@ -311,7 +305,7 @@ def agreement_report(result: SourceAgreement, places: int = 4) -> Report:
         "judges": [_judge(row, result.judges) for row in result.judges.rows],
         "groups": result.judges.groups,
     }
-    data = [_data(result.judges, places)] if len(result.names) > 2 else ()
+    data = [_judges(result.judges, places)] if len(result.names) > 2 else ()
     return Report(_tables(result, places), data, lambda: plain(content))
 
 
@@ -341,8 +335,7 @@ def _leaderboard(found: LeaderboardCorrelation) -> dict[str, object]:
 
 
 def _group(row: JudgeRow, board: JudgeBoard) -> str:
-    """The groups of a judge as letters: judges that share a letter cannot be told apart."""
-    return letters(index for index, group in enumerate(board.groups) if row.name in group)
+    return group_letters(row.name, board.groups)
 
 
 def _tables(result: SourceAgreement, places: int) -> Iterator[Table]:
@@ -412,81 +405,68 @@ def _statistics(result: SourceAgreement) -> list[list[Cell]]:
     return [*rows, *([name, value, None, None] for name, value in values.items())]
 
 
-def _with_interval(interval: Interval | None, places: int) -> Cell:
-    """A value with its interval behind it."""
-    if interval is None or interval.estimate is None:
+def _cell(interval: Interval | None) -> Ranged | None:
+    return None if interval is None else Ranged(interval.estimate, interval.low, interval.high)
+
+
+def _coefficient(row: JudgeRow, index: int) -> Ranged | None:
+    if row.leaderboard is None:
         return None
-    return ranged(interval.estimate, interval.low, interval.high, places)
+    one = row.leaderboard.coefficients[index]
+    return Ranged(one.coefficient.value) if one.interval is None else _cell(one.interval)
+
+
+def _judges(board: JudgeBoard, places: int) -> Table:
+    """A row a judge; people see the cutoffs and leaderboards in tables of their own."""
+    first = board.rows[0]
+    cells: dict[Column | str, Callable[[JudgeRow], Cell]] = {
+        "judge": lambda row: row.name,
+        "documents": lambda row: row.documents,
+    }
+
+    def programs(name: str) -> Column:
+        return Column(name, places, only="programs", is_ranged=True)
+
+    for name in (name for name in _ALL if any(name in row.statistics for row in board.rows)):
+        head = programs(name)._replace(only="" if name in _SHOWN else "programs")
+        cells[head] = lambda row, name=name: _cell(row.statistics.get(name))  # type: ignore[misc]
+    cells["group"] = lambda row: _group(row, board)
+    cells[Column("outside", only="programs")] = lambda row: row.outside
+    for pair in first.cutoffs:
+        for rate in _RATES:
+            head = programs("{}>={}/{}".format(rate, *pair))
+            cells[head] = lambda row, pair=pair, rate=rate: _cell(row.cutoffs[pair][rate])  # type: ignore[misc]
+    ranked = next((row.leaderboard for row in board.rows if row.leaderboard is not None), None)
+    for index, one in enumerate(ranked.coefficients if ranked else ()):
+        cells[programs(one.coefficient.name)] = lambda row, index=index: _coefficient(row, index)  # type: ignore[misc]
+    if ranked:
+        cells[Column("worst_run", only="programs")] = _worst_run
+    kappa = first.statistics["kappa"]
+    few = few_queries(kappa.units) if len(board.rows) > 1 and kappa.low is not None else ""
+    return declared(board.rows, cells, places, notes=[f"judges of {board.truth.name}", *[f"group: {few}"] * bool(few)])
+
+
+def _worst_run(row: JudgeRow) -> str | None:
+    found = row.leaderboard
+    return found.worst_run if found is not None and found.worst_drop else None
 
 
 def _judge_tables(board: JudgeBoard, places: int) -> Iterator[Table]:
-    shown = {name: head for name, head in _SHOWN.items() if any(name in row.statistics for row in board.rows)}
+    yield _judges(board, places)
     rows: list[list[Cell]] = [
-        [
-            row.name,
-            row.documents,
-            *(_with_interval(row.statistics.get(name), places) for name in shown),
-            _group(row, board),
-        ]
+        [row.name, ">= {} / >= {}".format(*pair), *(_cell(rates[rate]) for rate in _RATES)]
         for row in board.rows
+        for pair, rates in row.cutoffs.items()
     ]
-    few = (
-        few_queries(max((row.statistics["kappa"].units for row in board.rows), default=0))
-        if len(board.rows) > 1
-        else ""
-    )
-    heads = columns([f"judge of {board.truth.name}", "documents", *shown.values(), "group"])
-    yield Table(heads, rows, notes=[f"group: {few}"] * bool(few and board.rows[0].statistics["kappa"].low is not None))
-    cutoffs: list[list[Cell]] = [
-        [row.name, f">= {truth} / >= {judge}", *(_with_interval(rates[name], places) for name in _RATES)]
-        for row in board.rows
-        for (truth, judge), rates in row.cutoffs.items()
-    ]
-    if cutoffs:
-        yield Table(columns(["judge", "truth / judge", *_RATES.values()]), cutoffs)
-    boards: Sequence[tuple[str, LeaderboardCorrelation]] = [
-        (row.name, row.leaderboard) for row in board.rows if row.leaderboard is not None
-    ]
-    if boards:
-        names = [one.coefficient.name for one in boards[0][1].coefficients]
+    if rows:
+        yield Table(columns(["judge", "truth / judge", "kappa", "TPR", "TNR", "F1"], places), rows)
+    ranked = [(row, row.leaderboard) for row in board.rows if row.leaderboard is not None]
+    if ranked:
+        first = ranked[0][1]
+        heads = [f"leaderboard by {first.name}", "runs", *(one.coefficient.name for one in first.coefficients)]
         rows = [
-            [name, len(found.runs), *(_coefficient(found, index, places) for index in range(len(names))),
-             found.worst_run if found.worst_drop else None]
-            for name, found in boards
+            [row.name, len(found.runs), *(_coefficient(row, index) for index in range(len(first.coefficients))),
+             _worst_run(row)]
+            for row, found in ranked
         ]  # fmt: skip
-        yield Table(columns([f"leaderboard by {boards[0][1].name}", "runs", *names, "run that drops most"]), rows)
-
-
-def _coefficient(found: LeaderboardCorrelation, index: int, places: int) -> Cell:
-    one = found.coefficients[index]
-    if one.interval is not None:
-        return _with_interval(one.interval, places)
-    return None if one.coefficient.value is None else number(one.coefficient.value, places)
-
-
-def _data(board: JudgeBoard, places: int) -> Table:
-    """A row a judge, a value a cell."""
-    heads = ["judge", "documents", "group", "outside"]
-    kept = [name for name in _ALL if any(name in row.statistics for row in board.rows)]
-    pairs = list(board.rows[0].cutoffs)
-    named = [*kept, *(f"{rate}>={truth}/{judge}" for truth, judge in pairs for rate in _RATES)]
-    heads += [part + name for name in named for part in ("", "low:", "high:")]
-    first = next((row.leaderboard for row in board.rows if row.leaderboard is not None), None)
-    ranked = [] if first is None else [one.coefficient.name for one in first.coefficients]
-    heads += [part + name for name in ranked for part in ("", "low:", "high:")]
-    heads += ["worst_run"] if ranked else []
-    rows: list[list[Cell]] = []
-    for row in board.rows:
-        cells: list[Cell] = [row.name, row.documents, _group(row, board), row.outside]
-        found = [row.statistics.get(name) for name in kept]
-        found += [row.cutoffs[pair][rate] for pair in pairs for rate in _RATES]
-        for interval in found:
-            cells += [None if interval is None else interval.estimate, *_ends(interval)]
-        if ranked:
-            board_of = row.leaderboard
-            for index in range(len(ranked)):
-                one = None if board_of is None else board_of.coefficients[index]
-                cells += [None, None, None] if one is None else [one.coefficient.value, *_ends(one.interval)]
-            cells.append(board_of.worst_run if board_of is not None and board_of.worst_drop else None)
-        rows.append(cells)
-    return Table(columns(heads, places), rows)
+        yield Table(columns([*heads, "run that drops most"], places), rows)
