@@ -6,8 +6,10 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -182,26 +184,13 @@ def _cells(data: bytes, columns: Sequence[str], said: str, name: str, line: int)
     return row_of(columns, cells, said, name, line)
 
 
-class _LocalFile:
-    """What ir_datasets takes for a file that it downloaded."""
-
-    def __init__(self, path: PathName) -> None:
-        self._path = path
-
-    def path(self, force: bool = True) -> Path:
-        return Path(self._path)
-
-    @contextlib.contextmanager
-    def stream(self) -> Iterator[BinaryIO]:
-        with open_binary(self._path) as stream:
-            yield stream
-
-
 def _tagged(path: PathName) -> Iterator[tuple[int, Document]]:
     # No other format needs it, and it takes its time.
     from ir_datasets.formats import TrecDocs
 
-    for number, row in enumerate(TrecDocs(_LocalFile(path), parser="sax").docs_iter(), 1):
+    # It takes that for a file that it downloaded.
+    local = SimpleNamespace(path=lambda force=True: Path(path), stream=partial(open_binary, path))
+    for number, row in enumerate(TrecDocs(local, parser="sax").docs_iter(), 1):
         if not row.doc_id.strip():
             raise FormatError(f"document {number} has no <DOCNO>", path=path_name(path))
         yield number, Document(row.doc_id.strip(), " ".join(row.title.split()), row.body.strip())
