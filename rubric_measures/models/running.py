@@ -219,6 +219,8 @@ class Account:
         if price is not None and row.model == model:
             if row.calls > row.failed and not row.prompt_tokens:
                 self._stats.limit = self._stats.limit or UNKNOWN_COST
+            if row.calls == row.unknown:
+                return 0.0  # what they are expected to cost is counted apart
             return price.of_reply(Reply("", prompt_tokens=row.prompt_tokens, completion_tokens=row.completion_tokens))
         if not self._told_unpriced:
             self._told_unpriced = True
