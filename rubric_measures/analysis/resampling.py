@@ -88,7 +88,7 @@ class Draws:
         level: the nominal coverage of intervals, in (0, 1).
 
     Raises:
-        InputError: the level is not between 0 and 1.
+        InputError: the level is not between 0 and 1, or the rounds are fewer than 0.
     """
 
     rounds: int = DEFAULT_ROUNDS
@@ -96,6 +96,8 @@ class Draws:
     level: float = 0.95
 
     def __post_init__(self) -> None:
+        if self.rounds < 0:
+            raise InputError("the number of rounds is 0 or more", settings=("rounds",))
         if not 0.0 < self.level < 1.0:
             raise InputError(f"an interval's level is between 0 and 1, not {self.level:g}", settings=("level",))
 

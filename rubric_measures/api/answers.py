@@ -267,8 +267,7 @@ def made_bank(
     missing = {query_id: text for query_id, text in asked.texts.items() if query_id not in kept.items}
     if not missing:
         return kept
-    source = bank_from or _usual_source(asked, missing, model)
-    _check_source(source, asked, missing, model)
+    source = _source(bank_from, asked, missing, model)
     references = {query_id: asked.references[query_id] for query_id in missing if query_id in asked.references}
     if source == "sentences":
         made = reference_sentences(references, missing)
@@ -291,25 +290,21 @@ def made_bank(
     return TestBank({**kept.items, **made.items}, {**kept.query_texts, **missing}, kept.facet_texts, kept.edited)
 
 
-def _check_source(source: BankSource, asked: Questions, missing: Mapping[str, str], model: str) -> None:
+def _source(bank_from: BankSource | None, asked: Questions, missing: Mapping[str, str], model: str) -> BankSource:
+    """What the bank is made from: what was asked for, else references where there are any."""
     lacking = [query_id for query_id in missing if query_id not in asked.references]
+    is_lexical = model.partition(":")[0] == "lexical"
+    usual: BankSource = "sentences" if is_lexical else "references" if len(lacking) < len(missing) else "questions"
+    source = bank_from or usual
     if source != "questions" and lacking:
         text = f"{len(lacking)} of {len(missing)} queries have no reference answer (such as"
         text += f" {short(missing[lacking[0]])}); write some, name a bank, or make it from the queries"
         raise InputError(text, settings=_BANK)
-    if model.partition(":")[0] == "lexical" and source != "sentences":
+    if is_lexical and source != "sentences":
         what = "finds no nuggets" if source == "references" else "asks no questions"
         text = f"the lexical grader {what}; choose a model that can write, reference answers with their sentences, or a"
         raise InputError(f"{text} bank", settings=("model", *_BANK))
-
-
-def _usual_source(asked: Questions, missing: Mapping[str, str], model: str) -> BankSource:
-    if not any(query_id in asked.references for query_id in missing):
-        if model.partition(":")[0] == "lexical":
-            text = "there is no bank and no reference answer to make one from; give one of them, or a model that asks"
-            raise InputError(f"{text} questions", settings=("bank", "columns", "model"))
-        return "questions"
-    return "sentences" if model.partition(":")[0] == "lexical" else "references"
+    return source
 
 
 def _generated(

@@ -403,7 +403,12 @@ class Gates:
         """
         if not self.limits and self.kept is None:
             return []
-        lines = runs_under(board, self.limits, runs)
+        there = [run for run in board.ranking() if run not in BELOW]
+        for run in runs or ():
+            if run not in there:
+                raise UnknownNameError("run", run, there)
+        chosen = there if runs is None else list(runs)
+        lines = list(self._under(board, chosen))
         if self.kept is None or self.table is None:
             return lines
         now = board.signature.settings
@@ -412,16 +417,56 @@ class Gates:
             warn(f"{self.name} was scored with another {' and other '.join(different)}: the difference may be theirs")
         measure = board.measures[0]
         values = self.table.per_query(column_named(measure, self.kept.measures))
-        return lines + runs_worse(
-            board,
-            values,
-            measure,
-            baseline=self.baseline or None,
-            by=self.by,
-            alpha=self.alpha,
-            runs=runs,
-            name=Path(self.name).name,
-        )
+        return [*lines, *self._worse(board, values, measure, chosen)]
+
+    def _under(self, board: Leaderboard, runs: Sequence[str]) -> Iterator[str]:
+        """A line for each run and measure whose mean is under its limit, or that has none."""
+        for name, least in self.limits.items():
+            measure = column_named(name, board.measures)
+            for run in runs:
+                mean = board.cells[run][measure].mean
+                if mean is None:
+                    yield f"{measure} of {run} has no score, and {least:g} is the least"
+                elif mean < least:
+                    values = board.values[run][measure]
+                    scored = sorted((value, query) for query, value in values.items() if value is not None)
+                    said = _queries([(query, f"{value:.3g}") for value, query in scored if value < least])
+                    yield f"{measure} of {run} is {mean:.4f}, {least - mean:.4f} under {least:g}; lowest: {said}"
+
+    def _worse(
+        self, board: Leaderboard, kept: Mapping[str, Mapping[str, float]], measure: str, runs: Sequence[str]
+    ) -> Iterator[str]:
+        """A line for each run that is worse than its baseline by one measure, over the queries that both have.
+
+        Worse is lower and told apart by a two-sided paired t-test; with `by`, lower by more than that, whatever the
+        test.
+        """
+        from rubric_measures.analysis.comparison import compare_runs
+
+        name = Path(self.name).name
+        if self.by is not None and not self.by >= 0:
+            raise InputError(f"a mean may be lower by 0 or more, not by {self.by:g}", settings=("by",))
+        if self.baseline and self.baseline not in kept:
+            raise UnknownNameError("run", self.baseline, kept, where=name, settings=("fail_if_worse_than",))
+        for run in runs:
+            other = self.baseline or (run if run in kept else next(iter(kept)) if len(kept) == 1 else None)
+            if other is None:
+                text = f"{name} has no run {run} to compare with; name one of {', '.join(kept)}"
+                raise InputError(text, settings=("fail_if_worse_than",))
+            ours = {query: value for query, value in board.values[run][measure].items() if value is not None}
+            # Two names that are never the same.
+            both = {f"{run} now": ours, f"{other} before": kept[other]}
+            found = compare_runs(
+                both, measure, baseline=f"{other} before", procedure="none", alpha=self.alpha, rounds=1
+            )
+            [pair] = found.pairs
+            drop = -pair.test.mean_difference
+            if drop <= 0 or not (pair.significant if self.by is None else drop > self.by + 1e-12):
+                continue
+            lost = sorted((ours[query] - kept[other][query], query) for query in found.queries)
+            said = _queries([(query, f"{change:+.3g}") for change, query in lost if change < 0])
+            p = "" if pair.p_adjusted is None else f" (p = {pair.p_adjusted:.2g}, {len(found.queries)} queries)"
+            yield f"{measure} of {run} is {drop:.4f} below {other} of {name}{p}; lost: {said}"
 
 
 def read_gates(
@@ -476,98 +521,6 @@ def parsed_limit(text: str) -> tuple[str, float]:
     if not name.strip() or not math.isfinite(least):
         raise InputError(f"limit {text!r}: expected MEASURE=NUMBER, as in NuggetV=0.7", settings=("fail_under",))
     return name.strip(), least
-
-
-def runs_under(board: Leaderboard, limits: Mapping[str, float], runs: Sequence[str] | None = None) -> list[str]:
-    """A line for each run and measure whose mean is under its limit, or that has none.
-
-    Args:
-        board: the scores.
-        limits: measure -> the least mean that passes; `NuggetV` is the board's column of that measure.
-        runs: the runs that have to pass; None for all.
-
-    Raises:
-        UnknownNameError: the board has no such measure or run.
-    """
-    lines = []
-    for name, least in limits.items():
-        measure = column_named(name, board.measures)
-        for run in _chosen(board, runs):
-            mean = board.cells[run][measure].mean
-            if mean is None:
-                lines.append(f"{measure} of {run} has no score, and {least:g} is the least")
-            elif mean < least:
-                values = board.values[run][measure]
-                low = sorted((value, query) for query, value in values.items() if value is not None and value < least)
-                said = _queries([(query, f"{value:.3g}") for value, query in low])
-                lines.append(f"{measure} of {run} is {mean:.4f}, {least - mean:.4f} under {least:g}; lowest: {said}")
-    return lines
-
-
-def runs_worse(
-    board: Leaderboard,
-    kept: Mapping[str, Mapping[str, float]],
-    measure: str,
-    *,
-    baseline: str | None = None,
-    by: float | None = None,
-    alpha: float = 0.05,
-    runs: Sequence[str] | None = None,
-    name: str = "the kept board",
-) -> list[str]:
-    """A line for each run that is worse than its baseline by one measure, over the queries that both have.
-
-    Worse is lower and told apart by a two-sided paired t-test; with `by`, lower by more than that, whatever the test.
-
-    Args:
-        board: the scores.
-        kept: run -> query -> score by the measure, of the board that is compared with.
-        measure: the measure, as the board calls it.
-        baseline: the run of `kept` with which all are compared; None takes the one of the same name, or the only one.
-        by: how much lower a mean may be.
-        alpha: the significance level.
-        runs: the runs that have to pass; None for all.
-        name: what the kept board is called, for messages.
-
-    Raises:
-        UnknownNameError: there is no such run.
-        InputError: a run has no baseline, or shares no query with it.
-    """
-    from rubric_measures.analysis.comparison import compare_runs
-
-    if by is not None and not by >= 0:
-        raise InputError(f"a mean may be lower by 0 or more, not by {by:g}", settings=("by",))
-    if baseline is not None and baseline not in kept:
-        raise UnknownNameError("run", baseline, kept, where=name, settings=("fail_if_worse_than",))
-    lines = []
-    for run in _chosen(board, runs):
-        other = baseline or (run if run in kept else next(iter(kept)) if len(kept) == 1 else None)
-        if other is None:
-            text = f"{name} has no run {run} to compare with; name one of {', '.join(kept)}"
-            raise InputError(text, settings=("fail_if_worse_than",))
-        ours = {query: value for query, value in board.values[run][measure].items() if value is not None}
-        # Two names that are never the same.
-        mine, theirs = f"{run} now", f"{other} before"
-        found = compare_runs(
-            {mine: ours, theirs: kept[other]}, measure, baseline=theirs, procedure="none", alpha=alpha, rounds=1
-        )
-        [pair] = found.pairs
-        drop = -pair.test.mean_difference
-        if drop <= 0 or not (pair.significant if by is None else drop > by + 1e-12):
-            continue
-        lost = sorted((ours[query] - kept[other][query], query) for query in found.queries)
-        said = _queries([(query, f"{change:+.3g}") for change, query in lost if change < 0])
-        p = "" if pair.p_adjusted is None else f" (p = {pair.p_adjusted:.2g}, {len(found.queries)} queries)"
-        lines.append(f"{measure} of {run} is {drop:.4f} below {other} of {name}{p}; lost: {said}")
-    return lines
-
-
-def _chosen(board: Leaderboard, runs: Sequence[str] | None) -> list[str]:
-    there = [run for run in board.ranking() if run not in BELOW]
-    for run in runs or ():
-        if run not in there:
-            raise UnknownNameError("run", run, there)
-    return there if runs is None else list(runs)
 
 
 def _queries(changes: Sequence[tuple[str, str]]) -> str:

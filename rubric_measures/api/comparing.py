@@ -34,6 +34,7 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name
+from rubric_measures.base.tables import Cell, Report, Reported, Table, columns, plain
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.measures.findings import Note, of_wrapped, say
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.comparison import Comparison, Design
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
     from rubric_measures.analysis.resampling import Correction
-    from rubric_measures.base.tables import Report
     from rubric_measures.formats.base import Form
     from rubric_measures.formats.leaderboards import LeaderboardTable
 
@@ -66,7 +66,7 @@ QueryScores: TypeAlias = "File | Rows | Leaderboard | _Values"
 
 
 @dataclass(frozen=True)
-class Comparisons(Mapping[str, "Comparison"]):
+class Comparisons(Reported, Mapping[str, "Comparison"]):
     """Runs compared by each measure: measure -> `Comparison` (means, pairs with intervals, groups of equals)."""
 
     by_measure: Mapping[str, Comparison]
@@ -82,11 +82,6 @@ class Comparisons(Mapping[str, "Comparison"]):
 
     def __repr__(self) -> str:
         return f"<Comparisons by {', '.join(self.by_measure)}>"
-
-    def __str__(self) -> str:
-        from rubric_measures.base.tables import render
-
-        return "".join(render(self.report(), "text")).rstrip("\n")
 
     def report(self, places: int = 4, **settings: object) -> Report:
         """What `base.tables.render` shows in any form: what is concluded, and each run against the best or baseline.
@@ -318,7 +313,7 @@ PlotKind = Literal["ranks", "scatter"]
 
 
 @dataclass(frozen=True)
-class Correlations:
+class Correlations(Reported):
     """Leaderboards against the official one; `print` shows them.
 
     Attributes:
@@ -347,11 +342,6 @@ class Correlations:
 
     def __repr__(self) -> str:
         return f"<Correlations of {len(self.results) + len(self.grid)} leaderboards with {self.official.name}>"
-
-    def __str__(self) -> str:
-        from rubric_measures.base.tables import render
-
-        return "".join(render(self.report(), "text")).rstrip("\n")
 
     def report(self, best_by: str | None = None, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form.
@@ -818,7 +808,7 @@ def _grid(
 
 
 @dataclass(frozen=True)
-class Designs:
+class Designs(Reported):
     """Designs by each measure; `print` shows them.
 
     Attributes:
@@ -829,18 +819,11 @@ class Designs:
     designs: Sequence[Design]
     settings: Mapping[str, object]
 
-    def __str__(self) -> str:
-        from rubric_measures.base.tables import render
-
-        return "".join(render(self.report(), "text")).rstrip("\n")
-
     def report(self, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits).
 
         A row a measure in each table; for programs one row with everything.
         """
-        from rubric_measures.base.tables import Cell, Report, Table, columns, plain
-
         said = self.settings
         parts = [one.components for one in self.designs]
         rows: list[list[Cell]] = [[one.measure, one.deviation, one.one_pair, one.all_pairs] for one in self.designs]

@@ -295,7 +295,7 @@ def argue(
         reports = list(judgments)
     for report in reports:
         known.for_query(report.query_id, os.fspath(judgments) if isinstance(judgments, str | os.PathLike) else "")
-    with naming(*(one for one in (bank, judgments) if isinstance(one, str | os.PathLike))):
+    with naming(bank, judgments):
         found = argue_scores(reports, known, weights)
     if scores is not None:
         write_argue_scores(scores, found.rows)

@@ -43,6 +43,7 @@ from rubric_measures.api.loading import (
 )
 from rubric_measures.base.errors import InputError, counted, naming, warn
 from rubric_measures.base.files import check_readable_twice
+from rubric_measures.base.tables import Report, Reported, render
 from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, chosen_grades
 from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.labels import passages_of_records
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.panels import Means, PanelReport, Scored
     from rubric_measures.analysis.resampling import Draws
     from rubric_measures.analysis.workbench import AgreementTable
-    from rubric_measures.base.tables import Report
     from rubric_measures.measures.combining import Gathered
     from rubric_measures.measures.grades import Grades, Label
     from rubric_measures.measures.labels import LabelSource
@@ -198,13 +198,11 @@ def agreement(
     """
     from rubric_measures.analysis.resampling import Draws
 
-    if rounds < 0:
-        raise InputError("the number of rounds is 0 or more", settings=("rounds",))
+    draws = Draws(rounds, seed, level)
     known = scale_of(scale)
     second = {"grader": grader_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
     if runs is not None and items:
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
-    draws = Draws(rounds, seed, level)
     read = _sources(list(sources), bank_of(bank), chosen, second, {"items": items, "label": label, "rel": rel})
     if items or label == "max":
         # Counts of passages do not add up to that of the answer.
@@ -429,8 +427,6 @@ class Combined(PassageRecords):
         self.grader, self.report = grader, report
 
     def __str__(self) -> str:
-        from rubric_measures.base.tables import render
-
         return "".join(render(self.report.report(), "text")).rstrip("\n")
 
 
@@ -551,7 +547,7 @@ def _scored(
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Reported):
     """What anchors say of a grader; `print` shows it.
 
     Attributes:
@@ -565,11 +561,6 @@ class Calibration:
     grades: Sequence[GradeValue]
     runs: Sequence[Calibrated]
     settings: Mapping[str, object]
-
-    def __str__(self) -> str:
-        from rubric_measures.base.tables import render
-
-        return "".join(render(self.report(), "text")).rstrip("\n")
 
     def report(self, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
@@ -614,10 +605,7 @@ def calibrate(
     from rubric_measures.analysis.resampling import Draws
     from rubric_measures.verification.graders import read_anchored
 
-    if rounds < 0:
-        raise InputError("the number of rounds is 0 or more", settings=("rounds",))
-    if not 0.0 < level < 1.0:
-        raise InputError(f"an interval's level is between 0 and 1, not {level:g}", settings=("level",))
+    draws = Draws(rounds, seed, level)
     if not smallest > 0:
         raise InputError(f"the smallest bias that matters is above 0, not {smallest:g}", settings=("smallest",))
     with file_path(graded) as path, file_path(path if anchors is None or anchors is graded else anchors) as truth:
@@ -628,7 +616,6 @@ def calibrate(
         reason = f"run {found.several} ranks several passages for a query; calibrated scores are of answers"
     elif not found.answers:
         reason = "the records rank nothing"
-    draws = Draws(rounds, seed, level)
     if reason:
         _LOG.info("no calibrated scores: %s", reason)
     elif found.failed:

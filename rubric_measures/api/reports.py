@@ -5,7 +5,6 @@ Drawing a board: what its pictures need, put together from its scores, and from 
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
     from rubric_measures.formats.leaderboards import LeaderboardTable
     from rubric_measures.measures.grades import QueryGrades
     from rubric_measures.pages.plots import DotPanel
-    from rubric_measures.types.entities import RubricItem
-    from rubric_measures.types.scales import Scale
 
 
 def report(
@@ -299,7 +296,7 @@ def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Ite
 
     order, name = _runs_of(board), board.measures[0]
     queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))
-    table = [[_value(board.values[run][name].get(query)) for run in order] for query in queries]
+    table = [[board.values[run][name].get(query) for run in order] for query in queries]
     title = f"{name}, query by query: {len(order)} runs over {len(queries)} queries, the easiest on top"
     yield plot_queries(queries, order, table, name, title)
     if grades is None:
@@ -307,23 +304,20 @@ def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Ite
     found = re.search(r"@(\d+)", " ".join(board.measures))
     cutoff = None if found is None else int(found[1])
     top = "ranking" if cutoff is None else f"top {cutoff}"
-    for query in _item_grades(grades, runs, cutoff):
-        bold = "" if query.covers is None else f"; bold: covered (at least {query.covers})"
-        best = {run: query.best.get(run, (None,) * len(query.items)) for run in order}
+    for query_id, query, rankings in _with_rankings(grades, runs):
+        scale = query.scale
+        bold = "" if scale is None else f"; bold: covered (at least {scale.covers})"
         yield plot_items(
             [item.text or item.item_id for item in query.items],
-            best,
-            f"{query.query_id}: best grade of each item in each run's {top}{bold}",
-            None if query.scale is None else (query.scale.lowest, query.scale.highest),
-            query.covers,
+            {run: _best_of(query, rankings.get(run, ())[:cutoff]) for run in order},
+            f"{query_id}: best grade of each item in each run's {top}{bold}",
+            None if scale is None else (scale.lowest, scale.highest),
+            None if scale is None else scale.covers,
         )
 
 
-def _value(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> list[_ItemGrades]:
+def _with_rankings(grades: Gradable, runs: Runs | None) -> list[tuple[str, QueryGrades, Mapping[str, Sequence[str]]]]:
+    """The queries (`query/facet` for facets), each with its grades and the ranking of each run."""
     known = load(grades)
     if isinstance(known, RecordGrades) and known.records.name == "-":
         text = "items are drawn from the grades, which are read twice: give a file, not standard input"
@@ -333,58 +327,19 @@ def _item_grades(grades: Gradable, runs: Runs | None, cutoff: int | None) -> lis
     held: Mapping[str, Mapping[str, Sequence[str]]]
     if runs is None:
         if isinstance(known, RecordGrades):
-            return [
-                _best_grades(query.query_id, query.grades, query.rankings, cutoff) for query in known.records.queries()
-            ]
+            return [(query.query_id, query.grades, query.rankings) for query in known.records.queries()]
         if not isinstance(known, AnswerGrades):
             raise InputError("these grades hold no rankings; name the runs", settings=("runs",))
         held = known.answers.rankings
     else:
         held = {run.run_id: rankings_for(run, known) for run in read_runs(runs)}
     return [
-        _best_grades(name, query, {run: found.get(name, ()) for run, found in held.items()}, cutoff)
+        (name, query, {run: found.get(name, ()) for run, found in held.items()})
         for name, query in known.queries.items()
     ]
 
 
-@dataclass(frozen=True)
-class _ItemGrades:
-    """The best grades of one query.
-
-    Attributes:
-        query_id: the query, or `query/facet`.
-        items: its items.
-        best: run -> the best grade of each item; None where no passage has a grade of it.
-        scale: of the grades; None where it is not known.
-        covers: the least grade that covers an item; None where the scale is not known.
-    """
-
-    query_id: str
-    items: tuple[RubricItem, ...]
-    best: Mapping[str, tuple[float | None, ...]]
-    scale: Scale | None
-    covers: int | None
-
-
-def _best_grades(
-    name: str,
-    grades: QueryGrades,
-    rankings: Mapping[str, Sequence[str]],
-    cutoff: int | None = None,
-) -> _ItemGrades:
-    """The best grade of each item among the passages of each run.
-
-    Args:
-        name: what the query is called.
-        grades: its grades.
-        rankings: run -> doc_ids, best first.
-        cutoff: how many passages of a ranking count; None for all.
-    """
-    best = {run: _best_of(grades, ranking if cutoff is None else ranking[:cutoff]) for run, ranking in rankings.items()}
-    covers = None if grades.scale is None else grades.scale.covers
-    return _ItemGrades(name, grades.items, best, grades.scale, covers)
-
-
 def _best_of(grades: QueryGrades, doc_ids: Sequence[str]) -> tuple[float | None, ...]:
+    """The best grade of each item among some passages; None where none of them has a grade of it."""
     best = grades.grades[[grades.docs[doc_id] for doc_id in doc_ids if doc_id in grades.docs]].max(axis=0, initial=NONE)
     return tuple(None if grade == NONE else as_number(grade) for grade in best.tolist())

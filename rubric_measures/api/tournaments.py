@@ -170,7 +170,7 @@ def tournament(
         found = _answers(answers)
         # Before anything is spent.
         _check_agents(by_assessors, played, (answer.run_id for answer in found))
-        with naming(*_names(answers)):
+        with naming(*answers):
             of_queries = answers_by_query(found, agents)
         references: Mapping[str, Sequence[Reference]] = {}
         if documents is not None:
@@ -210,7 +210,7 @@ def tournament(
             tell(f"{save}: {len(others)} games of other graders, or of answers that are not here, stay as they are")
     played += [game for listed in by_assessors.values() for game in listed]
     # What is wrong with all games together is a matter of who played them, or of the first file.
-    with naming(*([model] if model else _names([*games, *assessor_games]))):
+    with naming(*([model] if model else [*games, *assessor_games])):
         return rate_games(played if agents is None else _among(played, agents), settings)
 
 
@@ -245,11 +245,6 @@ def _parts(source: Any) -> list[Any]:
     """One file, game or answer, or several, as a list."""
     # Games and answers are tuples.
     return [source] if hasattr(source, "query_id") else listed(source)
-
-
-def _names(sources: Iterable[object]) -> list[str | os.PathLike[str]]:
-    """Those of several sources that are names of files."""
-    return [one for one in sources if isinstance(one, str | os.PathLike)]
 
 
 def _games(games: Sequence[Any], assessors: bool = False) -> dict[str, list[Preference]]:

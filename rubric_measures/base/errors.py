@@ -161,11 +161,11 @@ class FormatError(InputError):
 
 
 @contextlib.contextmanager
-def naming(*names: str | os.PathLike[str]) -> Iterator[None]:
+def naming(*names: object) -> Iterator[None]:
     """Puts the name of the file, or the first of them, before what is wrong with its content and names no file.
 
     Args:
-        names: the files whose contents are looked at.
+        names: the files whose contents are looked at; what is no name of a file is passed over.
 
     Raises:
         InputError: as it is raised inside, with the name.
@@ -173,7 +173,7 @@ def naming(*names: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        called = [os.fspath(name) for name in names]
+        called = [os.fspath(name) for name in names if isinstance(name, str | os.PathLike)]
         if (
             type(error) not in (InputError, FormatError, MeasureError)
             or not called

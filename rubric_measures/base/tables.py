@@ -121,6 +121,17 @@ class Report(NamedTuple):
     scores: Callable[[], Table] | None = None
 
 
+class Reported:
+    """What is found, and printed as the text of its report."""
+
+    def report(self) -> Report:
+        """What `render` shows in any form."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "".join(render(self.report(), "text")).rstrip("\n")
+
+
 def columns(headers: Iterable[str], places: int = 4, left: int = 1) -> list[Column]:
     """Columns of these headers; the first `left` are aligned to the left."""
     return [Column(header, places, is_left=index < left) for index, header in enumerate(headers)]

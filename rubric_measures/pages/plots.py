@@ -147,13 +147,15 @@ def plot_items(
     return figure
 
 
-def plot_queries(queries: Sequence[str], runs: Sequence[str], values: ArrayLike, measure: str, title: str) -> Figure:
+def plot_queries(
+    queries: Sequence[str], runs: Sequence[str], values: Sequence[Sequence[float | None]], measure: str, title: str
+) -> Figure:
     """Queries by runs: every query's score by one measure, in its own unit; the easiest query first.
 
     Args:
         queries: the queries.
         runs: from left to right.
-        values: (queries, runs); NaN where a query could not be scored.
+        values: (queries, runs); None or NaN where a query could not be scored.
         measure: for the bar of colours.
         title: what is shown.
 
