@@ -168,7 +168,7 @@ class KeptBoard(Struct, frozen=True):
         now |= {name: self.settings[name] for name in ("version",) if name in now and name in self.settings}
         signature = Signature(now)
         content |= {"settings": now, "signature": str(signature), "signature_hash": signature.short}
-        return _compared(self, json.loads(canonical_json(content)))
+        return _compared(self, parse_json(canonical_json(content)))
 
 
 class Proof(Struct, frozen=True):

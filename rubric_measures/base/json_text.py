@@ -168,6 +168,15 @@ def placed(problem: str, line: int) -> tuple[str, int]:
     return problem.replace(found[0], f" at column {found[2]}"), line or int(found[1])
 
 
+def without_nan(data: bytes) -> bytes:
+    """A JSON text with null in the place of NaN; as it is where it is none."""
+    try:
+        value = json.loads(data, parse_constant=lambda said: None if said == "NaN" else float(said))
+    except (ValueError, RecursionError):
+        return data
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
 def json_at(text: str, start: int = 0, *, lenient: bool = False) -> tuple[Any, int]:
     """The JSON value that begins at a place of a text, and where it ends; `lenient` as in `parse_json`.
 

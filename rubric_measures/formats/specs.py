@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 
 from rubric_measures.base.errors import FormatError, InputError, counted, warn
 from rubric_measures.base.files import atomic_writer, path_name, paused_collector
-from rubric_measures.base.json_text import decoded, json_texts
+from rubric_measures.base.json_text import decoded, json_texts, without_nan
 from rubric_measures.base.tables import active, inert, is_formula
 from rubric_measures.formats.base import Format, Head, Kind, PathName, given, say_left_out, write_lines
 from rubric_measures.formats.tables import (
@@ -715,7 +715,7 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
             found = decoder.decode(data)
         except (ValueError, RecursionError):
             if self.is_lenient and b"NaN" in data:
-                data = _without_nan(data)
+                data = without_nan(data)
             found = decoded(decoder, data, path=name, line=line, choices=self.choices)
         force_setattr(found, "_source", data)
         if self.named is not None:
@@ -745,12 +745,3 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         raw = (one.raw for one in content)
         texts = (formatted(one, indent=0) if b"\n" in one else one for one in raw)
         write_lines(path, (text.decode("utf-8") for text in texts), self.what)
-
-
-def _without_nan(data: bytes) -> bytes:
-    """A JSON text with null in the place of NaN; as it is where it is none."""
-    try:
-        value = json.loads(data, parse_constant=lambda said: None if said == "NaN" else float(said))
-    except (ValueError, RecursionError):
-        return data
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -367,12 +367,13 @@ def make_seeds(folder: Path) -> None:
         _call("convert", "board.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",
               "-o", f"board-{form}.{suffix}")  # fmt: skip
     _call("leaderboard", "graded.jsonl", *runs, "-m", measures[0], "--format", "json", "--output", "one.json")
-    for form in ("ranking", "wide", "workbench", "dict"):
+    for form in ("ranking", "wide", "dict"):
         suffix = "json" if form == "dict" else "txt"
         _call("convert", "one.json", "--from", "leaderboard", "--to", f"leaderboard:{form}",
               "-o", f"board-{form}.{suffix}")  # fmt: skip
     rows = [line.split() for line in (folder / "board-ir_measures.txt").read_text(encoding="utf-8").splitlines()]
     rows = [row for row in rows if row[0] == "bm25"]
+    write("board-workbench.txt", "bm25\t0.5\t+/-\t0.1\nfusion\t0.25\t+/-\t0.05\n")
     write("board-trec_eval.txt", "".join(f"{measure}\t{topic}\t{value}\n" for _, topic, measure, value in rows))
     write("board-query.txt", "".join(f"{topic}\t{measure}\t{value}\n" for _, topic, measure, value in rows))
     passages = [json.loads(line) for line in (folder / "graded.jsonl").read_text(encoding="utf-8").splitlines()]
