@@ -297,7 +297,8 @@ def _text(report: Report) -> Iterator[str]:
 def _tsv(report: Report) -> Iterator[str]:
     known: list[Cell] = []
     for whole in report.data:
-        table = whole.seen_by("programs")
+        # A plain board needs no other view.
+        table = whole.seen_by("programs") if any(one.only or one.is_ranged for one in whole.columns) else whole
         head: list[Cell] = [column.header for column in table.columns]
         for row in (head, *table.rows) if head != known else table.rows:
             cells = [(cell, _shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
