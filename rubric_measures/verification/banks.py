@@ -220,6 +220,15 @@ class StabilityPoint(NamedTuple):
     high: float | None
 
 
+def drawn_points(points: Iterable[StabilityPoint]) -> dict[int, tuple[float, float, float]]:
+    """size -> mean, low and high, of the points that have them."""
+    return {
+        one.size: (one.mean, one.low, one.high)
+        for one in points
+        if one.mean is not None and one.low is not None and one.high is not None
+    }
+
+
 def bank_stability(coverage: RunCoverage, rounds: int = 50, seed: int = 0) -> list[StabilityPoint]:
     """Kendall's τ-b between the leaderboard of the full bank and those of random parts of it, by size of the part.
 
@@ -243,16 +252,10 @@ def bank_stability(coverage: RunCoverage, rounds: int = 50, seed: int = 0) -> li
         values = []
         for order in orders:
             rows = [coverage.query_scores(query_id, order[query_id] < size) for query_id in coverage.items]
-            scores = mean_scores(np.array(rows))
-            both = ~np.isnan(full) & ~np.isnan(scores)
-            values.append(correlate(full[both], scores[both], "kendall", test=False).value)
+            values.append(_correlation(full, mean_scores(np.array(rows)), "kendall"))
         defined = [value for value in values if value is not None]
-        mean = sum(defined) / len(defined) if defined else None
-        points.append(
-            StabilityPoint(
-                size, rounds, rounds - len(defined), mean, min(defined, default=None), max(defined, default=None)
-            )
-        )
+        ends = (sum(defined) / len(defined), min(defined), max(defined)) if defined else (None, None, None)
+        points.append(StabilityPoint(size, rounds, rounds - len(defined), *ends))
     return points
 
 
@@ -491,8 +494,7 @@ def duplicate_items(banks: Iterable[Sequence[RubricItem]]) -> list[DuplicateItem
 _CUTOFF = 20
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """One run, when it took no part in making pool and bank.
 
     Attributes:
@@ -583,19 +585,14 @@ def reusability(queries: Iterable[RecordQuery], min_rating: int | None = None) -
     rank, shares = _ranks(score), unjudged.sum(axis=0)
     rows = []
     for place, run_id in enumerate(runs):
-        scores, after = [], []
+        scores, after = [float(score[place])], [float(rank[place])]
         for kind, of in enumerate((left, sizes, left)):
             table = full / of[:, [place]]
             table[:, place] = own[:, kind, place] / of[:, place]
             scores.append(float(table.mean(axis=0)[place]))
             after.append(float(_ranks(table.mean(axis=0))[place]))
         alone, seen = shares[:, place].tolist()
-        rows.append(
-            LeftOut(
-                run_id, alone / seen if seen else 0.0, float(score[place]), scores[0], scores[1], scores[2],
-                float(rank[place]), after[0], after[1], after[2],
-            )
-        )  # fmt: skip
+        rows.append(LeftOut(run_id, alone / seen if seen else 0.0, *scores, *after))
     return Reusability(tuple(sorted(rows, key=lambda row: (row.rank, row.run_id))))
 
 
@@ -720,12 +717,10 @@ def items_against(rows: Sequence[ItemStatistics], runs: int) -> list[Against]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class BankStability:
+class BankStability(NamedTuple):
     """How far the leaderboard hangs on which items and queries there are.
 
     Attributes:
-        rounds: how many halves, and how many banks, were drawn.
         half_tau: the mean τ between the leaderboards of two halves of every query's items; None where undefined.
         reliability: of the full bank: Pearson's r of the halves' scores, stepped up by Spearman and Brown; None
             likewise.
@@ -734,7 +729,6 @@ class BankStability:
         first: the share of these in which the best run stays best.
     """
 
-    rounds: int
     half_tau: float | None
     reliability: float | None
     tau: float | None
@@ -760,10 +754,7 @@ def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> Bank
     full = mean_scores(coverage.table())
     names = list(coverage.items)
     sizes = {name: len(coverage.items[name]) for name in names}
-    halves: list[float] = []
-    alike: list[float] = []
-    taus: list[float] = []
-    stays: list[float] = []
+    halves, alike, taus, stays = [], [], [], []
     for _ in range(rounds):
         sides: list[list[FloatArray]] = [[], []]
         for name in names:
@@ -772,30 +763,30 @@ def bank_halves(coverage: RunCoverage, rounds: int = 200, seed: int = 0) -> Bank
             for side, part in zip(sides, (order[:middle], order[middle:]), strict=True):
                 side.append(coverage.query_scores(name, part))
         first, second = (mean_scores(np.array(side)) for side in sides)
-        _append(halves, first, second, "kendall")
-        _append(alike, first, second, "pearson")
+        halves.append(_correlation(first, second, "kendall"))
+        alike.append(_correlation(first, second, "pearson"))
         drawn = [
             coverage.query_scores(name, generator.integers(sizes[name], size=sizes[name]))
             for name in (names[place] for place in generator.integers(len(names), size=len(names)))
         ]
         again = mean_scores(np.array(drawn))
-        _append(taus, full, again, "kendall")
+        taus.append(_correlation(full, again, "kendall"))
         if not np.isnan(again).all():
             stays.append(float(np.nanargmax(full) in np.flatnonzero(again == np.nanmax(again))))
-    r = float(np.mean(alike)) if alike else None
-    return BankStability(
-        rounds,
-        float(np.mean(halves)) if halves else None,
-        None if r is None or r <= -1 else 2.0 * r / (1.0 + r),
-        float(np.mean(taus)) if taus else None,
-        float(np.quantile(taus, 0.025)) if taus else None,
-        float(np.mean(stays)) if stays and len(full) > 1 else None,
-    )
+    r = _mean(alike)
+    reliability = None if r is None or r <= -1 else 2.0 * r / (1.0 + r)
+    known = [tau for tau in taus if tau is not None]
+    low = float(np.quantile(known, 0.025)) if known else None
+    return BankStability(_mean(halves), reliability, _mean(taus), low, _mean(stays) if len(full) > 1 else None)
 
 
-def _append(values: list[float], x: FloatArray, y: FloatArray, name: str) -> None:
-    """Adds the correlation of two columns of scores, where it is defined."""
+def _correlation(x: FloatArray, y: FloatArray, name: str) -> float | None:
+    """The correlation of two columns of scores, over the runs that both have; None where it is undefined."""
     both = ~np.isnan(x) & ~np.isnan(y)
-    value = correlate(x[both], y[both], name, test=False).value
-    if value is not None:
-        values.append(value)
+    return correlate(x[both], y[both], name, test=False).value
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are defined; None where none is."""
+    defined = [value for value in values if value is not None]
+    return float(np.mean(defined)) if defined else None

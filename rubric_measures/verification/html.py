@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,9 @@ def _whole(text: str) -> str:
 
 
 def _number(value: float | None) -> str:
-    return '<td class="none">–</td>' if value is None else f'<td class="number">{value:g}</td>'
+    if value is None:
+        return '<td class="none">–</td>'
+    return f'<td class="number">{value if isinstance(value, int) else f"{value:g}"}</td>'
 
 
 def _passages(
@@ -203,19 +206,11 @@ def _bad_items(
     level, names = level_of(query, settings.min_rating), item_names(query.items)
     rows = []
     for row in bad_items(query, settings.min_judgment, settings.min_rating):
-        name = page_text(names[row.item_id])
-        linked = f'<a href="{items[row.item_id].href}">{name}</a>' if row.item_id in items else name
-        counts = "".join(f'<td class="number">{one}</td>' for one in (row.spurious, row.relevant, row.covering))
-        rows.append(
-            f'<tr><td dir="auto">{linked}</td>{counts}<td class="id" dir="auto">{page_text(row.item_id)}</td></tr>\n'
-        )
-    heads = [
-        "Item",
-        f"Not relevant passages that cover it (from {level})",
-        "Relevant ones",
-        "All that cover it",
-        "Item id",
-    ]
+        counts = "".join(map(_number, (row.spurious, row.relevant, row.covering)))
+        shown_id = f'<td class="id" dir="auto">{page_text(row.item_id)}</td>'
+        rows.append(_row(_linked(items.get(row.item_id), names[row.item_id]) + counts + shown_id, None))
+    spurious = f"Not relevant passages that cover it (from {level})"
+    heads = ["Item", spurious, "Relevant ones", "All that cover it", "Item id"]
     for body, count in rows_in_blocks(rows):
         add(f"<details><summary><h3>Items ({count})</h3></summary>\n{table(heads, body)}</details>\n", f"{anchor}items")
 
@@ -227,10 +222,9 @@ def _uncovered(
     passages: Mapping[str, Link],
     add: Callable[[str, str], Link],
 ) -> None:
-    found = uncovered_passages(query, settings.min_judgment, settings.min_rating)
     rows = (
         f"<tr>{passage_link(passages[row.doc_id], row.text)}{_number(row.judgment)}{_number(row.best_grade)}</tr>\n"
-        for row in found
+        for row in uncovered_passages(query, settings.min_judgment, settings.min_rating)
     )
     for body, count in rows_in_blocks(rows):
         title = f"Relevant passages that no item covers ({count})"
@@ -253,11 +247,9 @@ class _Worst:
 
     def add(self, key: tuple[float, ...], markup: str) -> None:
         self.count += 1
-        found = (key, -self.count, markup)
-        if len(self._heap) < _LISTED:
-            heapq.heappush(self._heap, found)
-        else:
-            heapq.heappushpop(self._heap, found)
+        heapq.heappush(self._heap, (key, -self.count, markup))
+        if len(self._heap) > _LISTED:
+            heapq.heappop(self._heap)
 
     def rows(self) -> list[str]:
         return [markup for *_, markup in sorted(self._heap, reverse=True)]
@@ -277,23 +269,18 @@ class LookAt:
 
     def add_section(self, section: Section) -> None:
         """Takes the canaries that fooled a grader, and the items whose statistics are bad, until their query comes."""
-        if section.kind == "items":
-            for row in section.rows:
-                said = dict(zip(section.columns, row, strict=True))
+        self._has_canaries |= section.kind == "fooled"
+        for row in section.rows if section.kind in ("items", "fooled") else ():
+            said = dict(zip(section.columns, row, strict=True))
+            if section.kind == "items":
                 pair = tuple(r if isinstance(r := said[name], float) else None for name in _CORRELATIONS)
                 if any(r is not None and r < 0 for r in pair):
                     self._bad[str(said["query_id"]), str(said["item_id"])] = pair
-        if section.kind != "fooled":
-            return
-        self._has_canaries = True
-        for row in section.rows:
-            said = dict(zip(section.columns, row, strict=True))
-            cells = (said["case"], said["grade"], said["query_id"], said["grader"])
-            plain = "".join(f'<td dir="auto">{page_text(str(cell))}</td>' for cell in cells)
-            grade = said["grade"]
-            key = float(grade) if isinstance(grade, int | float) else 0.0
-            text = snippet(str(said["text"]))
-            self._canaries.add((key,), f'<tr><td dir="auto">{text}</td>{plain}</tr>\n')
+            else:
+                cells = (page_text(str(said[name])) for name in ("case", "grade", "query_id", "grader"))
+                markup = "".join(f'<td dir="auto">{cell}</td>' for cell in (snippet(str(said["text"])), *cells))
+                key = float(grade) if isinstance(grade := said["grade"], int | float) else 0.0
+                self._canaries.add((key,), _row(markup, None))
 
     def add(self, query: CheckedQuery, places: QueryPlaces) -> None:
         """Takes a query that stands on pages."""
@@ -315,20 +302,15 @@ class LookAt:
             for grade in query.rows():
                 self._add_grade(query, grade, places)
         self._passages += len(query.passages)
-        name = page_text(query.text or query.query_id)
-        counts = f'<td class="number">{len(query.passages)}</td><td class="number">{len(query.items)}</td>'
-        missed = f'<td class="number">{uncovered}</td>' if "uncovered_passages" in reports else ""
-        self._queries.append(
-            f'<tr><td dir="auto"><a href="{places.start.href}">{name}</a></td>{counts}{missed}'
-            f'<td class="id" dir="auto">{page_text(query.query_id)}</td></tr>\n'
-        )
+        counts = [len(query.passages), len(query.items), *([uncovered] if "uncovered_passages" in reports else [])]
+        cells = "".join(map(_number, counts))
+        shown_id = f'<td class="id" dir="auto">{page_text(query.query_id)}</td>'
+        self._queries.append(_row(f"{_of_query(query, places)}{cells}{shown_id}", None))
 
     def _add_items(self, query: CheckedQuery, places: QueryPlaces) -> None:
         level, names = level_of(query, self._settings.min_rating), item_names(query.items)
         for row in bad_items(query, self._settings.min_judgment, self._settings.min_rating):
-            place = places.items.get(row.item_id, places.start)
-            markup = f'<td dir="auto"><a href="{place.href}">{page_text(names[row.item_id])}</a></td>'
-            markup += _of_query(query, places)
+            markup = _linked(places.items.get(row.item_id, places.start), names[row.item_id]) + _of_query(query, places)
             if row.spurious:
                 doc_id = next(
                     passage.doc_id
@@ -339,7 +321,7 @@ class LookAt:
                     and given.grade is not None
                     and given.grade >= level
                 )
-                counts = f'<td class="number">{row.spurious}</td><td class="number">{row.relevant}</td>'
+                counts = _number(row.spurious) + _number(row.relevant)
                 link = self._link(query, doc_id, row.item_id)
                 self._spurious.add((row.spurious - row.relevant, row.spurious), _row(markup + counts, link))
             elif not row.covering:
@@ -353,8 +335,7 @@ class LookAt:
             pair = self._bad.pop((query.query_id, item_id), ())
             if not pair:
                 continue
-            place = places.items.get(item_id, places.start)
-            markup = f'<td dir="auto"><a href="{place.href}">{page_text(name)}</a></td>{_of_query(query, places)}'
+            markup = _linked(places.items.get(item_id, places.start), name) + _of_query(query, places)
             markup += "".join(f'<td class="number">{"–" if r is None else f"{r:.2f}"}</td>' for r in pair)
             doc_id = next((passage.doc_id for passage in query.passages if item_id in passage.grades), None)
             link = None if self._review is None else "" if doc_id is None else self._link(query, doc_id, item_id)
@@ -378,9 +359,8 @@ class LookAt:
             why, key = "covers, and the passage is judged not relevant", grade.grade / (query.scale.highest or 1)
         else:
             return
-        item = page_text(item_names(query.items)[grade.item_id])
         place = places.items.get(grade.item_id, places.start)
-        markup = f'<td dir="auto"><a href="{place.href}">{item}</a></td>'
+        markup = _linked(place, item_names(query.items)[grade.item_id])
         markup += passage_link(places.passages[grade.doc_id], grade.text)
         shown = "–" if grade.grade is None else f"{grade.grade:g}"
         markup += f'<td class="number">{shown}</td><td>{page_text(why)}</td>'
@@ -438,8 +418,14 @@ class LookAt:
         return [f"<h2>Queries</h2>\n{table(heads, body)}" for body, _ in rows_in_blocks(self._queries)]
 
 
+def _linked(place: Link | None, name: str) -> str:
+    """A cell with a name, which leads to its place."""
+    shown = page_text(name) if place is None else f'<a href="{place.href}">{page_text(name)}</a>'
+    return f'<td dir="auto">{shown}</td>'
+
+
 def _of_query(query: CheckedQuery, places: QueryPlaces) -> str:
-    return f'<td dir="auto"><a href="{places.start.href}">{page_text(query.text or query.query_id)}</a></td>'
+    return _linked(places.start, query.text or query.query_id)
 
 
 def _row(markup: str, link: str | None) -> str:
@@ -590,22 +576,16 @@ class _Pages:
         return os.fspath(path.with_name(f"{path.stem}-{page}{path.suffix}"))
 
     def _put(self, name: str, blocks: Sequence[str], one_page: bool = False) -> None:
-        def linked(block: str) -> str:
-            parts = block.split(PAGE)
-            # Behind each mark stands the number of the page, and a #.
-            return parts[0] + "".join(self._target(part, one_page) for part in parts[1:])
+        def target(link: re.Match[str]) -> str:
+            return "#" if one_page else f"{page_text(Path(self._name(int(link[1]))).name)}#"
 
         with atomic_writer(name) as stream:
             body = [
                 f"<header><h1>{page_text(self._title)}</h1></header>\n{SEARCH}<main>\n",
-                *map(linked, blocks),
+                *(re.sub(f"{PAGE}([0-9]+)#", target, block) for block in blocks),
                 "</main>\n",
             ]
             stream.writelines(page(self._title, body, style=STYLE, script=SCRIPT))
-
-    def _target(self, part: str, one_page: bool) -> str:
-        number_of, _, rest = part.partition("#")
-        return f"#{rest}" if one_page else f"{page_text(Path(self._name(int(number_of))).name)}#{rest}"
 
 
 def _contents(contents: Sequence[tuple[str, Link, int]]) -> str:

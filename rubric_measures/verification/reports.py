@@ -18,7 +18,7 @@ from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records.models import GradedFile, QueryPassages, cited_answer
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import covering_level
-from rubric_measures.verification.banks import ItemReport, bank_stability, item_report, ranked_by_files
+from rubric_measures.verification.banks import ItemReport, bank_stability, drawn_points, item_report, ranked_by_files
 from rubric_measures.verification.graders import GraderCounter
 from rubric_measures.verification.sections import (
     Section,
@@ -226,13 +226,7 @@ def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSetti
         if "item_statistics" in settings.reports:
             yield from _item_sections(report, settings)
         if BANK in settings.reports:
-            yield from bank_sections(
-                report,
-                queries,
-                min_rating=settings.min_rating,
-                seed=settings.seed,
-                suggest=settings.suggest,
-            )
+            yield from bank_sections(report, queries, settings.min_rating, settings.seed, settings.suggest)
     if "grader_statistics" in settings.reports:
         counter = GraderCounter(settings.wanted, DISAGREEMENTS)
         for group in groups:
@@ -282,10 +276,6 @@ def _item_sections(report: ItemReport, settings: ReportSettings) -> Iterator[Sec
         from rubric_measures.pages.plots import plot_stability
         from rubric_measures.pages.style import save_figures
 
-        drawn = {
-            one.size: (one.mean, one.low, one.high)
-            for one in points
-            if one.mean is not None and one.low is not None and one.high is not None
-        }
+        drawn = drawn_points(points)
         of = f"{len(report.coverage.runs)} runs over {len(report.coverage.items)} queries"
         save_figures([plot_stability(list(drawn), list(drawn.values()), of)], settings.plot)

@@ -39,6 +39,7 @@ from rubric_measures.verification.banks import (
     RunCoverage,
     StabilityPoint,
     bank_halves,
+    drawn_points,
     items_against,
     redundant_pairs,
     reusability,
@@ -65,6 +66,11 @@ class Section:
     figure: str = ""
 
 
+def _of_fields(kind: str, title: str, columns: Sequence[str], rows: Iterable[object]) -> Section:
+    """A table of rows whose fields are called as its columns are."""
+    return Section(kind, title, columns, [[getattr(row, name) for name in columns] for row in rows])
+
+
 def _name(item_id: str, text: str) -> str:
     return f"{text} ({item_id})" if text else item_id
 
@@ -75,20 +81,11 @@ def grading_sections(query: CheckedQuery, by_uncertainty: bool = False) -> Itera
     Where the records keep distributions over grades, the probability of the most probable one is the confidence; by
     uncertainty, the least confident grades come first. Where the model gave reasons, they have a column of their own.
     """
-    has_confidence = any(row.confidence is not None for row in query.rows())
-    has_reason = any(row.reason for row in query.rows())
+    sure = ["confidence"] * any(row.confidence is not None for row in query.rows())
+    reason = ["reason"] * any(row.reason for row in query.rows())
+    columns = ["grade", *sure, "status", "judgment", "doc_id", *reason, "answer", "text"]
     for item_id, rows in grades_by_item(query, by_uncertainty).items():
-        yield Section(
-            "grading",
-            f"{query.query_id}: {_name(item_id, query.items[item_id])}",
-            ["grade", *(["confidence"] if has_confidence else []), "status", "judgment", "doc_id",
-             *(["reason"] if has_reason else []), "answer", "text"],
-            [
-                [row.grade, *([row.confidence] if has_confidence else []), row.status, row.judgment, row.doc_id,
-                 *([row.reason] if has_reason else []), row.answer, row.text]
-                for row in rows
-            ],
-        )  # fmt: skip
+        yield _of_fields("grading", f"{query.query_id}: {_name(item_id, query.items[item_id])}", columns, rows)
 
 
 def grid_section(query: CheckedQuery) -> Section:
@@ -113,13 +110,9 @@ def grid_section(query: CheckedQuery) -> Section:
 def uncovered_section(query: CheckedQuery, min_judgment: int, min_rating: int | None = None) -> Section:
     """Passages judged relevant that no item covers."""
     level = level_of(query, min_rating)
+    title = f"{query.query_id}: passages judged {min_judgment} or better, no item graded {level} or better"
     rows = uncovered_passages(query, min_judgment, level)
-    return Section(
-        "uncovered",
-        f"{query.query_id}: passages judged {min_judgment} or better, no item graded {level} or better",
-        ["judgment", "best_grade", "doc_id", "text"],
-        [[row.judgment, row.best_grade, row.doc_id, row.text] for row in rows],
-    )
+    return _of_fields("uncovered", title, ["judgment", "best_grade", "doc_id", "text"], rows)
 
 
 def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int | None = None) -> Section:
@@ -147,6 +140,9 @@ def _reading(section: Section) -> Table:
 def _data(section: Section) -> Table:
     heads = [Column(name, is_left=True) for name in ("report", "title", *section.columns)]
     return Table(heads, [[section.kind, section.title, *row] for row in section.rows])
+
+
+_FEW_RUNS = "fewer than two runs, or all of them tied"
 
 
 _WIDTH, _HEIGHT = 600, 340
@@ -287,21 +283,13 @@ def item_sections(report: ItemReport, min_judgment: int) -> Iterator[Section]:
 
 def stability_section(coverage: RunCoverage, points: Sequence[StabilityPoint]) -> Section:
     """Bank size against leaderboard stability, with its drawing."""
-    reason = "fewer than two runs, or all of them tied"
-    drawn = [
-        PlotPoint(one.size, one.mean, one.low, one.high)
-        for one in points
-        if one.mean is not None and one.low is not None and one.high is not None
-    ]
+    drawn = [PlotPoint(size, *ends) for size, ends in drawn_points(points).items()]
     title = "Kendall's τ-b to the leaderboard of the full bank by the size of the bank: mean and range of the samples"
     return Section(
         "bank-stability",
         f"Bank size: Kendall's τ-b of {len(coverage.runs)} runs to the leaderboard of the full bank",
         ["items_a_query", "rounds", "undefined", "tau_mean", "tau_low", "tau_high"],
-        [
-            [one.size, one.rounds, one.undefined, *(_said(value, reason) for value in (one.mean, one.low, one.high))]
-            for one in points
-        ],
+        [[*one[:3], *(_said(value, _FEW_RUNS) for value in one[3:])] for one in points],
         line_plot(drawn, title, "items a query", "τ to the full bank's leaderboard"),
     )
 
@@ -387,13 +375,9 @@ def _levels(report: CanaryReport) -> str:
     return ", ".join(f"{level} ({', '.join(sorted(names))})" for level, names in sorted(prompts.items()))
 
 
-_FEW_RUNS = "fewer than two runs, or all of them tied"
-
-
 def bank_sections(
     report: ItemReport,
     queries: Sequence[RecordQuery],
-    *,
     min_rating: int | None = None,
     seed: int = 0,
     suggest: bool = False,
@@ -444,21 +428,14 @@ def bank_sections(
 
 def _at_ends(report: ItemReport) -> list[tuple[ItemStatistics, str]]:
     """Items that no run covers, or all of those of which it is known."""
-    places = {
-        (query_id, item_id): column
-        for query_id, items in report.coverage.items.items()
-        for column, item_id in enumerate(items)
-    }
-    found = []
-    for row in report.statistics:
-        column = places.get((row.query_id, row.item_id))
-        if column is None:
-            continue
-        known = report.coverage.known(row.query_id)[:, column]
-        hits = report.coverage.covered[row.query_id][known, column]
-        if len(hits) and (hits.all() or not hits.any()):
-            found.append((row, "ceiling" if hits.all() else "floor"))
-    return found
+    ends = {}
+    for query_id, items in report.coverage.items.items():
+        known, covered = report.coverage.known(query_id), report.coverage.covered[query_id]
+        for column, item_id in enumerate(items):
+            hits = covered[known[:, column], column]
+            if len(hits) and (hits.all() or not hits.any()):
+                ends[query_id, item_id] = "ceiling" if hits.all() else "floor"
+    return [(row, end) for row in report.statistics if (end := ends.get((row.query_id, row.item_id)))]
 
 
 def _overview(
@@ -481,14 +458,13 @@ def _overview(
     ]
     if coverage.items:
         found = bank_halves(coverage, seed=seed)
-        for name, value in (
-            ("tau of two half banks", found.half_tau),
-            ("reliability of the full bank (Spearman and Brown)", found.reliability),
-            ("tau under new queries and items (bootstrap over both)", found.tau),
-            ("the same, least of the middle 95 %", found.tau_low),
-            ("share of these in which the best run stays best", found.first),
-        ):
-            rows.append([name, Undefined(_FEW_RUNS) if value is None else value])
+        rows += [
+            ["tau of two half banks", _said(found.half_tau, _FEW_RUNS)],
+            ["reliability of the full bank (Spearman and Brown)", _said(found.reliability, _FEW_RUNS)],
+            ["tau under new queries and items (bootstrap over both)", _said(found.tau, _FEW_RUNS)],
+            ["the same, least of the middle 95 %", _said(found.tau_low, _FEW_RUNS)],
+            ["share of these in which the best run stays best", _said(found.first, _FEW_RUNS)],
+        ]
     return Section("bank", "Does the bank hold", ["what", "value"], rows)
 
 
@@ -499,11 +475,7 @@ def _reusability(found: Reusability) -> Section:
         f"{found.sentence()} Each 10 % of passages without grades cost {slope}.",
         ["run", "unjudged", "score", "without_items", "without_grades", "without_both", "rank",
          "rank_without_items", "rank_without_grades", "rank_without_both"],
-        [
-            [row.run_id, row.unjudged, row.score, row.without_items, row.without_grades,
-             row.without_both, row.rank, row.rank_without_items, row.rank_without_grades, row.rank_without_both]
-            for row in found.rows
-        ],
+        found.rows,
     )  # fmt: skip
 
 
@@ -624,12 +596,13 @@ def calibration_bins(pairs: Iterable[tuple[float, bool]]) -> list[CalibrationBin
         of_bin[0] += 1
         of_bin[1] += confidence
         of_bin[2] += agrees
-    found = []
-    for place, (count, total, hits) in sorted(sums.items()):
-        share = hits / count
-        least, most = wilson_interval(hits, count)
-        found.append(CalibrationBin(place / _BINS, (place + 1) / _BINS, int(count), total / count, share, least, most))
-    return found
+    return [
+        CalibrationBin(
+            *(place / _BINS, (place + 1) / _BINS, int(count), total / count, hits / count),
+            *wilson_interval(hits, count),
+        )
+        for place, (count, total, hits) in sorted(sums.items())
+    ]
 
 
 def wilson_interval(hits: float, count: float) -> tuple[float, float]:
@@ -672,6 +645,6 @@ def calibration_section(found: Sequence[CalibrationBin]) -> Section:
         f"Calibration: {count} grades with assessors', agreement {agreement:.3f}, expected calibration error "
         f"{calibration_error(found):.3f}",
         ["above", "up_to", "grades", "confidence", "agreement", "low", "high"],
-        [list(one) for one in found],
+        found,
         line_plot(points, "Confidence and agreement with assessors", "confidence", "agreement"),
     )
