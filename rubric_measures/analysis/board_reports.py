@@ -148,6 +148,10 @@ def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: se
         warn("%d %s (%s)", len(names), what, shown)
 
 
+# The format of the JSON of comparisons.
+COMPARISONS = "rubric_measures compare 2"
+
+
 def comparison_report(comparisons: Mapping[str, Comparison], places: int, settings: Mapping[str, object]) -> Report:
     """What is concluded, and each run against the best or the baseline; for programs all pairs with all numbers.
 
@@ -156,7 +160,7 @@ def comparison_report(comparisons: Mapping[str, Comparison], places: int, settin
         places: decimal places; -1 prints all digits.
         settings: `rounds` and `seed`, for the JSON.
     """
-    content = {"format": "rubric_measures compare 2", "comparisons": comparisons, **settings}
+    content = {"format": COMPARISONS, "comparisons": comparisons, **settings}
     pairs = [(one, pair) for one in comparisons.values() for pair in one.pairs]
     data = declared(pairs, {
         "measure": lambda row: row[0].measure,

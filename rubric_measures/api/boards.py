@@ -41,7 +41,7 @@ from rubric_measures.api.scoring import Board, Compat, in_units, score, units
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, warn
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.base.tables import Cell, Report, Table, columns
+from rubric_measures.base.tables import Cell, Report, Table, columns, plain
 from rubric_measures.boards.board import BELOW, BoardInputs, Leaderboard, board_content
 from rubric_measures.formats.leaderboards import OWN_FORMAT, read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
@@ -168,7 +168,7 @@ class KeptBoard(Struct, frozen=True):
         now |= {name: self.settings[name] for name in ("version",) if name in now and name in self.settings}
         signature = Signature(now)
         content |= {"settings": now, "signature": str(signature), "signature_hash": signature.short}
-        return _compared(self, parse_json(canonical_json(content)))
+        return _compared(self.content, parse_json(canonical_json(content)), self.signature_hash)
 
 
 class Proof(Struct, frozen=True):
@@ -220,14 +220,14 @@ _INPUTS = ("inputs", "settings", "asked", "signature", "signature_hash")
 _MADE_OF = {"grades": ("query", "grades or items"), "qrels": ("query", "judgments"), "runs": ("run", "rankings")}
 
 
-def _compared(kept: KeptBoard, now: Mapping[str, Any]) -> Proof:
-    """The board as its file has it, held to the one that was made now."""
+def _compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "") -> Proof:
+    """What a file says, held to what was made now."""
     found: dict[str, Standing] = {}
     lines: dict[bool, list[str]] = {True: [], False: []}
-    slack = _half_a_digit(kept.content)
+    slack = _half_a_digit(kept)
     # Another digest of an input says which query or run it is.
     digests = {"settings/scored", "settings/runs", "settings/qrels"}
-    for path, old, new in _leaves(kept.content, now):
+    for path, old, new in _leaves(kept, now):
         place = "/".join(path)
         if _is_same(old, new, slack if _ROUNDED.intersection(path) else 1e-12):
             found[place] = "claimed" if place.startswith(_CLAIMED) else "proved"
@@ -239,9 +239,9 @@ def _compared(kept: KeptBoard, now: Mapping[str, Any]) -> Proof:
             if place not in digests and path[0] not in ("signature", "signature_hash"):
                 lines[path[0] in _INPUTS].append(_difference(path, old, new))
     if any(lines.values()) or "different" not in found.values():
-        return Proof(lines[True] or lines[False], found, kept.signature_hash)
+        return Proof(lines[True] or lines[False], found, signature)
     forged = next(place for place, standing in found.items() if standing == "different")
-    return Proof([f"{forged}: is not that of the settings"], found, kept.signature_hash)
+    return Proof([f"{forged}: is not that of the settings"], found, signature)
 
 
 # The fields that are rounded to the places of the file.
@@ -311,6 +311,53 @@ def _said(value: object) -> str:
 def _group(place: str) -> str:
     """The part of a bundle or board that a value belongs to, for a summary."""
     return "/".join(place.split("/")[: 2 if place.startswith(("settings/", "also/")) else 1])
+
+
+class _KeptComparison(Struct):
+    """What was asked for of a comparison, and the runs that it has."""
+
+    means: dict[str, float]
+    baseline: str | None
+    procedure: Literal["max-t", "holm", "bh", "none"]
+    alpha: float
+    smallest: float | None
+
+
+class _KeptComparisons(Struct):
+    """A file of comparisons, as `Comparisons.render("json")` writes it."""
+
+    comparisons: dict[str, _KeptComparison]
+    rounds: int
+    seed: int
+
+
+def check_comparisons(path: str | os.PathLike[str], *scores: Any) -> Proof:
+    """Makes the comparisons of a file again, and compares every value of it.
+
+    Args:
+        path: comparisons as JSON.
+        scores: as for `compare`: the boards that they were made of.
+
+    Raises:
+        FormatError: it is no such file.
+        InputError: as of `compare`.
+    """
+    from rubric_measures.analysis.board_reports import COMPARISONS
+    from rubric_measures.api.comparing import compare
+
+    name = path_name(path)
+    content = parse_json(read_text(name), path=name)
+    if not isinstance(content, dict) or content.get("format") != COMPARISONS:
+        raise FormatError("is no comparison as JSON; write one with the output form json", path=name)
+    kept = _typed(_KeptComparisons, content, name)
+    made: dict[str, Any] = {}
+    for measure, one in kept.comparisons.items():
+        runs = [run for run in one.means if run != one.baseline]
+        asked = {"correction": one.procedure, "alpha": one.alpha, "smallest": one.smallest}
+        asked |= {"rounds": kept.rounds, "seed": kept.seed}
+        made |= compare(*scores, measures=measure, runs=runs, baseline=one.baseline, **asked)  # type: ignore[arg-type]
+    now = {"format": COMPARISONS, "comparisons": plain(made), "rounds": kept.rounds, "seed": kept.seed}
+    return _compared(content, now)
 
 
 def _typed(kind: type[_T], content: object, name: str) -> _T:

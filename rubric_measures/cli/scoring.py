@@ -32,7 +32,7 @@ from ir_measures.util import Metric
 
 from rubric_measures import api
 from rubric_measures.base.errors import InputError, counted, escaped, naming, tell, warn
-from rubric_measures.base.files import atomic_writer, check_readable_twice
+from rubric_measures.base.files import atomic_writer, check_readable_twice, peek_head
 from rubric_measures.base.tables import FORMS
 from rubric_measures.cli.inputs import (
     NamedNumber,
@@ -100,7 +100,9 @@ def run_bundle(options: argparse.Namespace) -> int:
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument(
-        "board", metavar="BOARD.json", help="a leaderboard as written by `leaderboard --format json`; or a bundle"
+        "board",
+        metavar="BOARD.json",
+        help="a leaderboard as written by `leaderboard --format json`; or a bundle, or a comparison",
     )
     parser.add_argument(
         "graded", metavar="GRADED", nargs="?", help="as for `leaderboard`; of a bundle another one to compare it with"
@@ -116,7 +118,10 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
 Prints each input, setting and number that differs, and exits with 1 where one does. Below: what is proved (computed
 again), claimed (who graded, what texts say) and not looked at; as JSON value by value. A bundle holds all of it:
   rubric_measures check evaluation
-  rubric_measures check evaluation later        (what changed from one bundle to the other)"""
+  rubric_measures check evaluation later        (what changed from one bundle to the other)
+
+What `compare` writes as JSON is checked with the boards that it was made of:
+  rubric_measures check compared.json board.json"""
 
 
 def run_check(options: argparse.Namespace) -> int:
@@ -125,6 +130,8 @@ def run_check(options: argparse.Namespace) -> int:
         return _check_bundle(options)
     if options.graded is None:
         raise InputError(f"{options.board}: name the grades that the board was scored from")
+    if b'"rubric_measures compare ' in peek_head(options.board):
+        return _write_proof(options, api.check_comparisons(options.board, options.graded, *options.runs))
     board = api.read_board(options.board)
     # As the board has it, unless it is said.
     if options.on_failed is None:
@@ -148,7 +155,8 @@ def _check_bundle(options: argparse.Namespace) -> int:
 def _write_proof(options: argparse.Namespace, proof: api.Proof) -> int:
     """Says what differs, and what of a board or bundle is proved, claimed and not looked at."""
     if options.output_format == "text":
-        lines = [*(proof.differences or [f"the same: signature {proof.signature}"]), *proof.summary()]
+        same = f"the same: signature {proof.signature}" if proof.signature else "the same"
+        lines = [*(proof.differences or [same]), *proof.summary()]
         lines += [f"bundle sha256:{proof.digest}"] if proof.digest and not proof.differences else []
         with atomic_writer(options.output) as stream:
             stream.writelines(f"{escaped(line)}\n" for line in lines)

@@ -316,3 +316,27 @@ def test_without_a_vital_nugget_the_score_is_0_whatever_failed(importance: Any, 
     grades = build_grades([Grade("q", "d", None, "q/a", "failed")], bank, scale=Scale(0, 1, 1), on_failed="expected")
     board = rubric_measures.score(grades, {"one": {"q": {"d": 1.0}}}, "NuggetV", overall=False)
     assert board.values["one"]["NuggetV(rel=1,partial_rel=1)"]["q"] == expected
+
+
+def test_comparisons_are_made_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [folder / f"{name}.run" for name in ("bm25", "fusion")]
+    given = [str(one) for one in (folder / "graded.jsonl", *runs, "--bank", folder / "bank.jsonl")]
+    board, path = str(folder / "board.json"), folder / "compared.json"
+    assert main(["leaderboard", *given, *BOARD, "-o", board]) == 0
+    for more in ([], ["--baseline", "bm25"], ["--correction", "holm", "--alpha", "0.1", "--smallest", "0.05"]):
+        main(["compare", board, "-o", str(path), *more])
+        capsys.readouterr()
+        assert main(["check", str(path), board]) == 0
+        assert capsys.readouterr().out.startswith("the same")
+    honest = path.read_text(encoding="utf-8")
+    forged = json.loads(honest)
+    [name, *_] = forged["comparisons"]
+    pair = forged["comparisons"][name]["pairs"][0]
+    pair["significant"] = not pair["significant"]
+    path.write_text(json.dumps(forged), encoding="utf-8")
+    assert main(["check", str(path), board]) == 1
+    said = f"{name}, pairs, 0, significant: {json.dumps(pair['significant'])} in the file"
+    assert said in capsys.readouterr().out
+    path.write_text(honest.replace('"holm"', '"all"'), encoding="utf-8")
+    assert main(["check", str(path), board]) == 2
+    assert "procedure" in capsys.readouterr().err
