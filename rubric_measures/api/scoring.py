@@ -200,7 +200,9 @@ class Board(Leaderboard, frozen=True):
             why = "the grades of all their items failed, or no item has a positive weight"
             notes.append(Note(f"{unscored} values are not scored: {why}"))
         share, run = min(((share, run) for run, of in graded_shares(self).items() for share in of), default=(1.0, ""))
-        if share < 1:
+        if self.inexact is not None and not inexact:
+            notes.append(Note("the scores are exact, as if every grade had been asked", (), False))
+        elif share < 1:
             text = f"grades exist for {100 * share:.1f} % of what the least covered run ({run}) needs"
             notes.append(Note(text, (run,), False))
         return [*notes, *self.wrapped]

@@ -163,7 +163,7 @@ def number(value: float | None, places: int = 4) -> str:
     """
     if value is None:
         return "-"
-    return repr(float(value)) if places < 0 else f"{value:.{places}f}"
+    return repr(float(value)) if places < 0 else f"{value:z.{places}f}"
 
 
 def ranged(value: float | None, low: float | None, high: float | None, places: int = 4) -> str:
