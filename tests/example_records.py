@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-from rubric_measures.measures.grade_sets import GradeFilter
-from rubric_measures.records.models import QueryPassages
-from rubric_measures.verification.graders import GraderCounter, GraderReport
 
 Grades = dict[str, int]
 
@@ -98,17 +93,6 @@ RUNS = {
     "alpha": "q1 Q0 d1 1 9.5 alpha\nq1 Q0 d2 2 9 alpha\nq2 Q0 d9 1 3 alpha\nq2 Q0 d3 2 2 alpha\n",
     "beta": "q1 Q0 d2 1 1.5 beta\n",
 }
-
-
-def counted(
-    groups: Iterable[QueryPassages], wanted: GradeFilter | None = None, most: int | None = None
-) -> GraderReport:
-    """What the counter of graders says about records."""
-    counter = GraderCounter(wanted, most)
-    for group in groups:
-        for passage in group.passages:
-            counter.add(group.query_id, passage)
-    return counter.report()
 
 
 def write_lines(path: Path, lines: list[Any]) -> Path:

@@ -99,14 +99,13 @@ def check_bind(address: str, allow_remote: bool, names: Iterable[str] = ()) -> f
         InputError: the address is not a loopback one and the user did not say so, or all addresses without any name.
     """
     given = {name.lower() for name in names}
-    if is_loopback(address):
-        return LOCAL_NAMES | {address.lower()} | given
-    if not allow_remote:
+    is_remote = not is_loopback(address)
+    if is_remote and not allow_remote:
         raise InputError(
             f"{address}: other machines could connect; allow it if they shall (they then need the token)",
             settings=("allow_remote",),
         )
-    if address in ANY_ADDRESS and not given:
+    if is_remote and address in ANY_ADDRESS and not given:
         raise InputError(f"{address}: name the host by which others reach this machine", settings=("host_name",))
     return LOCAL_NAMES | {address.lower()} | given
 
@@ -211,14 +210,10 @@ def work_as(review: Review, asked: Asked) -> ScreenAnswer:
     return ScreenAnswer(redirect="/", assessor=name)
 
 
-def export(review: Review, asked: Asked) -> ScreenAnswer:
-    """The form that writes files."""
-    return _export_page(review, asked, "review-export")
-
-
-def _export_page(
-    review: Review, asked: Asked, folder: str, made: Exported | None = None, problem: str = ""
+def export(
+    review: Review, asked: Asked, folder: str = "review-export", made: Exported | None = None, problem: str = ""
 ) -> ScreenAnswer:
+    """The form that writes files."""
     return page(
         "export.html",
         review,
@@ -246,8 +241,8 @@ def post_export(review: Review, asked: Asked) -> ScreenAnswer:
     try:
         made = export_review(review.store, review.material, review.bank_path, inside(review.project, name))
     except InputError as error:
-        return _export_page(review, asked, name, problem=str(error))
-    return _export_page(review, asked, name, made)
+        return export(review, asked, name, problem=str(error))
+    return export(review, asked, name, made)
 
 
 def assessor(review: Review, asked: Asked) -> ScreenAnswer:
@@ -266,26 +261,21 @@ def guidelines(review: Review, asked: Asked) -> ScreenAnswer:
 
 
 Screen = Callable[[Review, Asked], ScreenAnswer]
-GETS: dict[str, Screen] = {
-    "/": queue,
-    "/check": check,
-    "/guidelines": guidelines,
-    "/as": work_as,
-    "/bank": bank,
-    "/impact": impact,
-    "/progress": progress,
-    "/export": export,
-    "/person": assessor,
-}
-POSTS: dict[str, Screen] = {
-    "/grade": post_grade,
-    "/decide": post_decide,
-    "/note": post_note,
-    "/impact": post_impact,
-    "/bank": post_bank,
-    "/undo": post_undo,
-    "/export": post_export,
-    "/person": post_assessor,
+# Address -> what answers.
+SCREENS: dict[str, dict[str, Screen]] = {
+    "/": {"GET": queue},
+    "/check": {"GET": check},
+    "/guidelines": {"GET": guidelines},
+    "/as": {"GET": work_as},
+    "/bank": {"GET": bank, "POST": post_bank},
+    "/impact": {"GET": impact, "POST": post_impact},
+    "/progress": {"GET": progress},
+    "/export": {"GET": export, "POST": post_export},
+    "/person": {"GET": assessor, "POST": post_assessor},
+    "/grade": {"POST": post_grade},
+    "/decide": {"POST": post_decide},
+    "/note": {"POST": post_note},
+    "/undo": {"POST": post_undo},
 }
 
 DEFAULT_MEASURES = ("RubricCover@20", "RubricQrels(measure='nDCG@10')")
@@ -435,12 +425,9 @@ def make_app(review: Review, access: Access) -> Any:
     applications = require("starlette.applications", "review")
     routing = require("starlette.routing", "review")
     routes = [routing.Route("/assets/{name}", _asset, methods=["GET"])]
-    for path in sorted(GETS.keys() | POSTS.keys()):
-        tables = (("GET", GETS), ("HEAD", GETS), ("POST", POSTS))
-        handlers = {method: table[path] for method, table in tables if path in table}
+    # Starlette lets whoever may get a page ask for its head.
+    for path, handlers in [*SCREENS.items(), (f"{_CELL}{{cell:path}}", SCREENS["/check"])]:
         routes.append(routing.Route(path, _endpoint(review, access, handlers), methods=[*handlers]))
-    cell = _endpoint(review, access, {"GET": GETS["/check"], "HEAD": GETS["/check"]})
-    routes.append(routing.Route(f"{_CELL}{{cell:path}}", cell, methods=["GET"]))
     app = applications.Starlette(routes=routes, exception_handlers={404: _refuse, 405: _refuse})
     # A redirect would be to whatever name the request calls this machine.
     app.router.redirect_slashes = False
@@ -539,7 +526,8 @@ def _endpoint(review: Review, access: Access, handlers: Mapping[str, Screen]) ->
             return _finish(ScreenAnswer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
         if not visit.assessor and visit.path not in ("/person", "/as"):
             return _finish(ScreenAnswer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
-        return _finish(await in_thread(_answered, handlers[request.method], review, asked), visit, access)
+        method = "GET" if request.method == "HEAD" else request.method
+        return _finish(await in_thread(_answered, handlers[method], review, asked), visit, access)
 
     return answer
 

@@ -124,22 +124,15 @@ def mark_words(passage: str, *sources: str) -> list[Piece]:
 
 def _cut(passage: str, spans: list[tuple[int, int]]) -> list[Piece]:
     """The passage in pieces; spans, by their start, may overlap."""
-    joined: list[tuple[int, int]] = []
-    for start, end in spans:
-        if joined and start < joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
     pieces: list[Piece] = []
     last = 0
-    for start, end in joined:
-        if start > last:
-            pieces.append(Piece(passage[last:start], False))
-        pieces.append(Piece(passage[start:end], True))
-        last = end
-    if last < len(passage):
-        pieces.append(Piece(passage[last:], False))
-    return pieces
+    for start, end in spans:
+        if start < last:
+            pieces[-1] = Piece(pieces[-1].text + passage[last:end], True)
+        else:
+            pieces += [Piece(passage[last:start], False), Piece(passage[start:end], True)]
+        last = max(last, end)
+    return [piece for piece in (*pieces, Piece(passage[last:], False)) if piece.text]
 
 
 _PAGE = 50
@@ -198,14 +191,9 @@ def queue_choice(
 
 def choice_fields(review: Review, choice: QueueChoice) -> dict[str, str]:
     """A choice as the fields of an address; what is as usual is left out."""
-    fields = {"order": str(choice.order)}
-    if choice.query_id:
-        fields["query"] = choice.query_id
-    if choice.seed:
-        fields["seed"] = str(choice.seed)
-    if choice.size != review.audit:
-        fields["size"] = str(choice.size)
-    return fields
+    size = choice.size if choice.size != review.audit else 0
+    fields = {"order": choice.order, "query": choice.query_id, "seed": choice.seed, "size": size}
+    return {name: str(value) for name, value in fields.items() if value}
 
 
 def check_url(review: Review, choice: QueueChoice, cell: CellKey, **more: str) -> str:
@@ -225,11 +213,9 @@ def next_open(
     before = review.material.graded_by.get(assessor, frozenset())
     for step in range(len(queue)):
         cell = queue[(after + step) % len(queue)].cell
-        if leave is not None and cell[:2] == leave[:2]:
-            continue
-        if choice.order in ("decide", "differ") or (
-            assessor not in snapshot.grades.get(cell, {}) and cell not in before
-        ):
+        is_open = assessor not in snapshot.grades.get(cell, {}) and cell not in before
+        is_left = leave is not None and cell[:2] == leave[:2]
+        if not is_left and (is_open or choice.order in ("decide", "differ")):
             return cell
     return None
 
@@ -395,12 +381,12 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
     current = next(one for one in rows if one["cell"] == cell)
     # Where the page went to a graded item by itself, a digit typed ahead must not change that grade.
     current["takes_keys"] = not (asked.get("auto") and current["said"] is not None)
-    places = [place for one in cells if (place := found.place(one)) is not None]
-    following = next_open(review, snapshot, choice, asked.assessor, min(places) + 1 if places else 0, cell)
+    place = _place(found, cells)
+    following = next_open(review, snapshot, choice, asked.assessor, 0 if place is None else place + 1, cell)
     previous = None
-    if places:
-        following = following or _beside(found, cell, range(min(places) + 1, len(found)))
-        previous = _beside(found, cell, range(min(places) - 1, -1, -1))
+    if place is not None:
+        following = following or _beside(found, cell, range(place + 1, len(found)))
+        previous = _beside(found, cell, range(place - 1, -1, -1))
     at = cells.index(cell)
     return page(
         "check.html",
@@ -420,7 +406,7 @@ def check(review: Review, asked: Asked) -> ScreenAnswer:
         # The key that gives a grade: its digits, and - for the one below 0.
         keys={grade: str(grade) if grade >= 0 else "-" for grade in review.material.grade_names},
         covers=review.material.scale.covers,
-        place=min(places) if places else None,
+        place=place,
         total=len(found),
         fields=choice_fields(review, choice),
         up_url=check_url(review, choice, cells[at - 1]) if at else "",
@@ -475,6 +461,11 @@ def _deciding(snapshot: Snapshot, assessor: str, cells: list[CellKey], cell: Cel
     return above[-1] if above else next(iter(waiting), None)
 
 
+def _place(queue: CellQueue, cells: list[CellKey]) -> int | None:
+    """Where the first of a passage's grades stands; None where none is in the queue."""
+    return min((place for one in cells if (place := queue.place(one)) is not None), default=None)
+
+
 def _beside(queue: CellQueue, cell: CellKey, places: range) -> CellKey | None:
     """The first of these places of the queue that is of another passage."""
     return next((one for place in places if (one := queue[place].cell)[:2] != cell[:2]), None)
@@ -495,9 +486,8 @@ def _onward(review: Review, asked: Asked, choice: QueueChoice, cell: CellKey) ->
     for one in cells:
         if waits_for(snapshot.grades.get(one, {}), asked.assessor):
             return check_url(review, choice, one, auto="1")
-    places = [place for one in cells if (place := found.place(one)) is not None]
-    after = min(places) + 1 if places else 0
-    following = next_open(review, snapshot, choice, asked.assessor, after, cell)
+    place = _place(found, cells)
+    following = next_open(review, snapshot, choice, asked.assessor, 0 if place is None else place + 1, cell)
     return check_url(review, choice, following) if following else "/?" + urlencode({"finished": choice.order})
 
 

@@ -298,23 +298,17 @@ class Material:
 
     def earlier(self, cell: CellKey) -> Mapping[str, float]:
         """assessor -> the grade of a cell that the records have."""
-        query = self.queries.get(cell.query_id)
-        return query.assessors.get((cell.doc_id, cell.item_id), {}) if query is not None else {}
+        return self.queries[cell.query_id].assessors.get((cell.doc_id, cell.item_id), {})
 
     def settled(self, cell: CellKey) -> tuple[str, float] | None:
         """Who decided a cell as an adjudicator, and how, in the records; None where nobody did."""
-        query = self.queries.get(cell.query_id)
-        return query.settled.get((cell.doc_id, cell.item_id)) if query is not None else None
+        return self.queries[cell.query_id].settled.get((cell.doc_id, cell.item_id))
 
     def was_shown(self, assessor: str, cell: CellKey) -> bool:
         """Whether an assessor graded a cell in an earlier review, and was shown the grader's grade there."""
-        query = self.queries.get(cell.query_id)
-        place = cell.doc_id, cell.item_id
-        return query is not None and (
-            assessor in query.assessors.get(place, ())
-            or assessor in query.graded_once.get(place, ())
-            or cell in self.blind.get(assessor, ())
-        )
+        place, query = (cell.doc_id, cell.item_id), self.queries[cell.query_id]
+        known = {*query.assessors.get(place, ()), *query.graded_once.get(place, ())}
+        return assessor in known or cell in self.blind.get(assessor, ())
 
     @cached_property
     def digests(self) -> NDArray[np.uint64]:
@@ -558,11 +552,11 @@ class CellQueue(Sequence[QueueEntry]):
     Args:
         material: the grades.
         numbers: the places, in the order of the queue; no place twice.
-        entry: the entry of a place.
+        why: why the grade of a place stands there.
     """
 
-    def __init__(self, material: Material, numbers: NDArray[np.int64], entry: Callable[[int], QueueEntry]) -> None:
-        self._known, self._numbers, self._entry = material.numbers, numbers, entry
+    def __init__(self, material: Material, numbers: NDArray[np.int64], why: Callable[[int], str]) -> None:
+        self._cells, self._known, self._numbers, self._why = material.cells, material.numbers, numbers, why
         self._start = int(numbers.min()) if len(numbers) else 0
         self._places = np.full(int(numbers.max()) + 1 - self._start if len(numbers) else 0, -1, dtype=np.int64)
         self._places[numbers - self._start] = np.arange(len(numbers))
@@ -578,8 +572,9 @@ class CellQueue(Sequence[QueueEntry]):
 
     def __getitem__(self, place: int | slice) -> QueueEntry | list[QueueEntry]:
         if isinstance(place, slice):
-            return [self._entry(number) for number in self._numbers[place].tolist()]
-        return self._entry(int(self._numbers[place]))
+            return [self[one] for one in range(*place.indices(len(self)))]
+        number = int(self._numbers[place])
+        return QueueEntry(self._cells[number], self._why(number))
 
     def place(self, cell: CellKey) -> int | None:
         """Where a grade stands; None where it is not in the queue."""
@@ -617,9 +612,9 @@ def make_queue(
         return _by_disagreement(material, numbers, assessors)
     if choice.order == "influence":
         known = by_influence(material) if influence is None else influence
-        entries = {material.numbers[entry.cell]: entry for entry in known}
-        found = np.array(list(entries), dtype=np.int64)
-        return CellQueue(material, found[np.isin(found, numbers)], entries.__getitem__)
+        moves = {material.numbers[entry.cell]: entry.why for entry in known}
+        found = np.array(list(moves), dtype=np.int64)
+        return CellQueue(material, found[np.isin(found, numbers)], moves.__getitem__)
     if choice.order == "uncertainty":
         return _by_uncertainty(material, numbers)
     why = {"decide": "to decide", "differ": "assessors differ", "audit": "audit sample"}.get(choice.order, "")
@@ -633,7 +628,7 @@ def make_queue(
             if (waits_for(said, choice.assessor) if waits else _is_split(material, cell, said, choice))
         ]
         numbers = numbers[np.isin(numbers, np.array(chosen, dtype=np.int64))]
-    return CellQueue(material, numbers, lambda number: QueueEntry(material.cells[number], why))
+    return CellQueue(material, numbers, lambda _: why)
 
 
 def waits_for(said: Mapping[str, AssessorGrade], assessor: str) -> bool:
@@ -671,10 +666,10 @@ def _by_disagreement(
     """
     far = _far(material)
 
-    def entry(number: int) -> QueueEntry:
+    def why(number: int) -> str:
         cell = material.cells[number]
         grades = _all_grades(material, cell, assessors.get(cell, {}))
-        return QueueEntry(cell, f"{len(grades)} grades differ by {max(grades) - min(grades):.6g}")
+        return f"{len(grades)} grades differ by {max(grades) - min(grades):.6g}"
 
     spreads = material.spreads.copy()
     for cell, said in assessors.items():
@@ -683,7 +678,7 @@ def _by_disagreement(
     spreads = spreads[numbers]
     classes = (spreads > 0).astype(np.int8) + (spreads >= far)
     chosen = np.argsort(-classes, kind="stable")[: np.count_nonzero(spreads)]
-    return CellQueue(material, numbers[chosen], entry)
+    return CellQueue(material, numbers[chosen], why)
 
 
 def _by_uncertainty(material: Material, numbers: NDArray[np.int64]) -> CellQueue:
@@ -693,11 +688,7 @@ def _by_uncertainty(material: Material, numbers: NDArray[np.int64]) -> CellQueue
     """
     known = material.confidences[numbers]
     order = np.argsort(known, kind="stable")[: np.count_nonzero(~np.isnan(known))]
-
-    def entry(number: int) -> QueueEntry:
-        return QueueEntry(material.cells[number], f"confidence {material.confidences[number]:.2f}")
-
-    return CellQueue(material, numbers[order], entry)
+    return CellQueue(material, numbers[order], lambda number: f"confidence {material.confidences[number]:.2f}")
 
 
 def _all_grades(material: Material, cell: CellKey, said: Mapping[str, AssessorGrade]) -> Collection[float]:

@@ -15,6 +15,7 @@ import csv
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -133,18 +134,10 @@ def progress_rows(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]
     for assessor in sorted({assessor for assessor, *_ in said} | before.keys()):
         mine = [one for name, one, _ in said if name == assessor]
         undecided = sum(one.grade is None and one.final is None for one in mine)
-        rows.append(
-            AssessorRow(
-                assessor,
-                len(mine),
-                undecided,
-                sum(name == assessor and waits_for(all_of, name) for name, _, all_of in said),
-                sum(one.decision == "override" for one in mine),
-                sum(one.decision == "accept" for one in mine),
-                before.get(assessor, 0),
-                sum(one.decision == ADJUDICATE for one in mine),
-            )
-        )
+        waiting = sum(name == assessor and waits_for(all_of, name) for name, _, all_of in said)
+        kinds = Counter(one.decision for one in mine)
+        decided = (kinds["override"], kinds["accept"], before.get(assessor, 0), kinds[ADJUDICATE])
+        rows.append(AssessorRow(assessor, len(mine), undecided, waiting, *decided))
     return rows
 
 
@@ -170,11 +163,8 @@ def agreement_rows(material: Material, snapshot: Snapshot) -> list[AgreementRow]
     for assessor, known in material.blind.items():
         # Whoever graded a cell in an earlier review first said that.
         first[assessor] = {**first.get(assessor, {}), **known}
-    grader: dict[CellKey, float] = {}
-    for cell in {cell for said in first.values() for cell in said}:
-        grade = material.grade(cell).grade
-        if grade is not None:
-            grader[cell] = grade
+    cells = {cell for said in first.values() for cell in said}
+    grader = {cell: grade for cell in cells if (grade := material.grade(cell).grade) is not None}
     names = sorted(first)
     pairs = [(name, material.grader, first[name], grader) for name in names]
     pairs += [(one, two, first[one], first[two]) for one, two in combinations(names, 2)]
@@ -360,27 +350,23 @@ def _differing(query: QueryMaterial | None, given: _Places, items: Collection[Ru
 def _regraded(material: Material, query_id: str, given: _Places, states: Sequence[ItemState]) -> QueryGrades:
     """The grades of one query with assessors' grades in the place of the grader's, over the bank as it is now."""
     query = material.queries.get(query_id)
-    rows: dict[tuple[str, str], float] = {}
-    failed: set[tuple[str, str]] = set()
-    for doc_id, passage in query.passages.items() if query else ():
-        for item_id, row in passage.grades.items():
-            if row.grade is None:
-                failed.add((doc_id, item_id))
-            else:
-                rows[doc_id, item_id] = row.grade
+    # None where grading failed.
+    rows = {
+        (doc_id, item_id): row.grade
+        for doc_id, passage in (query.passages.items() if query else ())
+        for item_id, row in passage.grades.items()
+    }
     # A passage without a grade or failure of an item of the bank is one that the grader did not grade: assessors'
     # grades have no place there, and it is no judged passage.
     ids = {state.item.item_id for state in states}
-    docs = {doc_id for doc_id, item_id in rows.keys() | failed if item_id in ids}
-    rows.update((place, final) for place, final in given.items() if place[0] in docs)
-    failed -= given.keys()
-    items = _counted(states)
+    docs = {doc_id for doc_id, item_id in rows if item_id in ids}
+    rows = {place: grade for place, grade in {**rows, **given}.items() if place[0] in docs}
     graded: dict[str, dict[str, float]] = {doc_id: {} for doc_id in docs}
     for (doc_id, item_id), grade in rows.items():
-        if doc_id in docs:
+        if grade is not None:
             graded[doc_id][item_id] = grade
-    lost = [place for place in failed if place[0] in docs]
-    compiled, _ = build_query(query_id, items, failed=lost, graded=graded, scale=material.scale)
+    lost = [place for place, grade in rows.items() if grade is None]
+    compiled, _ = build_query(query_id, _counted(states), failed=lost, graded=graded, scale=material.scale)
     return compiled if query is None else replace(compiled, answers=query.record.grades.answers)
 
 
@@ -399,12 +385,8 @@ def _means(
 def _tau(rows: Sequence[ImpactRow]) -> float | None:
     from rubric_measures.analysis.correlation import correlate
 
-    # Sums that differ in the last bit only are ties here too.
-    pairs = [
-        (round(row.before, 12), round(row.after, 12))
-        for row in rows
-        if row.before is not None and row.after is not None
-    ]
+    # Ranks, because sums that differ in the last bit only are ties here too.
+    pairs = [(-row.rank_before, -row.rank_after) for row in rows if row.rank_before and row.rank_after]
     if len(pairs) < 2:
         return None
     return correlate([before for before, _ in pairs], [after for _, after in pairs], "kendall", test=False).value
@@ -620,18 +602,8 @@ def _grade_rows(material: Material, snapshot: Snapshot) -> Iterator[tuple[object
         for name, said in sorted(assessors.items()):
             decision = said.decision or ("to decide" if waits_for(assessors, name) else "")
             first = (grader, said.first, said.first_time, "yes" if said.blind else "no")
-            row = (
-                name,
-                *cell,
-                *first,
-                said.grade,
-                decision,
-                said.final,
-                said.time,
-                said.reason,
-                adjudicated,
-                adjudicator,
-            )
+            last = (said.grade, decision, said.final, said.time, said.reason, adjudicated, adjudicator)
+            row = (name, *cell, *first, *last)
             yield tuple(inert(value) if isinstance(value, str) else value for value in row)
 
 
@@ -645,7 +617,7 @@ def _audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
             "kind": event.kind,
             "uid": event.uid,
             "undone": event.event_id in snapshot.undone,
-            **{"payload": dict(event.payload)},
+            "payload": dict(event.payload),
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"
 

@@ -888,16 +888,14 @@ class ReviewStore:
             InputError: one of the edits makes no sense (no text, a text twice, no such item).
         """
         with self._mine(writes=True):
-            snapshot, number, made = self.snapshot(), self._last_id(), list[Event]()
+            snapshot, made = self.snapshot(), list[Event]()
             for kind, payload, expected in edits:
                 _check_versions(snapshot, kind, expected)
-                number += 1
                 # So an undo knows what was built on.
                 whole = {**payload, "made": [item.item_id for item in new_items(snapshot, kind, payload)]}
-                event = Event(number, assessor, _now(), kind, whole, uuid.uuid4().hex)
+                made.append(self._event_of(assessor, kind, whole, len(made)))
                 # Refuses what cannot be added up, before it is kept.
-                snapshot = self._extended(snapshot, [event], ())
-                made.append(event)
+                snapshot = self._extended(snapshot, made[-1:], ())
             return [self._insert(event) for event in made]
 
     def undo(self, assessor: str) -> Undone | None:
@@ -906,31 +904,25 @@ class ReviewStore:
         Raises:
             InputError: others built on it.
         """
-        done: list[Event] = []
-
-        def check(snapshot: Snapshot) -> Mapping[str, Any] | None:
+        with self._mine(writes=True):
+            snapshot = self.snapshot()
             found = last_action(self._events, snapshot, assessor)
             if found is None:
                 return None
             event, held_by = found
-            payload = {"event": event.event_id}
-            held = f"{held_by} changed the same item later" if held_by else ""
-            if problem := held or self._problem(assessor, payload):
-                raise InputError(f"it cannot be taken back: {problem}")
-            done.append(event)
-            return payload
+            if held_by:
+                raise InputError(f"it cannot be taken back: {held_by} changed the same item later")
+            undo = self._event_of(assessor, "undo", {"event": event.event_id})
+            try:
+                self._extended(snapshot, [undo], self._events)
+            except InputError as error:
+                raise InputError(f"it cannot be taken back: later changes build on it ({error})") from None
+            return Undone(event, self._insert(undo))
 
-        undo = self._write(assessor, "undo", check)
-        return Undone(done[0], undo) if done else None
-
-    def _problem(self, assessor: str, payload: Mapping[str, Any]) -> str:
-        """Why later changes do not add up without an action; empty where they do."""
-        event = Event(self._last_id() + 1, assessor, "", "undo", payload)
-        try:
-            self._extended(self.snapshot(), [event], self._events)
-        except InputError as error:
-            return f"later changes build on it ({error})"
-        return ""
+    def _event_of(self, assessor: str, kind: str, payload: Mapping[str, Any], after: int = 0) -> Event:
+        """The next event, or the one so many behind it."""
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        return Event(self._last_id() + 1 + after, assessor, time, kind, payload, uuid.uuid4().hex)
 
     def _insert(self, event: Event) -> Event:
         cursor = self._connection.execute(
@@ -939,21 +931,15 @@ class ReviewStore:
         )
         return replace(event, event_id=int(cursor.lastrowid or 0))
 
-    def _write(self, assessor: str, kind: str, check: Callable[[Snapshot], Mapping[str, Any] | None]) -> Event:
+    def _write(self, assessor: str, kind: str, check: Callable[[Snapshot], Mapping[str, Any]]) -> Event:
         """Checks and adds an event in one transaction: no other writer comes between the check and the event."""
         with self._mine(writes=True):
-            payload = check(self.snapshot())
-            event = Event(self._last_id() + 1, assessor, _now(), kind, payload or {}, uuid.uuid4().hex)
-            return event if payload is None else self._insert(event)
+            return self._insert(self._event_of(assessor, kind, check(self.snapshot())))
 
     def _checked(self, grade: float | None) -> float | None:
         if grade is not None and grade not in self.scale:
             raise InputError(f"a grade is {self.scale.lowest} to {self.scale.highest}, not {grade}")
         return grade
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _check_versions(snapshot: Snapshot, kind: str, expected: Mapping[str, int]) -> None:

@@ -9,6 +9,7 @@ The canary suite: passages that deserve a low grade, made from a collection, and
 
 from __future__ import annotations
 
+import heapq
 import logging
 import os
 import random
@@ -118,7 +119,7 @@ class Disagreement(NamedTuple):
 
 @dataclass(frozen=True)
 class GraderReport:
-    """All that a `GraderCounter` finds.
+    """All that `grader_report` finds.
 
     Attributes:
         graders: grader -> its counts, sorted.
@@ -133,89 +134,84 @@ class GraderReport:
     disagreed: int
 
 
-class GraderCounter:
-    """Counts what each grader of the records did, and compares every two on what both graded, passage by passage.
+def grader_report(
+    groups: Iterable[QueryPassages], wanted: GradeFilter | None = None, most: int | None = None
+) -> GraderReport:
+    """What each grader of the records did, and how far every two agree on what both graded, passage by passage.
 
     Grade sets without ratings and without verdicts (extracted texts) grade nothing and are left out. Where one grader
     graded an item of a passage twice, the later grade counts, as in the measures. Grades on different
     scales (0 to 5, and 0 or 1) are not compared. Memory is that of the counts and the disagreements kept.
 
     Args:
+        groups: the records, each passage of a query once; consumed once.
         wanted: which graders; None takes all.
         most: how many disagreements are kept, those with the largest differences; None keeps all.
     """
+    graders: dict[GradeSetKey, GraderStatistics] = {}
+    # For every two graders: how often the first gave one grade and the second the other.
+    pairs: dict[tuple[GradeSetKey, GradeSetKey], Counter[tuple[float, float]]] = {}
+    disagreed = 0
 
-    def __init__(self, wanted: GradeFilter | None = None, most: int | None = None) -> None:
-        self._filter = wanted or GradeFilter()
-        self._most = most
-        self._graders: dict[GradeSetKey, GraderStatistics] = {}
-        # For every two graders: how often the first gave one grade and the second the other.
-        self._pairs: dict[tuple[GradeSetKey, GradeSetKey], Counter[tuple[float, float]]] = {}
-        self._disagreements: list[Disagreement] = []
-        self._disagreed = 0
+    def counted() -> Iterator[Disagreement]:
+        nonlocal disagreed
+        for group in groups:
+            for passage in group.passages:
+                grades, scales = _graded(passage, wanted or GradeFilter(), graders)
+                for (first, one), (second, other) in combinations(grades.items(), 2):
+                    counts = pairs.setdefault((first, second), Counter())
+                    counts.update((grade, other[item_id]) for item_id, grade in one.items() if item_id in other)
+                for row in _differing(group.query_id, passage.doc_id, grades, scales) if len(grades) > 1 else ():
+                    disagreed += 1
+                    yield row
 
-    def add(self, query_id: str, passage: GradedPassage) -> None:
-        """Counts one passage; each passage of a query once."""
-        merged: dict[GradeSetKey, tuple[dict[str, float], dict[str, str]]] = {}
-        scales: dict[tuple[GradeSetKey, str], tuple[int, int] | None] = {}
-        for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
-            grades, status = grades_of_set(entry)
-            key = grade_set_key(entry)
-            item_ids = [*grades, *status]
-            if not item_ids or not self._filter.passes(key, partial(list, item_ids)):
-                continue
-            of_grader = self._graders.setdefault(key, GraderStatistics())
-            known = merged.setdefault(key, ({}, {}))
-            known[0].update(grades)
-            known[1].update(status)
-            scale = self._filter.scale or scale_of_set(entry)
-            of_grader.scale = of_grader.scale or scale
-            scales.update(((key, item_id), scale and scale[:2]) for item_id in grades)
-            _count_replicates(entry, grades, of_grader)
-        for key, found in merged.items():
-            _count(self._graders[key], *found)
-        if len(merged) > 1:
-            self._compare(query_id, passage.doc_id, {key: merged[key][0] for key in sorted(merged)}, scales)
+    def order(row: Disagreement) -> tuple[float, tuple[object, ...]]:
+        return -row.spread, row[:3]
 
-    def _compare(
-        self,
-        query_id: str,
-        doc_id: str,
-        grades: Mapping[GradeSetKey, Mapping[str, float]],
-        scales: Mapping[tuple[GradeSetKey, str], tuple[int, int] | None],
-    ) -> None:
-        for (first, one), (second, other) in combinations(grades.items(), 2):
-            counts = self._pairs.setdefault((first, second), Counter())
-            counts.update((grade, other[item_id]) for item_id, grade in one.items() if item_id in other)
-        for item_id in dict.fromkeys(item_id for of_grader in grades.values() for item_id in of_grader):
-            of_item = {key: scales[key, item_id] for key, of_grader in grades.items() if item_id in of_grader}
-            for scale in dict.fromkeys(of_item.values()):
-                given = {key: grades[key][item_id] for key, its_scale in of_item.items() if its_scale == scale}
-                if len(set(given.values())) > 1:
-                    spread = max(given.values()) - min(given.values())
-                    self._keep(Disagreement(query_id, doc_id, item_id, spread, given))
+    found = sorted(counted(), key=order) if most is None else heapq.nsmallest(most, counted(), key=order)
+    graders = dict(sorted(graders.items()))
+    made = (_pair(*two, graders, pairs.get(two, {})) for two in combinations(graders, 2))
+    return GraderReport(graders, tuple(made), tuple(found), disagreed)
 
-    def _keep(self, row: Disagreement) -> None:
-        self._disagreed += 1
-        self._disagreements.append(row)
-        # Cut now and then: far fewer comparisons than putting each in its place.
-        if self._most is not None and len(self._disagreements) > 1000 + 2 * self._most:
-            self._cut()
 
-    def _cut(self) -> None:
-        self._disagreements.sort(key=lambda row: (-row.spread, row[:3]))
-        if self._most is not None:
-            del self._disagreements[self._most :]
+def _graded(
+    passage: GradedPassage, wanted: GradeFilter, graders: dict[GradeSetKey, GraderStatistics]
+) -> tuple[dict[GradeSetKey, dict[str, float]], dict[tuple[GradeSetKey, str], tuple[int, int] | None]]:
+    """Counts one passage; grader, sorted -> item_id -> grade, and the ends of the scale that a grade is on."""
+    merged: dict[GradeSetKey, tuple[dict[str, float], dict[str, str]]] = {}
+    scales: dict[tuple[GradeSetKey, str], tuple[int, int] | None] = {}
+    for entry in [*(passage.exam_grades or ()), *(passage.grades or ())]:
+        grades, status = grades_of_set(entry)
+        key = grade_set_key(entry)
+        item_ids = [*grades, *status]
+        if not item_ids or not wanted.passes(key, partial(list, item_ids)):
+            continue
+        of_grader = graders.setdefault(key, GraderStatistics())
+        known = merged.setdefault(key, ({}, {}))
+        known[0].update(grades)
+        known[1].update(status)
+        scale = wanted.scale or scale_of_set(entry)
+        of_grader.scale = of_grader.scale or scale
+        scales.update(((key, item_id), scale and scale[:2]) for item_id in grades)
+        _count_replicates(entry, grades, of_grader)
+    for key, found in merged.items():
+        _count(graders[key], *found)
+    return {key: merged[key][0] for key in sorted(merged)}, scales
 
-    def report(self) -> GraderReport:
-        """What was counted."""
-        self._cut()
-        graders = dict(sorted(self._graders.items()))
-        pairs = tuple(
-            _pair(first, second, graders, self._pairs.get((first, second), {}))
-            for first, second in combinations(graders, 2)
-        )
-        return GraderReport(graders, pairs, tuple(self._disagreements), self._disagreed)
+
+def _differing(
+    query_id: str,
+    doc_id: str,
+    grades: Mapping[GradeSetKey, Mapping[str, float]],
+    scales: Mapping[tuple[GradeSetKey, str], tuple[int, int] | None],
+) -> Iterator[Disagreement]:
+    """The items of a passage of which graders on one scale say different things."""
+    for item_id in dict.fromkeys(item_id for of_grader in grades.values() for item_id in of_grader):
+        of_item = {key: scales[key, item_id] for key, of_grader in grades.items() if item_id in of_grader}
+        for scale in dict.fromkeys(of_item.values()):
+            given = {key: grades[key][item_id] for key, its_scale in of_item.items() if its_scale == scale}
+            if len(set(given.values())) > 1:
+                yield Disagreement(query_id, doc_id, item_id, max(given.values()) - min(given.values()), given)
 
 
 def _count(of_grader: GraderStatistics, grades: Mapping[str, float], status: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ from rubric_measures.records.models import GradedFile, QueryPassages, cited_answ
 from rubric_measures.types.entities import TestBank
 from rubric_measures.types.scales import covering_level
 from rubric_measures.verification.banks import ItemReport, bank_stability, drawn_points, item_report, ranked_by_files
-from rubric_measures.verification.graders import GraderCounter
+from rubric_measures.verification.graders import grader_report
 from rubric_measures.verification.sections import (
     Section,
     bad_item_section,
@@ -228,11 +228,7 @@ def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSetti
         if BANK in settings.reports:
             yield from bank_sections(report, queries, settings.min_rating, settings.seed, settings.suggest)
     if "grader_statistics" in settings.reports:
-        counter = GraderCounter(settings.wanted, DISAGREEMENTS)
-        for group in groups:
-            for passage in group.passages:
-                counter.add(group.query_id, passage)
-        of_graders = counter.report()
+        of_graders = grader_report(groups, settings.wanted, DISAGREEMENTS)
         if not of_graders.graders:
             raise _no_grades(source)
         yield from grader_sections(of_graders)

@@ -10,8 +10,8 @@ import pytest
 from rubric_measures.cli import main
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.records.models import GradeSetKey, load_graded
-from rubric_measures.verification.graders import GraderPair
-from tests.example_records import counted, grade_set, passage, write_lines
+from rubric_measures.verification.graders import GraderPair, grader_report
+from tests.example_records import grade_set, passage, write_lines
 
 PROMPT = "QuestionSelfRatedUnanswerablePromptWithChoices"
 MODEL, OTHER = GradeSetKey("model", PROMPT, "question"), GradeSetKey("other", PROMPT, "question")
@@ -38,7 +38,7 @@ LINES = [
 
 
 def test_counts_and_agreement_by_hand(tmp_path: Path) -> None:
-    report = counted(load_graded(write_lines(tmp_path / "graded.jsonl", LINES)))
+    report = grader_report(load_graded(write_lines(tmp_path / "graded.jsonl", LINES)))
     assert list(report.graders) == [MODEL, OTHER]
     model = report.graders[MODEL]
     assert model.grades == {5: 2, 4: 1, 0: 1}
@@ -57,7 +57,7 @@ def test_counts_and_agreement_by_hand(tmp_path: Path) -> None:
         ("d1", "q1/b", 3),
         ("d2", "q1/a", 1),
     ]
-    assert list(counted(load_graded(tmp_path / "graded.jsonl"), GradeFilter(grader="other")).graders) == [OTHER]
+    assert list(grader_report(load_graded(tmp_path / "graded.jsonl"), GradeFilter(grader="other")).graders) == [OTHER]
 
 
 def test_only_so_many_disagreements_are_kept(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_only_so_many_disagreements_are_kept(tmp_path: Path) -> None:
         for number in range(3000)
     ]
     groups = load_graded(write_lines(tmp_path / "graded.jsonl", [["q1", passages]]))
-    every, some = counted(groups), counted(groups, most=3)
+    every, some = grader_report(groups), grader_report(groups, most=3)
     assert (every.disagreed, len(every.disagreements)) == (some.disagreed, 2500) == (2500, 2500)
     assert some.disagreements == every.disagreements[:3]
     assert [(row.doc_id, row.spread) for row in some.disagreements] == [("d0005", 5), ("d0011", 5), ("d0017", 5)]
@@ -76,14 +76,14 @@ def test_only_so_many_disagreements_are_kept(tmp_path: Path) -> None:
 
 def test_graders_with_nothing_in_common(tmp_path: Path) -> None:
     lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), grade_set({"q1/n": 5}, kind="nugget")])]]]
-    (pair,) = counted(load_graded(write_lines(tmp_path / "graded.jsonl", lines))).pairs
+    (pair,) = grader_report(load_graded(write_lines(tmp_path / "graded.jsonl", lines))).pairs
     assert (pair.common, pair.distance, pair.kappa) == (0, None, None)
 
 
 def test_ratings_and_verdicts_are_not_compared(tmp_path: Path) -> None:
     verdicts = {**grade_set({"q1/a": 1}, prompt="Verified"), "self_ratings": None}
     lines = [["q1", [passage("q1", "d1", [grade_set({"q1/a": 5}), verdicts])]]]
-    report = counted(load_graded(write_lines(tmp_path / "graded.jsonl", lines)))
+    report = grader_report(load_graded(write_lines(tmp_path / "graded.jsonl", lines)))
     assert [pair[2:] for pair in report.pairs] == [(1, 0, None, None, "scales 0 to 5 and 0 to 1")]
     assert report.disagreements == ()
 
