@@ -409,15 +409,9 @@ def _insert(snapshot: Snapshot, event: Event, items: Sequence[RubricItem], behin
             # The key belongs to an item that has other words by now.
             key, history = f"{item.item_id}#{event.event_id}", (version,)
         made[key] = ItemState(key, item, False, regrade, history)
-    if behind is None or behind not in snapshot.items:
-        snapshot.items.update(made)
-        return
-    ordered: dict[str, ItemState] = {}
-    for key, state in snapshot.items.items():
-        ordered[key] = state
-        if key == behind:
-            ordered.update(made)
-    snapshot.items = ordered
+    there = list(snapshot.items.items())
+    at = next((place for place, (key, _) in enumerate(there, 1) if key == behind), len(there))
+    snapshot.items = dict([*there[:at], *made.items(), *there[at:]])
 
 
 def edited_entries(
@@ -575,15 +569,12 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
         return
     if event.kind == "grade":
         is_blind = bool(say.get("blind", True)) and (event.assessor, cell) not in snapshot.looked
-        first, blind = _first(before, grade, is_blind)
+        first, blind, began = _first(before, grade, is_blind, event.time)
         agrees = grade is not None and grade == say.get("grader_grade")
         final = grade if agrees or say.get("grader_grade") is None else None
         decision = "agree" if agrees else ""
         # A note without a new one stays beside the grade that was changed.
         note = str(say.get("note", before.reason if before is not None else ""))
-        began = "" if first is None else event.time
-        if before is not None and before.first is not None:
-            began = before.first_time
         made = AssessorGrade(grade, first, blind, final, decision, note, event.event_id, event.time, began)
     else:
         made = before or AssessorGrade(None, None, False, None, "", "", 0, "")
@@ -595,13 +586,12 @@ def _grade(snapshot: Snapshot, event: Event) -> None:
     of_cell[event.assessor] = made
 
 
-def _first(before: AssessorGrade | None, grade: float | None, blind: bool) -> tuple[float | None, bool]:
-    """The first grade and whether it was blind: a grade that is changed later was given knowing the grader's."""
-    if before is None:
-        return grade, blind
-    if before.first is not None:
-        return before.first, before.blind
-    return grade, blind and before.blind and before.final is None
+def _first(before: AssessorGrade | None, grade: float | None, blind: bool, time: str) -> tuple[float | None, bool, str]:
+    """The first grade, whether it was blind, and when: a grade that is changed later was given knowing the grader's."""
+    if before is not None and before.first is not None:
+        return before.first, before.blind, before.first_time
+    is_blind = blind and (before is None or (before.blind and before.final is None))
+    return grade, is_blind, "" if grade is None else time
 
 
 class Undone(NamedTuple):

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations
+from itertools import combinations, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from rubric_measures.analysis.agreement import kappa_of_confusion
@@ -194,8 +195,12 @@ def _graded(
         of_grader.scale = of_grader.scale or scale
         scales.update(((key, item_id), scale and scale[:2]) for item_id in grades)
         _count_replicates(entry, grades, of_grader)
-    for key, found in merged.items():
-        _count(graders[key], *found)
+    for key, (given, said) in merged.items():
+        of_grader = graders[key]
+        of_grader.passages += 1
+        of_grader.grades.update(given.values())
+        of_grader.statuses.update(said.get(item_id, "graded") for item_id in {**given, **said})
+        of_grader.truncated += "truncated" in said.values()
     return {key: merged[key][0] for key in sorted(merged)}, scales
 
 
@@ -212,14 +217,6 @@ def _differing(
             given = {key: grades[key][item_id] for key, its_scale in of_item.items() if its_scale == scale}
             if len(set(given.values())) > 1:
                 yield Disagreement(query_id, doc_id, item_id, max(given.values()) - min(given.values()), given)
-
-
-def _count(of_grader: GraderStatistics, grades: Mapping[str, float], status: Mapping[str, str]) -> None:
-    of_grader.passages += 1
-    of_grader.grades.update(grades.values())
-    for item_id in {**grades, **status}:
-        of_grader.statuses[status.get(item_id, "graded")] += 1
-    of_grader.truncated += "truncated" in status.values()
 
 
 def _count_replicates(
@@ -507,14 +504,8 @@ def _of_other_queries(
     """(query id, doc id) of passages of other queries, at most one a query."""
     own = doc_ids[query_id]
     others = [other for other in sorted(doc_ids) if other != query_id]
-    found: list[tuple[str, str]] = []
-    for other in chance.sample(others, len(others)):
-        candidates = sorted(doc_ids[other] - own)
-        if candidates:
-            found.append((other, chance.choice(candidates)))
-        if len(found) == cases:
-            break
-    return found
+    candidates = ((other, sorted(doc_ids[other] - own)) for other in chance.sample(others, len(others)))
+    return [(other, chance.choice(theirs)) for other, theirs in islice(filter(itemgetter(1), candidates), cases)]
 
 
 @dataclass

@@ -487,39 +487,35 @@ def _suggestions(
     text: Mapping[tuple[str, str], str],
 ) -> Section:
     """What to do, in the order of what is surest."""
-    rows: list[list[Cell]] = []
+    # What to do, in which query, with which item and which other one, and why.
+    advice: list[tuple[str, str, str, str, str]] = []
     merged = set()
     for pair in report.duplicates:
         if pair.same_text:
             merged.add((pair.first.query_id, pair.first.item_id, pair.second.item_id))
-            rows.append(_advice("merge", pair.first.query_id, pair.first.item_id, pair.second.item_id,
-                                "they have one text", text))  # fmt: skip
+            advice.append(("merge", pair.query_id, pair.first.item_id, pair.second.item_id, "they have one text"))
     for one in pairs:
         if (one.query_id, one.first, one.second) not in merged:
             why = f"the same passages cover both (kappa {one.kappa:.2f})"
-            rows.append(_advice("merge", one.query_id, one.first, one.second, why, text))
+            advice.append(("merge", one.query_id, one.first, one.second, why))
     for bad in against:
         why = f"worse runs cover it, better ones do not (r {bad.row.by_run.value:.2f})"
-        rows.append(_advice("reword or retire", bad.row.query_id, bad.row.item_id, "", why, text))
+        advice.append(("reword or retire", bad.row.query_id, bad.row.item_id, "", why))
     for row, end in ends:
         if end == "ceiling":
-            rows.append(_advice("split", row.query_id, row.item_id, "", "all runs cover it: ask for more", text))
+            advice.append(("split", row.query_id, row.item_id, "", "all runs cover it: ask for more"))
         elif row.graded and not row.covering:
             why = "no passage covers it: retire it, unless a passage could"
-            rows.append(_advice("check", row.query_id, row.item_id, "", why, text))
+            advice.append(("check", row.query_id, row.item_id, "", why))
     return Section(
         "bank-suggestions",
         "What to split, merge, reword and retire",
         ["query_id", "action", "why", "item", "with", "item_id", "with_item_id"],
-        rows,
+        [
+            [query_id, action, why, text.get((query_id, one), ""), text.get((query_id, two)) or None, one, two or None]
+            for action, query_id, one, two, why in advice
+        ],
     )
-
-
-def _advice(
-    action: str, query_id: str, item_id: str, other: str, why: str, text: Mapping[tuple[str, str], str]
-) -> list[Cell]:
-    own, second = text.get((query_id, item_id), ""), text.get((query_id, other), "")
-    return [query_id, action, why, own, second or None, item_id, other or None]
 
 
 _BINS = 10

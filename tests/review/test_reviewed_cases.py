@@ -19,7 +19,8 @@ from rubric_measures.measures.loading import load_records
 from rubric_measures.measures.qrels import build_grades
 from rubric_measures.models.replies import ReplyCache
 from rubric_measures.records.models import load_graded
-from tests.example_records import BANK, counted, grade_set, passage, write_all, write_lines
+from rubric_measures.verification.graders import grader_report
+from tests.example_records import BANK, grade_set, passage, write_all, write_lines
 
 ROWS = [Qrel("q", "d1", 5, "a"), Qrel("q", "d1", 0, "b"), Qrel("q", "d2", 0, "a"), Qrel("q", "d2", 1, "b")]
 RUN = [ScoredDoc("q", "d2", 2.0), ScoredDoc("q", "d1", 1.0)]
@@ -59,7 +60,7 @@ def test_errors_of_calls_in_foreign_records_are_failures(tmp_path: Path) -> None
         assert [(doc_id, item.item_id) for doc_id, item in query.failed_pairs()] == [("d", "q/b")]
         # The workbench's program takes no notice of them.
         assert load_records(path, wanted=GradeFilter(first=True)).queries["q"].failed is None
-        (grader,) = counted(load_graded(path)).graders.values()
+        (grader,) = grader_report(load_graded(path)).graders.values()
         assert (grader.statuses, grader.grades.total()) == ({"graded": 1, "failed": 1}, 1)
     # Nor does an entry that stands beside another of the same grader make a 0 of them.
     second = {**listed, "correctAnswered": ["q/c"], "wrongAnswered": [], "llm_response_errors": {}}
