@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rubric_measures.api.boards import Gates
-    from rubric_measures.api.generating import CallPlan, Generated
+    from rubric_measures.api.generating import CallPlan
     from rubric_measures.measures.grades import Grades, OnFailed
     from rubric_measures.measures.measure import Measures
     from rubric_measures.models.settings import CallOptions, Progress
@@ -272,7 +272,17 @@ def made_bank(
     if source == "sentences":
         made = reference_sentences(references, missing)
     else:
-        found = _generated(source, missing, references, model=model, progress=progress, dry_run=dry_run, **calls)
+        from rubric_measures.api.generating import generate
+        from rubric_measures.records.models import GradedPassage, QueryPassages
+
+        how: Any = {"target": "questions"}
+        if source == "references":
+            groups = [
+                QueryPassages(query_id, [GradedPassage(doc_id=f"reference/{query_id}", text="\n".join(parts))])
+                for query_id, parts in references.items()
+            ]
+            how = {"target": "nuggets", "from_documents": groups, "by": "all"}
+        found = generate(missing, model=model, progress=progress, dry_run=dry_run, **how, **calls)
         if dry_run:
             tell("grading comes on top: its calls follow from the bank that is made")
             return GradingPlan(_estimate(one) for one in found.plan)
@@ -305,24 +315,6 @@ def _source(bank_from: BankSource | None, asked: Questions, missing: Mapping[str
         text = f"the lexical grader {what}; choose a model that can write, reference answers with their sentences, or a"
         raise InputError(f"{text} bank", settings=("model", *_BANK))
     return source
-
-
-def _generated(
-    source: BankSource,
-    texts: Mapping[str, str],
-    references: Mapping[str, Sequence[str]],
-    **options: Any,
-) -> Generated:
-    from rubric_measures.api.generating import generate
-    from rubric_measures.records.models import GradedPassage, QueryPassages
-
-    if source == "questions":
-        return generate(texts, target="questions", **options)
-    groups = [
-        QueryPassages(query_id, [GradedPassage(doc_id=f"reference/{query_id}", text="\n".join(parts))])
-        for query_id, parts in references.items()
-    ]
-    return generate(texts, target="nuggets", from_documents=groups, by="all", **options)
 
 
 def _estimate(plan: CallPlan) -> Estimate:

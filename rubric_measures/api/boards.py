@@ -576,7 +576,7 @@ def _queries(changes: Sequence[tuple[str, str]]) -> str:
 
 
 _MANIFEST = "bundle.json"
-_FORMAT = "rubric_measures bundle 1"
+_FORMAT: Literal["rubric_measures bundle 1"] = "rubric_measures bundle 1"
 _BOARD = "board.json"
 # Where texts are left out, this stands for one.
 _DIGEST = "sha256:"
@@ -635,22 +635,19 @@ def bundle(
         made = Path(temporary) / "bundle"
         made.mkdir()
         shutil.copyfile(board, made / _BOARD)
-        kept = {
-            "graded": _put(made, graded, f"graded{''.join(Path(graded).suffixes)}", texts),
-            "bank": None if bank is None else _put(made, bank, f"bank{''.join(Path(bank).suffixes)}"),
-            "qrels": None if qrels is None else _put(made, qrels, f"qrels{''.join(Path(qrels).suffixes)}"),
-            "runs": [_put(made, run, f"runs/{Path(run).name}") for run in runs],
-            "also": [_put(made, one, f"also/{Path(one).name}") for one in also],
-        }
-        names = [_BOARD, *_names(kept)]
-        manifest = {
-            "format": _FORMAT,
-            "texts": texts,
-            "load": given,
-            **kept,
-            "files": {name: _digest(made / name) for name in names},
-        }
-        text = json.dumps(manifest, ensure_ascii=False, indent=1)
+        manifest = _Manifest(
+            format=_FORMAT,
+            texts=texts,
+            load=given,
+            graded=_put(made, graded, f"graded{''.join(Path(graded).suffixes)}", texts),
+            bank=None if bank is None else _put(made, bank, f"bank{''.join(Path(bank).suffixes)}"),
+            qrels=None if qrels is None else _put(made, qrels, f"qrels{''.join(Path(qrels).suffixes)}"),
+            runs=[_put(made, run, f"runs/{Path(run).name}") for run in runs],
+            also=[_put(made, one, f"also/{Path(one).name}") for one in also],
+            files={},
+        )
+        manifest = replace(manifest, files={name: _digest(made / name) for name in manifest.named})
+        text = json.dumps(asdict(manifest), ensure_ascii=False, indent=1)
         (made / _MANIFEST).write_text(text + "\n", encoding="utf-8")
         if not texts:
             _refuse(check_bundle(made), board)
@@ -664,11 +661,6 @@ def _refuse(proof: Proof, board: str | os.PathLike[str]) -> None:
         first, *rest = proof.differences
         more = f" (and {len(rest)} more)" if rest else ""
         raise InputError(f"{path_name(board)}: is not what these files give: {first}{more}")
-
-
-def _names(kept: Mapping[str, Any]) -> list[str]:
-    single = [kept.get(name) for name in ("graded", "bank", "qrels")]
-    return [*(name for name in single if name), *kept["runs"], *kept["also"]]
 
 
 def _put(made: Path, source: str | os.PathLike[str], name: str, texts: bool = True) -> str:

@@ -568,7 +568,12 @@ def correlate(
             measure has none of its own.
         UnknownNameError: there is no such column or coefficient.
     """
-    from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, correlate_leaderboards, standard_errors
+    from rubric_measures.analysis.leaderboards import (
+        DEFAULT_COEFFICIENTS,
+        correlate_grid,
+        correlate_leaderboards,
+        standard_errors,
+    )
     from rubric_measures.analysis.panels import equal_boards
     from rubric_measures.analysis.resampling import Draws
 
@@ -596,18 +601,20 @@ def correlate(
         if path is not None:
             known = other.records if isinstance(other, RecordGrades) else None
             with naming(path):
-                grid += _grid(
+                asked_of_grid = parse_measures(wanted or GRID_MEASURES[: 2 if compat == "workbench" else None])
+                grid += correlate_grid(
                     path,
                     column,
-                    names,
-                    wanted,
-                    rel,
-                    compat,
+                    rubric_measures_of(asked_of_grid),
+                    rels=rel,
+                    coefficients=names,
+                    compat=compat,
                     bank=known.bank if known else bank_of(bank),
                     wanted=known.wanted if known else grade_filter(**chosen),
                     on_failed=other.on_failed_given if isinstance(other, RecordGrades) else on_failed,
                     draws=draws,
                 )
+                say(of_wrapped(asked_of_grid))
             continue
         for scores, spread in _columns(other, wanted, form, column):
             label = scores.name if len(others) == 1 else f"{name}: {scores.name}"
@@ -785,26 +792,6 @@ def _columns(
         hint = f"(columns of {path})"
         chosen = [column_named(name, table.measures, hint) for name in wanted or table.measures]
         return [(correlation.scores_of_table(table, name), table.errors(name)) for name in chosen]
-
-
-def _grid(
-    path: str,
-    official: RunScores,
-    coefficients: Sequence[str],
-    wanted_measures: Sequence[str] | None,
-    rel: Sequence[int] | None,
-    compat: Literal["workbench"] | None,
-    **more: Any,
-) -> list[GridCell]:
-    from rubric_measures.analysis.leaderboards import correlate_grid
-
-    default = GRID_MEASURES[:2] if compat == "workbench" else GRID_MEASURES
-    asked = parse_measures(wanted_measures or default)
-    cells = correlate_grid(
-        path, official, rubric_measures_of(asked), rels=rel, coefficients=coefficients, compat=compat, **more
-    )
-    say(of_wrapped(asked))
-    return cells
 
 
 @dataclass(frozen=True)

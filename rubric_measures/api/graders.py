@@ -491,6 +491,8 @@ def combine(
     source = passages_of(passages)
     gathered = gather(source, source.name, [grade_filter(grader=one, **chosen) for one in members], bank_of(bank))
     outcomes = outcomes_of(gathered, rule)
+    if cutoff is None:
+        cutoff = (covering_level(gathered.scale), 1) if gathered.judgments else (1, 1)
     known = None
     if official is not None:
         column = official_scores(official, official_measure)
@@ -498,7 +500,7 @@ def combine(
         known = Official(f"the official leaderboard ({column.name})", column.means, scored)
     rest = partial(_rule_of_others, by, len(members))
     lost = {"lost_where": "no member has one"} if by == "prefer" else {}
-    report = panel_report(gathered, name, outcomes, rest, _cutoff(gathered, cutoff), known, **lost)
+    report = panel_report(gathered, name, outcomes, rest, cutoff, known, **lost)
     made = with_grades(source, gathered, outcomes, name, {"by": by})
     return Combined.kept(made, output, grader=name, report=report)
 
@@ -511,12 +513,6 @@ def _rule_of_others(by: str, members: int, place: int) -> Any:
     # A mean is seldom equal to a grade.
     of_others = panel_rule("median" if by == "mean" else by)
     return lambda said: of_others([said[other] for other in others])
-
-
-def _cutoff(gathered: Gathered, cutoff: tuple[int, int] | None) -> tuple[int, int]:
-    if cutoff is not None or not gathered.judgments:
-        return cutoff or (1, 1)
-    return covering_level(gathered.scale), 1
 
 
 def _scored(

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rubric_measures.api.comparing import compare
 from rubric_measures.api.loading import (
@@ -95,20 +95,10 @@ def report(
             "comparing is with one run, or of all pairs for groups; choose one", settings=("baseline", "groups")
         )
     refuse_sums(name for name in board.measures if name != LENGTH)
-    compared = (
-        compare(
-            board,
-            measures=board.measures,
-            baseline=baseline,
-            correction=correction,
-            alpha=alpha,
-            rounds=rounds,
-            seed=seed,
-            smallest=smallest,
-        )
-        if baseline or groups or smallest is not None
-        else {}
-    )
+    told: Any = {"correction": correction, "alpha": alpha, "rounds": rounds, "seed": seed, "smallest": smallest}
+    compared: Mapping[str, Comparison] = {}
+    if baseline or groups or smallest is not None:
+        compared = compare(board, measures=board.measures, baseline=baseline, **told)
     return LeaderboardReport(
         board,
         mean_intervals(board, Draws(rounds, seed, level)) if intervals else {},
@@ -122,11 +112,7 @@ def report(
             "level": level,
             "baseline": baseline,
             "groups": groups,
-            "correction": correction,
-            "alpha": alpha,
-            "rounds": rounds,
-            "seed": seed,
-            "smallest": smallest,
+            **told,
             "checks": checks is not None,
         },
     )

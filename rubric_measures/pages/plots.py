@@ -374,13 +374,10 @@ def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[
     )  # fmt: skip
     axes.set_xlabel(f"{lines_of(comparison.measure)}\nminus that of {comparison.baseline}", fontsize=9)
     over = f"over {len(comparison.queries)} queries"
-    titled(figure, f"Differences to {comparison.baseline} {over}: {_tested(comparison)}")
+    test = f"mean and {100 * (1 - comparison.alpha):.4g} % interval ({comparison.procedure})"
+    titled(figure, f"Differences to {comparison.baseline} {over}: {test}")
     legend_below(figure)
     return figure
-
-
-def _tested(comparison: Comparison) -> str:
-    return f"mean and {100 * (1 - comparison.alpha):.4g} % interval ({comparison.procedure})"
 
 
 def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
