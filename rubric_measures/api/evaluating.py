@@ -172,32 +172,28 @@ def evaluate(
     # Most are labels of documents in a file, of which no row has to be made.
     is_other = over_subtopics or facets or content in ("dataset", "grades") or source == "-"
     labels = None if is_other else labels_in(source)
+    judged: Any = labels
+    best: Any = labels or {}
+    if labels is None:
+        rows = judgments_of(source, **by)
+        has_items = are_items(rows)
+        # Of real labels, too, it is said here which measures there are.
+        is_read_here = has_items or over_subtopics or real_label(rows) is not None
+        if is_ours and is_read_here and not (over_subtopics and _have_plain_subtopics(rows)):
+            return _of_grades(load(rows, bank_of(bank), on_failed=on_failed), run, asked, facets)
+        if has_items and not over_subtopics:
+            raise _no_judgments(source, asked, provider)
+        judged = [row for row in rows if row.doc_id != BANK_DOC]
+        if facets:
+            raise InputError(
+                f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
+            )
+        for row in judged:
+            of_query = best.setdefault(row.query_id, {})
+            of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
     lines: list[str] = []
-    if labels is not None:
-        ranked = read_run(run, lines)
-        metrics = compute(asked, labels, _scored_as(labels, ranked), provider)
-        said = list(map(Note, lines))
-        notes = [*said, *of_run(ranked, map(of_labels, labels, labels.values()), asked)]
-        return RunValues(asked, metrics, notes=notes, said=said)
-    rows = judgments_of(source, **by)
-    has_items = are_items(rows)
-    # Of real labels, too, it is said here which measures there are.
-    is_read_here = has_items or over_subtopics or real_label(rows) is not None
-    if is_ours and is_read_here and not (over_subtopics and _have_plain_subtopics(rows)):
-        return _of_grades(load(rows, bank_of(bank), on_failed=on_failed), run, asked, facets)
-    if has_items and not over_subtopics:
-        raise _no_judgments(source, asked, provider)
-    rows = [row for row in rows if row.doc_id != BANK_DOC]
-    if facets:
-        raise InputError(
-            f"{source}: holds judgments of documents, which have no facets; leave them out", settings=("facets",)
-        )
-    best: dict[str, dict[str, float]] = {}
-    for row in rows:
-        of_query = best.setdefault(row.query_id, {})
-        of_query[row.doc_id] = max(row.relevance, of_query.get(row.doc_id, row.relevance))
     ranked = read_run(run, lines)
-    metrics = list(compute(asked, rows, _scored_as(best, ranked), provider))
+    metrics = list(compute(asked, judged, _scored_as(best, ranked), provider))
     if is_ours and over_subtopics:
         # Each of these measures was computed by itself.
         places = {query_id: place for place, query_id in enumerate(dict.fromkeys(one.query_id for one in metrics))}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
-from rubric_measures.api.loading import Rows, are_rows
+from rubric_measures.api.loading import Rows, are_rows, file_beside
 from rubric_measures.base import __version__
 from rubric_measures.base.errors import GradingError, InputError, counted, naming, tell, warn
 from rubric_measures.base.files import peek_head, read_text
@@ -184,9 +184,7 @@ def generate(
     if are_rows(queries):
         queries = read_queries(queries)
     specs = list(dict.fromkeys([model] if isinstance(model, str) else model))
-    calls["cache"] = path = calls.get("cache") or (
-        f"{os.fspath(output)}.cache.sqlite" if output and os.fspath(output) != "-" else None
-    )
+    calls["cache"] = path = file_beside(output, calls.get("cache"), ".cache.sqlite")
     given = {
         **{"queries": queries, "from_documents": from_documents, "passages": passages, "examples": examples},
         **{"quota": quota, "qrels": qrels, "over_generate": over_generate},

@@ -33,10 +33,12 @@ from rubric_measures.api.loading import (
     are_rows,
     bank_of,
     content_of,
+    file_beside,
     file_path,
     grade_filter,
     is_file,
     listed,
+    query_texts_of,
     read_runs,
     run_list,
 )
@@ -49,7 +51,7 @@ from rubric_measures.formats import added_format, head_of
 from rubric_measures.formats.answers import is_answer_header, read_answers
 from rubric_measures.formats.grade_tables import read_judgments
 from rubric_measures.formats.plain import QUESTION_RUNS
-from rubric_measures.formats.queries import read_queries, read_query_file
+from rubric_measures.formats.queries import read_query_file
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import distinct_run_names, read_run
 from rubric_measures.types.entities import Run, TestBank
@@ -358,8 +360,8 @@ def grade(
         raise InputError("name a query at least, and a limit of at least 1", settings=("queries", "limit"))
     part = partial(_part, queries=wanted, limit=limit)
     _check_manifest(manifest)
-    manifest = _beside(output, manifest, ".manifest.json")
-    calls["cache"] = cache = _beside(output, calls.get("cache"), ".cache.sqlite")
+    manifest = file_beside(output, manifest, ".manifest.json")
+    calls["cache"] = cache = file_beside(output, calls.get("cache"), ".cache.sqlite")
     scripted = [model.removeprefix("scripted:")] if isinstance(model, str) and model.startswith("scripted:") else []
     prompt_files = (name for name in prompts if name.endswith(".toml"))
     read = [bank, old_bank, query_texts, documents, calls.get("prices"), *scripted, *prompt_files]
@@ -380,7 +382,7 @@ def grade(
             text = "support is judged for the sentences of answers by what they cite; leave the other setting out"
             raise InputError(text, settings=ignored)
         passages = answered = support_records(passages, collection)
-        texts = _texts_of_queries(query_texts)
+        texts = query_texts_of(query_texts)
         with naming(*given_files):
             made = sentence_bank(answered, texts)
     else:
@@ -539,18 +541,11 @@ def _check_manifest(manifest: _File | None) -> None:
         raise InputError(text, settings=("manifest",))
 
 
-def _beside(output: _File | None, named: _File | None, ending: str) -> str | None:
-    """The file that was named, else one beside the output; None without an output or on standard output."""
-    if named:
-        return os.fspath(named)
-    return None if output is None or os.fspath(output) == "-" else f"{os.fspath(output)}{ending}"
-
-
 def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, prompts: Sequence[str]) -> TestBank:
     from rubric_measures.grading.generation import aspect_bank
     from rubric_measures.prompts.library import load_prompt
 
-    texts = _texts_of_queries(query_texts)
+    texts = query_texts_of(query_texts)
     made = bank_of(bank)
     if made is not None:
         return replace(made, query_texts={**texts, **made.query_texts}, edited={})
@@ -561,14 +556,6 @@ def _bank(bank: Bank | None, query_texts: File | Mapping[str, str] | None, promp
         )
     aspects = [name for name in prompts if load_prompt(name).parser == "aspects"]
     return aspect_bank(texts, aspects[0]) if aspects else TestBank(dict.fromkeys(texts, ()), dict(texts))
-
-
-def _texts_of_queries(query_texts: File | Mapping[str, str] | None) -> Mapping[str, str]:
-
-    if query_texts is None or isinstance(query_texts, Mapping):
-        return query_texts or {}
-    with file_path(query_texts) as path:
-        return read_queries(path)
 
 
 def _citations(support: bool, collection: object, citations: int | str) -> int | Literal["all"] | None:

@@ -179,6 +179,23 @@ def is_file(source: object) -> TypeIs[File]:
     return isinstance(source, str | os.PathLike) or hasattr(source, "read")
 
 
+def query_texts_of(queries: File | Mapping[str, str] | None) -> Mapping[str, str]:
+    """Query -> text, also where these are in a file."""
+    from rubric_measures.formats.queries import read_queries
+
+    if queries is None or isinstance(queries, Mapping):
+        return queries or {}
+    with file_path(queries) as path:
+        return read_queries(path)
+
+
+def file_beside(output: str | os.PathLike[str] | None, named: str | os.PathLike[str] | None, ending: str) -> str | None:
+    """The file that was named, else one beside the output; None without an output or on standard output."""
+    if named:
+        return os.fspath(named)
+    return None if not output or os.fspath(output) == "-" else f"{os.fspath(output)}{ending}"
+
+
 def listed(files: Any) -> list[Any]:
     """One file or several, as a list; what is neither is refused when it is read."""
     return list(files) if isinstance(files, Iterable) and not is_file(files) and not are_rows(files) else [files]

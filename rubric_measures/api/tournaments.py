@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, Unpack, cast
 
-from rubric_measures.api.loading import File, file_path, listed
+from rubric_measures.api.loading import File, file_beside, file_path, listed, query_texts_of
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, naming, tell, warn
 from rubric_measures.formats import FORMATS, detect_format, head_of
 from rubric_measures.types.entities import Preference
@@ -162,7 +162,7 @@ def tournament(
         from rubric_measures.models.running import RunStats
         from rubric_measures.models.settings import CallSettings, note_limit
 
-        calls["cache"] = calls.get("cache") or (f"{os.fspath(save)}.cache.sqlite" if save else None)
+        calls["cache"] = file_beside(save, calls.get("cache"), ".cache.sqlite")
         read = [*answers, queries, documents, calls.get("prices")]
         # Only the games may be read and written in one file.
         keep_inputs(save, *read)
@@ -196,7 +196,7 @@ def tournament(
             raise InputError("there is nothing to play: no query has answers of two agents")
         stats = RunStats()
         with asked.asking(progress, len(wanted), "games") as runner:
-            texts = _query_texts(queries or {})
+            texts = query_texts_of(queries)
             grader = PairwiseGrader(runner, texts, of_queries, references, prompt, how)
             done = list(grader.play(wanted, stats))
         order = {one: place for place, one in enumerate(wanted)}
@@ -294,15 +294,6 @@ def _answers(answers: Sequence[Any]) -> list[Answer]:
             with file_path(one) as path:
                 found += read_answers(path)
     return found
-
-
-def _query_texts(queries: File | Mapping[str, str]) -> Mapping[str, str]:
-    from rubric_measures.formats.queries import read_queries
-
-    if isinstance(queries, Mapping):
-        return queries
-    with file_path(queries) as path:
-        return read_queries(path)
 
 
 def _check_agents(

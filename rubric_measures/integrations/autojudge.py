@@ -41,8 +41,8 @@ from rubric_measures.types.scales import Scale, refuse_unreachable
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# What Auto-Judge passes to every judge beside the settings of the workflow.
-_PASSED_BY_THE_RUNNER = {"outdir", "filebase", "description"}
+# What Auto-Judge passes to every judge by name, beside the settings of the workflow.
+_PASSED_BY_THE_RUNNER = {"outdir", "filebase", "description", "nugget_banks", "qrels", "corpus"}
 _LOG = logging.getLogger("rubric_measures")
 _CACHE = "rubric_measures.cache.sqlite"
 
@@ -210,7 +210,7 @@ class _LeaderboardJudge:
 
     @property
     def nugget_banks_type(self) -> Any:
-        """Auto-Judge's container of nugget banks, which it wants to know in any case."""
+        """Auto-Judge's container of nugget banks, version 3, which it wants to know in any case."""
         return require("autojudge_base", "autojudge").NuggetBanks
 
     def create_nuggets(self, *_: Any, **__: Any) -> None:
@@ -235,16 +235,7 @@ class SupportJudge(_LeaderboardJudge):
     """
 
     @told_to_the_runner
-    def judge(
-        self,
-        rag_responses: Iterable[Any],
-        rag_topics: Sequence[Any],
-        llm_config: Any,
-        nugget_banks: Any = None,
-        qrels: Any = None,
-        corpus: str | None = None,
-        **settings: Any,
-    ) -> Any:
+    def judge(self, rag_responses: Iterable[Any], rag_topics: Sequence[Any], llm_config: Any, **settings: Any) -> Any:
         """The leaderboard: support measures per run and topic and their means over all topics.
 
         A run without an answer to a topic scores 0. A value that could not be computed because grades failed has no
@@ -266,7 +257,7 @@ class SupportJudge(_LeaderboardJudge):
             answers,  # type: ignore[arg-type]
             support=True,
             model=chosen.model_name(llm_config),
-            collection=chosen.collection or corpus,
+            collection=chosen.collection or settings.get("corpus"),
             citations=chosen.citations,
             prompt=chosen.prompt or (),
             query_texts=topics,
@@ -313,16 +304,7 @@ class PairwiseJudge(_LeaderboardJudge):
     """
 
     @told_to_the_runner
-    def judge(
-        self,
-        rag_responses: Iterable[Any],
-        rag_topics: Sequence[Any],
-        llm_config: Any,
-        nugget_banks: Any = None,
-        qrels: Any = None,
-        corpus: str | None = None,
-        **settings: Any,
-    ) -> Any:
+    def judge(self, rag_responses: Iterable[Any], rag_topics: Sequence[Any], llm_config: Any, **settings: Any) -> Any:
         """The leaderboard: `WinRate` per run and topic, the share of points in its games; `BradleyTerry` of all topics.
 
         A run without an answer to a topic has the WinRate 0 there, and plays no game; the rating does not know of it.
@@ -456,7 +438,7 @@ class _Judged(NamedTuple):
     measures: Sequence[Measure] = ()
 
 
-class RubricJudge:
+class RubricJudge(_LeaderboardJudge):
     """Grades reports against test banks; see the module.
 
     A workflow.yml that writes questions with one model and grades with it:
@@ -474,11 +456,6 @@ class RubricJudge:
             prompt: nuggets.assign
     """
 
-    @property
-    def nugget_banks_type(self) -> Any:
-        """Auto-Judge's container of nugget banks, version 3."""
-        return require("autojudge_base", "autojudge").NuggetBanks
-
     @told_to_the_runner
     def create_nuggets(
         self,
@@ -486,7 +463,6 @@ class RubricJudge:
         rag_topics: Sequence[Any],
         llm_config: Any,
         nugget_banks: Any = None,
-        corpus: str | None = None,
         **settings: Any,
     ) -> Any:
         """Nugget banks for the topics: those given, those of the file `bank`, or generated from the topics' texts.
@@ -512,7 +488,6 @@ class RubricJudge:
         rag_topics: Sequence[Any],
         llm_config: Any,
         nugget_banks: Any = None,
-        corpus: str | None = None,
         **settings: Any,
     ) -> Any:
         """Rubric-Qrels: a label for each different answer of a topic, which is called by the md5 of its text.
@@ -547,8 +522,6 @@ class RubricJudge:
         rag_topics: Sequence[Any],
         llm_config: Any,
         nugget_banks: Any = None,
-        qrels: Any = None,
-        corpus: str | None = None,
         **settings: Any,
     ) -> Any:
         """The leaderboard: measures per run and topic and their means; `L` is the length in whitespace words.
