@@ -575,8 +575,7 @@ def evaluate_answers(
             settings=("measures",),
         )
     others = {"bank": bank is not None, "bank_from": bank_from is not None, "contexts": contexts}
-    if True in of_citations and any(others.values()):
-        named = tuple(name for name, is_given in others.items() if is_given)
+    if True in of_citations and (named := [name for name, is_given in others.items() if is_given]):
         raise InputError("citations are judged by the contexts that they name; leave the setting out", settings=named)
     folder = None if output is None else Path(output) if dry_run else _folder(output)
     tables = answer_tables_of(answers, columns, systems)

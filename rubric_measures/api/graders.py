@@ -200,7 +200,8 @@ def agreement(
 
     draws = Draws(rounds, seed, level)
     known = scale_of(scale)
-    second = {"grader": grader_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
+    of_second = {"grader": grader_b, "prompt_class": prompt_class_b, "grade_set": grade_set_b}
+    second = {name: value for name, value in of_second.items() if value}
     if runs is not None and items:
         raise InputError("leaderboards are of labels, not of item grades; leave the runs out", settings=("runs",))
     read = _sources(list(sources), bank_of(bank), chosen, second, {"items": items, "label": label, "rel": rel})
@@ -288,7 +289,7 @@ def _sources(
     sources: list[Gradable],
     bank: TestBank | None,
     chosen: dict[str, Any],
-    second: dict[str, str | None],
+    second: dict[str, str],
     labels: dict[str, Any],
 ) -> Sequence[LabelSource]:
     if len(sources) == 1:
@@ -305,16 +306,13 @@ def _sources(
         refuse_filters(names, {key: said for key, said in chosen.items() if not any(graded) or key not in OF_TABLES})
         if bank is not None:
             raise InputError("no source is graded records, whose items a bank names; leave it out", settings=("bank",))
-    if any(second.values()) and graded[1:2] != [True]:
-        given = [f"{name}_b" for name, value in second.items() if value]
-        raise InputError("the second source holds no several graders; leave its choice out", settings=given)
     wanted = [chosen] * len(sources)
-    if any(second.values()):
-        other = {**chosen, **{name: value for name, value in second.items() if value}}
-        if (second["grader"] or second["prompt_class"]) and not second["grade_set"]:
-            # The hash of one grader is not that of another.
-            other["grade_set"] = None
-        wanted[1] = other
+    if second:
+        if graded[1:2] != [True]:
+            given = [f"{name}_b" for name in second]
+            raise InputError("the second source holds no several graders; leave its choice out", settings=given)
+        # The hash of one grader is not that of another; a second hash alone is of the same one.
+        wanted[1] = {**chosen, "grade_set": None, **second}
     return _told_apart(
         sources,
         [
@@ -325,12 +323,13 @@ def _sources(
 
 
 def _judges_of(
-    source: Gradable, chosen: dict[str, Any], second: dict[str, str | None], labels: dict[str, Any]
+    source: Gradable, chosen: dict[str, Any], second: dict[str, str], labels: dict[str, Any]
 ) -> list[LabelSource]:
     """The judges of one table, each a source: the one that is chosen (the truth) first, all others in their order."""
     from rubric_measures.measures.labels import labels_of_grades
 
-    if given := [f"{name}_b" for name, value in second.items() if value]:
+    if second:
+        given = [f"{name}_b" for name in second]
         raise InputError("all judges of a table are compared; leave the second choice out", settings=given)
     name = Path(source).name if isinstance(source, str | os.PathLike) else "the table"
     refuse_filters(name, {key: said for key, said in chosen.items() if key not in OF_TABLES}, "a table of grades")

@@ -202,8 +202,6 @@ def _several(runs: Any) -> list[Any]:
     if isinstance(runs, Mapping) or hasattr(runs, "columns") or not isinstance(runs, Iterable):
         return list(run_list(runs))
     several = list(runs)
-    if several and not is_kept(several[0]) and hasattr(several[0], "doc_id"):
-        return list(run_list(several))
     made = [one for one in several if not is_kept(one)]
     return [*(one for one in several if is_kept(one)), *(run_list(made) if made else ())]
 
@@ -844,21 +842,14 @@ def _texts_of(doc_ids: Sequence[str], collection: _Texts) -> Mapping[str, str]:
         from rubric_measures.formats.judged import REQUESTS
 
         if detect_format(name) == "requests":
-            return _retrieved(REQUESTS.read(name))
+            pairs = [pair for request in REQUESTS.read(name) for pair in request.documents if pair[0]]
+            # Of several texts of a document the first one counts.
+            return dict(reversed(pairs))
     known = opened_collection(collection)
     if not known.has_docs():
         raise InputError(f"{known.source}: has no documents", settings=("collection",))
     texts, names = texts_of(known.docs_store(), doc_ids)
     return {**texts, **{written: texts[doc_id] for written, doc_id in names.items()}}
-
-
-def _retrieved(requests: Iterable[Any]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for request in requests:
-        for doc_id, said in request.documents:
-            if doc_id:
-                texts.setdefault(doc_id, said)
-    return texts
 
 
 @dataclass(frozen=True)

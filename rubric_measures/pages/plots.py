@@ -37,6 +37,7 @@ from rubric_measures.pages.style import (
     GREY,
     ORANGE,
     figure_of,
+    finished,
     legend_below,
     name_axes,
     name_points,
@@ -143,8 +144,7 @@ def plot_items(
     figure, axes = cells_figure(names, list(best), 0.42)
     texts = [["" if np.isnan(value) else f"{value:g}" for value in row] for row in values]
     draw_cells(axes, values, texts, span, "grade", names, list(best), None if covers is None else values >= covers)
-    titled(figure, title)
-    return figure
+    return finished(figure, title)
 
 
 def plot_queries(
@@ -175,8 +175,7 @@ def plot_queries(
     places = 2 if abs(known).max() < 10 else 0
     texts = [["" if np.isnan(value) else f"{value:.{places}f}" for value in row] for row in table]
     draw_cells(axes, table, texts, (min(0.0, float(known.min())), float(known.max())), measure, names, runs)
-    titled(figure, title)
-    return figure
+    return finished(figure, title)
 
 
 # More points than this are drawn as one image inside of the picture: each would be an element of an SVG.
@@ -234,9 +233,7 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str) -> Fi
         for artist in axes.findobj(lambda one: one.get_gid() is not None):
             # Names in the SVG, for those who style it or read it back.
             artist.set_gid(f"{artist.get_gid()}-{number}")
-    titled(figure, title)
-    legend_below(figure)
-    return figure
+    return finished(figure, title)
 
 
 def rows_figure(runs: Sequence[str], measures: Sequence[str], columns: Sequence[int] = ()) -> tuple[Figure, list[Any]]:
@@ -375,9 +372,7 @@ def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[
     axes.set_xlabel(f"{lines_of(comparison.measure)}\nminus that of {comparison.baseline}", fontsize=9)
     over = f"over {len(comparison.queries)} queries"
     test = f"mean and {100 * (1 - comparison.alpha):.4g} % interval ({comparison.procedure})"
-    titled(figure, f"Differences to {comparison.baseline} {over}: {test}")
-    legend_below(figure)
-    return figure
+    return finished(figure, f"Differences to {comparison.baseline} {over}: {test}")
 
 
 def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
@@ -429,9 +424,7 @@ def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
     axes.set_title(lines_of(comparison.measure), fontsize=9)
     best = "" if len(order) == len(comparison.means) else f"best {len(order)} of "
     test = f"{comparison.procedure}, α = {comparison.alpha:g}"
-    titled(figure, f"{best}{len(comparison.means)} runs over {len(comparison.queries)} queries: mean ({test})")
-    legend_below(figure)
-    return figure
+    return finished(figure, f"{best}{len(comparison.means)} runs over {len(comparison.queries)} queries: mean ({test})")
 
 
 def plot_confusion(found: Agreement, names: tuple[str, str] = ("first", "second")) -> Figure:
@@ -454,8 +447,7 @@ def plot_confusion(found: Agreement, names: tuple[str, str] = ("first", "second"
     axes.tick_params(axis="x", rotation=0)
     name_axes(axes, f"label by {names[1]}", f"label by {names[0]}")
     kappa = "undefined" if found.kappa is None else shown_number(found.kappa)
-    titled(figure, f"Labels of {found.pairs} documents: {100 * found.exact_match:.1f} % equal, κ = {kappa}")
-    return figure
+    return finished(figure, f"Labels of {found.pairs} documents: {100 * found.exact_match:.1f} % equal, κ = {kappa}")
 
 
 def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("first", "second")) -> Figure:
@@ -491,9 +483,7 @@ def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("fir
     axes.axhline(0, color="0.7", linewidth=0.7, zorder=0)
     name_axes(axes, f"mean of {names[0]} and {names[1]}", f"{names[0]} − {names[1]}")
     axes.margins(0.1)
-    titled(figure, f"Differences of the labels of {result.pairs} documents against their means")
-    legend_below(figure)
-    return figure
+    return finished(figure, f"Differences of the labels of {result.pairs} documents against their means")
 
 
 # Beyond this many runs, names of all would cover the points.
@@ -544,9 +534,7 @@ def plot_ranks(
         axes.locator_params(integer=True, nbins=8)
         axes.set_aspect("equal")
     over = f" over {queries} queries" if queries else ""
-    titled(figure, f"Ranks of {len(official)} runs against those by {name}{over}")
-    legend_below(figure)
-    return figure
+    return finished(figure, f"Ranks of {len(official)} runs against those by {name}{over}")
 
 
 def plot_scatter(
@@ -645,9 +633,8 @@ def plot_stability(sizes: Sequence[int], taus: Sequence[tuple[float, float, floa
     axes.locator_params(axis="x", integer=True)
     name_axes(axes, "items a query", "τ to the leaderboard of the full bank")
     axes.grid(color="0.92", linewidth=0.6)
-    titled(figure, f"How few items keep the leaderboard{f' of {of}' if of else ''}: τ of random parts of the bank")
-    legend_below(figure)
-    return figure
+    ranked = f" of {of}" if of else ""
+    return finished(figure, f"How few items keep the leaderboard{ranked}: τ of random parts of the bank")
 
 
 def plot_tournament(
@@ -696,6 +683,4 @@ def plot_tournament(
     table = np.array(rates, dtype=np.float64).reshape(len(agents), len(agents))
     texts = [["" if np.isnan(rate) else f"{rate:.2f}" for rate in row] for row in table]
     draw_cells(right_axes, table, texts, (0.0, 1.0), "games that the row won", agents, agents)
-    titled(figure, title)
-    legend_below(figure)
-    return figure
+    return finished(figure, title)

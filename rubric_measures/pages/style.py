@@ -97,6 +97,13 @@ def legend_below(figure: Figure) -> None:
         )  # fmt: skip
 
 
+def finished(figure: Figure, title: str) -> Figure:
+    """The figure with its title above all panels, and the legend of what is named in them below."""
+    titled(figure, title)
+    legend_below(figure)
+    return figure
+
+
 def name_points(axes: Any, x: Sequence[float], y: Sequence[float], names: Sequence[str]) -> None:
     """Names beside points, each in the first of eight places where no other name and no point is in its way."""
     figure = axes.figure
