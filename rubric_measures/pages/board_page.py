@@ -80,13 +80,6 @@ box.addEventListener("input", () => {
   });
   document.getElementById("shown").textContent = asked.length ? `${shown} of ${all.length}` : "";
 });
-function follow() {
-  const one = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let at = one; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
-  if (one) one.scrollIntoView();
-}
-addEventListener("hashchange", follow);
-follow();
 """
 
 DOT_STYLE = """

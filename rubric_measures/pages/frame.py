@@ -81,6 +81,21 @@ def _digest(content: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii") + "'"
 
 
+# What every page with a script does besides: it opens what a link names.
+FOLLOW = """
+function openTarget() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let box = target; box; box = box.parentElement) if (box.tagName === "DETAILS") box.open = true;
+  if (target) {
+    if (target.tagName === "TR") for (const box of target.querySelectorAll("details")) box.open = true;
+    target.scrollIntoView();
+  }
+}
+addEventListener("hashchange", openTarget);
+openTarget();
+"""
+
+
 def page(title: str, body: Iterable[str], *, style: str = "", script: str = "") -> Iterable[str]:
     """A whole page, in parts.
 
@@ -91,11 +106,12 @@ def page(title: str, body: Iterable[str], *, style: str = "", script: str = "") 
         title: as text.
         body: markup.
         style: rules behind those that all pages share.
-        script: the script, if the page has one.
+        script: the script, if the page has one; what a link names is opened, too.
     """
     styles = STYLE + style
     policy = f"default-src 'none'; style-src {_digest(styles)}; base-uri 'none'; form-action 'none'"
     if script:
+        script += FOLLOW
         policy += f"; script-src {_digest(script)}"
     yield (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -197,16 +213,6 @@ for (const head of document.querySelectorAll("thead th")) {
     body.append(...keyed.map(({row}) => row));
   });
 }
-function openTarget() {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let box = target; box; box = box.parentElement) if (box.tagName === "DETAILS") box.open = true;
-  if (target) {
-    if (target.tagName === "TR") for (const box of target.querySelectorAll("details")) box.open = true;
-    target.scrollIntoView();
-  }
-}
-addEventListener("hashchange", openTarget);
-openTarget();
 """
 
 
