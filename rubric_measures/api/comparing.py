@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
     from rubric_measures.analysis.resampling import Correction
     from rubric_measures.formats.base import Form
-    from rubric_measures.formats.leaderboards import LeaderboardTable
 
 
 # Numbers that name no measure are by whatever measure is compared.
@@ -568,19 +567,14 @@ def correlate(
             measure has none of its own.
         UnknownNameError: there is no such column or coefficient.
     """
-    from rubric_measures.analysis.leaderboards import (
-        DEFAULT_COEFFICIENTS,
-        correlate_grid,
-        correlate_leaderboards,
-        standard_errors,
-    )
+    from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS, correlate_grid, correlate_leaderboards
     from rubric_measures.analysis.panels import equal_boards
     from rubric_measures.analysis.resampling import Draws
 
     if rounds < 0:
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
     wanted = [measures] if isinstance(measures, str) else measures
-    side = _official_side(official, official_form, official_ranks)
+    side = _side(official, "official", official_form, official_ranks)
     asked = wanted
     if not others:
         side, wanted = _alone(official, side, wanted)
@@ -619,7 +613,7 @@ def correlate(
         for scores, spread in _columns(other, wanted, form, column):
             label = scores.name if len(others) == 1 else f"{name}: {scores.name}"
             columns.append(scores)
-            spreads[label] = {**standard_errors(scores), **spread}
+            spreads[label] = spread
             own = side.take(side.own(scores.name))[0] if is_paired else column
             with naming(name):
                 found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
@@ -673,8 +667,8 @@ def _records(scores: Scores) -> str | None:
 
 
 @dataclass(frozen=True)
-class _OfficialSide:
-    """The official leaderboard.
+class _Side:
+    """A leaderboard, the official one or another.
 
     Attributes:
         name: what it is called in messages.
@@ -714,30 +708,34 @@ class _OfficialSide:
         )
 
 
-def _official_side(official: Scores, form: Form | None, ranks: bool | None) -> _OfficialSide:
+def _side(scores: Scores, kind: str, form: Form | None, ranks: bool | None = None, **known: Any) -> _Side:
+    """A leaderboard of any sort; `kind` is `official` or empty, and `known` tells columns of a file that does not."""
     from rubric_measures.analysis import leaderboards as correlation
     from rubric_measures.formats.leaderboards import read_leaderboard
 
-    if isinstance(official, Mapping) and not are_rows(official):
-        given = _given_scores("official", official)
-        return _OfficialSide("the official scores", ["official"], lambda _: (given, {}))
-    if isinstance(official, RecordGrades):
-        raise InputError("the official scores are a leaderboard, not grades; score them first")
-    if isinstance(official, Leaderboard):
+    called = f"the {kind} " if kind else "the "
+    if isinstance(scores, Mapping) and not are_rows(scores):
+        given = _given_scores(kind or "scores", scores)
+        return _Side(f"{called}scores", [given.name], lambda _: (given, {}))
+    if isinstance(scores, RecordGrades):
+        grid = "a grid is of a file of graded records, not of records in memory"
+        what = "the official scores are a leaderboard, not grades" if kind else grid
+        raise InputError(f"{what}; score them first")
+    if isinstance(scores, Leaderboard):
 
         def of_board(name: str) -> tuple[RunScores, Mapping[str, float]]:
-            scores = correlation.scores_of_board(official, name)
-            return scores, correlation.standard_errors(scores)
+            found = correlation.scores_of_board(scores, name)
+            return found, correlation.standard_errors(found)
 
-        return _OfficialSide("the official board", official.measures, of_board)
-    with file_path(official) as path:
-        table = read_leaderboard(path, form=form)
+        return _Side(f"{called}board", scores.measures, of_board)
+    with file_path(scores) as path:
+        table = read_leaderboard(path, form=form, **known)
 
     def of_table(name: str) -> tuple[RunScores, Mapping[str, float]]:
-        scores = correlation.scores_of_table(table, name, ranks=ranks)
-        return scores, {**correlation.standard_errors(scores), **table.errors(name)}
+        found = correlation.scores_of_table(table, name, ranks=ranks)
+        return found, {**correlation.standard_errors(found), **table.errors(name)}
 
-    return _OfficialSide(path, table.measures, of_table)
+    return _Side(path, table.measures, of_table)
 
 
 def _given_scores(name: str, scores: Any) -> RunScores:
@@ -752,11 +750,11 @@ def _given_scores(name: str, scores: Any) -> RunScores:
 
 def official_scores(official: Scores, name: str | None) -> RunScores:
     """The official column: the one that is named, or the only one."""
-    side = _official_side(official, None, None)
+    side = _side(official, "official", None)
     return side.take(side.chosen(name, None))[0]
 
 
-def _alone(board: Scores, side: _OfficialSide, wanted: Sequence[str] | None) -> tuple[_OfficialSide, Sequence[str]]:
+def _alone(board: Scores, side: _Side, wanted: Sequence[str] | None) -> tuple[_Side, Sequence[str]]:
     """The official columns of one leaderboard, which stand beside ours, and ours."""
     if hasattr(board, "read") or board == "-":
         raise InputError(f"{side.name}: is read twice; give a file, or name a leaderboard to correlate with it")
@@ -774,24 +772,12 @@ def _alone(board: Scores, side: _OfficialSide, wanted: Sequence[str] | None) -> 
 def _columns(
     other: Scores, wanted: Sequence[str] | None, form: Form | None, official: RunScores
 ) -> list[tuple[RunScores, Mapping[str, float]]]:
-    from rubric_measures.analysis import leaderboards as correlation
-    from rubric_measures.formats.leaderboards import read_leaderboard
-
-    if isinstance(other, Mapping) and not are_rows(other):
-        return [(_given_scores("scores", other), {})]
-    if isinstance(other, RecordGrades):
-        raise InputError("a grid is of a file of graded records, not of records in memory; score them first")
-    if isinstance(other, Leaderboard):
-        chosen = [column_named(name, other.measures) for name in wanted or other.measures]
-        return [(correlation.scores_of_board(other, name), {}) for name in chosen]
-    with file_path(other) as path:
-        queries = {query for values in official.queries.values() for query in values}
-        table: LeaderboardTable = read_leaderboard(
-            path, form=form, queries=queries, runs=official.means, measures=wanted or ()
-        )
-        hint = f"(columns of {path})"
-        chosen = [column_named(name, table.measures, hint) for name in wanted or table.measures]
-        return [(correlation.scores_of_table(table, name), table.errors(name)) for name in chosen]
+    """The columns to correlate, each with its standard errors; numbers without a name are by whatever is asked for."""
+    queries = {query for values in official.queries.values() for query in values}
+    side = _side(other, "", form, queries=queries, runs=official.means, measures=wanted or ())
+    is_unnamed = isinstance(other, Mapping) and not are_rows(other)
+    asked = side.columns if is_unnamed else wanted or side.columns
+    return [side.take(column_named(name, side.columns, f"(columns of {side.name})")) for name in asked]
 
 
 @dataclass(frozen=True)
