@@ -39,7 +39,7 @@ from rubric_measures.boards.board import (
     board_report,
     board_tables,
 )
-from rubric_measures.boards.checks import LeaderboardChecks, RunCheck
+from rubric_measures.boards.scoring import LeaderboardChecks, RunCheck
 from rubric_measures.formats.leaderboards import LeaderboardTable
 
 _LOG = logging.getLogger("rubric_measures")

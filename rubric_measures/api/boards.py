@@ -51,7 +51,7 @@ from rubric_measures.types.entities import Run, Signature, TestBank, canonical_j
 if TYPE_CHECKING:
     from ir_measures.measures.base import Measure
 
-    from rubric_measures.boards.checks import LeaderboardChecks
+    from rubric_measures.boards.scoring import LeaderboardChecks
     from rubric_measures.formats.leaderboards import LeaderboardTable
 
 
@@ -893,7 +893,7 @@ def check(
         InputError: the grades are standard input, which can be read only once; the runs are in memory, where ties are
             already broken; or `compat` is set.
     """
-    from rubric_measures.boards.checks import check_leaderboard
+    from rubric_measures.boards.scoring import check_leaderboard
     from rubric_measures.measures.loading import RecordQuery
 
     known = load(grades)

@@ -53,10 +53,10 @@ from rubric_measures.types.scales import Scale, covering_level
 
 if TYPE_CHECKING:
     from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue
+    from rubric_measures.analysis.label_sources import AgreementTable
     from rubric_measures.analysis.leaderboards import RunScores
     from rubric_measures.analysis.panels import Means, PanelReport, Scored
     from rubric_measures.analysis.resampling import Draws
-    from rubric_measures.analysis.workbench import AgreementTable
     from rubric_measures.measures.combining import Gathered
     from rubric_measures.measures.grades import Grades, Label
     from rubric_measures.measures.labels import LabelSource
@@ -271,7 +271,7 @@ def agreement_tables(
     Raises:
         InputError: the source is no file of graded records, or no grade set passes the choice.
     """
-    from rubric_measures.analysis.workbench import workbench_tables
+    from rubric_measures.analysis.label_sources import workbench_tables
 
     if not _is_records(source):
         raise InputError(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rubric_measures.analysis.board_reports import LeaderboardReport
     from rubric_measures.analysis.comparison import Comparison
     from rubric_measures.analysis.resampling import Correction, Draws, Interval
-    from rubric_measures.boards.checks import LeaderboardChecks
+    from rubric_measures.boards.scoring import LeaderboardChecks
     from rubric_measures.formats.base import Form
     from rubric_measures.formats.leaderboards import LeaderboardTable
     from rubric_measures.measures.grades import QueryGrades

@@ -20,9 +20,8 @@ import logging
 
 from rubric_measures import api
 from rubric_measures.analysis.correlation import COEFFICIENTS
-from rubric_measures.analysis.label_sources import agreement_report
+from rubric_measures.analysis.label_sources import agreement_report, tables_report
 from rubric_measures.analysis.leaderboards import DEFAULT_COEFFICIENTS
-from rubric_measures.analysis.workbench import tables_report
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import FORMS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rubric_measures.analysis.workbench import (
+from rubric_measures.analysis.label_sources import (
     AgreementTable,
     agreement_table,
     nth_highest,
