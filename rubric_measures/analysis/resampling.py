@@ -521,7 +521,9 @@ def _max_t(
         [square_t(signs[piece] @ differences).max(axis=1, initial=0.0) for piece in pieces(len(signs), pairs)]
     )
     ordered = np.sort(np.sqrt(largest))
-    seen = np.sqrt(square_t(differences.sum(axis=0)))
+    sums = differences.sum(axis=0)
+    # A sum of nothing but rounding is no difference: every flip is as large.
+    seen = np.sqrt(square_t(np.where(np.abs(sums) > ROUNDING * np.abs(differences).sum(axis=0), sums, 0.0)))
     # The data are one of all flips; of drawn ones they are one more.
     own = 0 if is_exact else 1
     hits = len(ordered) - np.searchsorted(ordered, seen * (1.0 - _SAME_T))

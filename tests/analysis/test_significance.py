@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -26,6 +26,7 @@ def test_paired_test_by_hand() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 10), st.integers(0, 10)), min_size=2, max_size=10))
+@example([(1, 0), (0, 4), (1, 0), (10, 8)])
 def test_paired_tests_are_scipys(pairs) -> None:
     a, b = ([pair[side] / 10 for pair in pairs] for side in (0, 1))
     differences = np.subtract(a, b)

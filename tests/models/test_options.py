@@ -10,6 +10,7 @@ import pytest
 from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.cli import main
 from rubric_measures.grading import Grader, GradingSettings
+from rubric_measures.grading.asking import Ask
 from rubric_measures.grading.nuggetization import Caller
 from rubric_measures.models.base import CountingBackend, Reply, Request, check_options, refuse_settings
 from rubric_measures.models.running import LocalRunner
@@ -119,7 +120,7 @@ def test_graders_and_makers_of_banks_refuse_them() -> None:
         Grader(runner, (SELF_RATING,), settings).makers(bank)
     with pytest.raises(InputError, match="dtype is a setting of the model"):
         Caller(runner, {"dtype": "bfloat16"})
-    assert Caller(runner, {"seed": 3}).request((), 0).options == {"dtype": "float32", "seed": 3}
+    assert Caller(runner, {"seed": 3}).request(Ask(()), "").options == {"dtype": "float32", "seed": 3}
 
 
 def test_the_command_line_says_so_before_any_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
