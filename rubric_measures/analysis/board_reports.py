@@ -216,12 +216,14 @@ def group_letters(name: str, groups: Sequence[Sequence[str]]) -> str:
 def _told(comparison: Comparison) -> Iterator[str]:
     """How the intervals were made, and what more queries would do for the board."""
     share, pairs = f"{100 * (1 - comparison.alpha):g} %", counted(len(comparison.pairs), "pair")
-    yield {
+    intervals = {
         "max-t": f"intervals hold all differences of {pairs} at once with {share} (sign flips of the largest t)",
         "holm": f"intervals are those of the last step of Holm's correction of {pairs}",
         "bh": f"intervals of what is told apart hold the true difference in {share} on average (BH, {pairs})",
         "none": f"intervals hold each difference by itself with {share}, not those of {pairs} at once",
-    }[comparison.procedure]
+    }
+    if any(pair.test.low is not None for pair in comparison.pairs):
+        yield intervals[comparison.procedure]
     ahead = comparison.outlook
     if comparison.smallest is not None:
         yield f"a difference below {comparison.smallest:g} is taken not to matter"

@@ -373,10 +373,17 @@ class Comparison:
                 f"{what} {self.baseline}: {_named(found[word])}" for word, what in words.items() if found[word]
             )
         best = next(iter(self.means))
-        alike = [pair.second for pair in self.pairs if pair.first == best and not pair.significant]
-        if not alike:
+        of_best = [pair for pair in self.pairs if pair.first == best]
+        found = {
+            # Where runs lack queries, tests see queries that the means do not.
+            "better by the queries of both": [pair.second for pair in of_best if pair.conclusion == "worse"],
+            "not told apart from it": [pair.second for pair in of_best if not pair.significant],
+        }
+        if not any(found.values()):
             return f"{best} is better than all others"
-        return f"{best} has the highest mean; not told apart from it: {_named(alike)}"
+        return f"{best} has the highest mean; " + "; ".join(
+            f"{what}: {_named(runs)}" for what, runs in found.items() if runs
+        )
 
 
 def _named(runs: Sequence[str]) -> str:

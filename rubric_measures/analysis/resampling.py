@@ -443,7 +443,8 @@ def paired_family(
 
     `max-t`: the sign of each query is flipped, the same for all pairs, and p is how often the largest |t| of all pairs
     is at least the pair's. Intervals are mean ± c error, c the limit of that |t| for alpha: all hold the true
-    differences at once with probability 1 − alpha. Up to 13 queries all flips count, and p is exact.
+    differences at once with probability 1 − alpha. Up to 13 queries all flips count, and p is exact. A pair of so few
+    queries that it can never differ takes no part and has p = 1, or its huge |t| by chance would hide all others.
 
     The others are paired t-tests at a level that the correction gives: alpha for `none`, alpha (r or 1) / m for `bh`
     and alpha / (m − r) for `holm`, with r of m pairs different. Of `bh` the intervals of the different pairs miss the
@@ -476,8 +477,12 @@ def paired_family(
     t = np.where(varies, means / np.where(varies, errors, 1.0), np.nan)
     p = np.where(varies, 2.0 * stdtr(np.maximum(n - 1.0, 1.0), -np.abs(t)), np.where(shifts, 2.0 ** (1.0 - n), np.nan))
     tested = varies | shifts
+    # Fewer queries have no sign flips that are rare enough.
+    enough = 2.0 ** (1.0 - n) < alpha
     if correction == "max-t":
-        found, limit = _max_t(filled, present, alpha, rounds, seed)
+        part = enough if enough.any() else np.full(len(n), True)
+        found = np.ones(len(n))
+        found[part], limit = _max_t(filled[:, part], present[:, part], alpha, rounds, seed)
         adjusted = np.where(tested, found, np.nan)
         critical = np.full(len(n), limit)
         # Where runs differ by nearly the same everywhere the interval has the error that their t is cut to.
@@ -490,8 +495,7 @@ def paired_family(
         critical = stdtrit(np.maximum(n - 1.0, 1.0), 1.0 - alpha * steps[correction] / 2.0)
         errors = np.where(shifts, 0.0, errors)
     different = adjusted < alpha
-    # Fewer queries have no sign flips that are rare enough.
-    known = (2.0 ** (1.0 - n) < alpha) & np.isfinite(critical) if correction == "max-t" else varies | different
+    known = enough & np.isfinite(critical) if correction == "max-t" else varies | different
     known &= tested
     low, high = (np.where(known, means + way * critical * errors, np.nan) for way in (-1.0, 1.0))
     return Family(means, errors, sizes, t, p, adjusted, low, high, different, critical)
