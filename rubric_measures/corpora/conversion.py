@@ -75,7 +75,16 @@ from rubric_measures.formats.trec import (
     spaced_pairs,
 )
 from rubric_measures.measures.grade_sets import CHOOSING, GradeFilter, choices_of, prompt_cells
-from rubric_measures.measures.grades import BANK_DOC, DIRECT_ITEM, Grades, Label, all_rows, scale_of_item
+from rubric_measures.measures.grades import (
+    BANK_DOC,
+    DIRECT_ITEM,
+    PARTIAL,
+    UNSAID,
+    Grades,
+    Label,
+    all_rows,
+    scale_of_item,
+)
 from rubric_measures.measures.loading import collect_grades, select_queries
 from rubric_measures.measures.qrels import Unit, build_grades, qrels_of
 from rubric_measures.records.merging import merge_records
@@ -91,6 +100,7 @@ from rubric_measures.records.models import (
     RankingEntry,
     cited_answers,
     grade_set_key,
+    is_partial,
     items_of_set,
     reasons_of,
 )
@@ -324,6 +334,8 @@ def _records_to_grades(groups: Sequence[QueryPassages], options: Options) -> lis
             if isinstance(entry, DirectGrade):
                 found = {DIRECT_ITEM: (entry.label, entry.known_status)}
             else:
+                if is_partial(entry):
+                    raise InputError(f"{PARTIAL}, and {UNSAID}; grade all")
                 grades, statuses = items_of_set(entry)
                 every = dict.fromkeys((*grades, *statuses))
                 found = {one: (grades.get(one), statuses.get(one, "graded")) for one in every}

@@ -440,6 +440,7 @@ def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterat
 
 def _from_own_json(content: Mapping[str, Any], name: str) -> Iterator[_Raw]:
     """The JSON that this package's leaderboards are printed as."""
+    unknown: Counter[str] = Counter()
     try:
         best = {"run_id": OVERALL, "measures": content.get("best", {})}
         for run in (*content["runs"], best):
@@ -450,9 +451,13 @@ def _from_own_json(content: Mapping[str, Any], name: str) -> Iterator[_Raw]:
                 if cell["mean"] is not None:
                     beside = cell.get("standard_error"), cell.get("coverage")
                     yield 0, measure, Score(run["run_id"], measure, ALL, cell["mean"], *beside)
+                else:
+                    unknown[measure] += 1
     except (KeyError, TypeError, AttributeError) as error:
         problem = f"is not a {OWN_FORMAT!r} file as this package writes it ({type(error).__name__}: {error})"
         raise FormatError(problem, path=name) from None
+    for measure, rows in unknown.items():
+        warn("%s: %d rows have no score by %s and were left out: nobody knows their place", name, rows, measure)
 
 
 def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:

@@ -92,6 +92,9 @@ Label = Literal["max", "count"]
 
 # What stands in a matrix where there is no grade; as `core` has it.
 NONE = -inf
+# Why item qrels and tables take no grades of which some were never asked: scored again, these would count as 0.
+PARTIAL = "grades were asked only as far as some measures need them"
+UNSAID = "a table of grades has no place for that"
 # A direct relevance label is a grade for this item.
 DIRECT_ITEM = "0"
 # What qrels of passages have in the place of an item.
@@ -249,7 +252,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
 
         Source: Farzi and Dietz, EXAM++ (LLM4Eval 2024), and Dietz (SIGIR 2024).
         """
-        self._refuse_partial("labels are of all grades of a passage")
+        self.refuse_partial("labels are of all grades of a passage")
         found = self.label_column(label, rel).tolist()
         pairs = zip(self.docs, map(found.__getitem__, self.docs.values()), strict=True)
         return {doc_id: as_number(value) for doc_id, value in pairs if value != NONE}
@@ -271,9 +274,14 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         # Negative labels (junk pages) stay what they are.
         return self.best if rel is None else np.where((self.best >= rel) | (self.best < 0), self.best, 0.0)
 
-    def _refuse_partial(self, why: str) -> None:
+    def refuse_partial(self, why: str) -> None:
+        """Refuses grades that were asked only as far as some measures need them, and says why.
+
+        Raises:
+            InputError: they were.
+        """
         if self.is_partial:
-            raise InputError(f"grades were asked only as far as some measures need them, and {why}; grade all")
+            raise InputError(f"{PARTIAL}, and {why}; grade all")
 
     def filled(self, grade: float) -> QueryGrades:
         """The same with a grade in the place of all that failed."""
@@ -327,7 +335,7 @@ class QueryGrades(Struct, frozen=True, eq=False, dict=True):
         """
         import numpy as np
 
-        self._refuse_partial("facets need the grades of all their items")
+        self.refuse_partial("facets need the grades of all their items")
         groups: dict[str, list[int]] = {}
         for index, item in enumerate(self.items):
             groups.setdefault(item.item_id if item.facet is None else item.part, []).append(index)
@@ -499,6 +507,7 @@ class Grades:
         Raises:
             MissingExtraError: pandas is not installed.
             MeasureError: on_failed is `error` and a grade failed.
+            InputError: grades were asked only as far as some measures need them.
         """
         from rubric_measures.base.plugins import require
 
@@ -506,6 +515,7 @@ class Grades:
             raise MeasureError("some grades failed; grade again, or choose how failures count (on_failed)")
         rows = []
         for query in self.queries.values():
+            query.refuse_partial(UNSAID)
             items = {item.item_id: item for item in query.items}
             rows += [(*row[:2], 0, row.iteration, None, None, "graded") for row in scale_rows(query)]
             declared = (Grade(query.query_id, BANK_DOC, 0, item_id) for item_id in items)

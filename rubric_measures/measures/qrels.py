@@ -27,6 +27,7 @@ from rubric_measures.measures.findings import Note, say
 from rubric_measures.measures.grades import (
     BANK_DOC,
     LABEL_ITEMS,
+    UNSAID,
     Grades,
     ItemRows,
     Label,
@@ -369,7 +370,7 @@ def qrels_of(
         said: takes what is logged.
 
     Raises:
-        InputError: no passage has a grade, or no item names a facet.
+        InputError: no passage has a grade, or no item names a facet, or some grades were never asked.
         MeasureError: a grade failed, and that is an error (`Grades.on_failed`).
     """
     queries = grades.queries.values()
@@ -434,6 +435,7 @@ def of_counted(queries: Iterable[QueryGrades], source: str = "") -> Iterator[Not
 
 def _rows(query: QueryGrades, unit: Unit, label: Label, rel: int | None) -> Iterator[Qrel]:
     if unit == "item":
+        query.refuse_partial(UNSAID)
         yield from query.rows()
         yield from (Qrel(query.query_id, BANK_DOC, 0, item.item_id) for item in query.items)
         yield from scale_rows(query)

@@ -13,7 +13,7 @@ from rubric_measures.base.errors import InputError, warn
 from rubric_measures.measures.checked import CheckedQuery, check_records, is_graded, level_of
 from rubric_measures.measures.findings import say, without_items
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector, grade_sets, grades_of_set
-from rubric_measures.measures.grades import note_left_out
+from rubric_measures.measures.grades import PARTIAL, note_left_out
 from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records.models import GradedFile, QueryPassages, cited_answer
 from rubric_measures.types.entities import TestBank
@@ -121,6 +121,7 @@ def check_reports(source: GradedFile, bank: TestBank | None, settings: ReportSet
             for passage in group.passages:
                 entry = selector.choose(passage, items)
                 has_grade = has_grade or (entry is not None and bool(grades_of_set(entry)[0]))
+            _refuse_partial(selector, settings)
             if has_grade and _LEVELLED & set(settings.reports):
                 covering_level(selector.scale, settings.min_rating)
         found = bool(selector.found)
@@ -128,6 +129,14 @@ def check_reports(source: GradedFile, bank: TestBank | None, settings: ReportSet
         found = bool(grade_sets(chosen_queries(source, settings, source.name), settings.wanted))
     if not found:
         raise _no_grades(source)
+
+
+def _refuse_partial(selector: GradeSetSelector, settings: ReportSettings) -> None:
+    """Refuses reports of what no passage covers where some grades were never asked."""
+    asked = [name for name in settings.reports if name in _LEVELLED]
+    if asked and selector.asked_for:
+        text = f"{selector.source}: {PARTIAL}, and what covers nothing is known of all grades alone"
+        raise InputError(f"{text}; grade all, or ask for other reports", settings=tuple(asked))
 
 
 def _no_grades(source: GradedFile) -> InputError:
@@ -178,6 +187,7 @@ def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSetting
     waiting: list[CheckedQuery] | None = [] if _LEVELLED & set(settings.reports) else None
     lacks_order = settings.by_uncertainty
     for query in check_records(chosen_queries(source, settings, source.name), selector, bank):
+        _refuse_partial(selector, settings)
         lacks_order = lacks_order and all(row.confidence is None for row in query.rows())
         if waiting is not None and not is_graded(query):
             waiting.append(query)
@@ -220,6 +230,7 @@ def _statistics(source: GradedFile, bank: TestBank | None, settings: ReportSetti
     if {"item_statistics", BANK} & set(settings.reports):
         selector = GradeSetSelector(settings.wanted, source.name)
         queries = [select_query(group, selector, bank) for group in groups]
+        _refuse_partial(selector, settings)
         if settings.run:
             queries = ranked_by_files(queries, settings.run)
         report = _item_report(source, queries, selector, bank, settings)

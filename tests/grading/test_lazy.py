@@ -390,7 +390,42 @@ def test_what_reads_all_grades_refuses_the_records_or_says_it(tmp_path: Path) ->
         ir_measures.calc_aggregate([wider], loaded, run)
     with pytest.raises(InputError, match="labels are of all grades"):
         ir_measures.calc_aggregate([ir_measures.nDCG @ 3], loaded, run)
+    with pytest.raises(InputError, match="a table of grades has no place for that"):
+        write_qrels(loaded, tmp_path / "items.qrels", per="item")
+    with pytest.raises(InputError, match="a table of grades has no place for that"):
+        loaded.to_dataframe()
     with pytest.raises(InputError, match="asked only for some measures; grade for them again"):
         rubric_measures.grade(
             lazy, world.bank, model=world.model(), only_changed=True, old_bank=world.bank, prompt=RATING, retries=0
         )
+
+
+def test_tables_and_reports_of_what_nothing_covers_refuse_the_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World(7)
+    lazy, _ = grade(world, world.groups(), COVER)
+    graded, bank = tmp_path / "lazy.jsonl", world.write(tmp_path)[1]
+    write_graded(graded, lazy)
+    for form in ("csv", "item-qrels"):
+        assert main(["convert", str(graded), "--to", form, "-o", str(tmp_path / form)]) == 2
+        assert "a table of grades has no place for that" in capsys.readouterr().err
+    for report in ("--uncovered-passages", "--item-statistics", "--bank-report"):
+        assert main(["verify", str(graded), "--bank", bank, report]) == 2
+        assert "what covers nothing is known of all grades alone" in capsys.readouterr().err
+    assert main(["verify", str(graded), "--bank", bank, "--verify-grading"]) == 0
+
+
+def test_runs_without_a_score_are_said_where_a_board_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World(9)
+    for run in ("run0", "run1"):
+        world.rankings[f"short {run}"] = {query: of[:1] for query, of in world.rankings[run].items()}
+    lazy, _ = grade(world, world.groups(), COVER)
+    found = board(world, lazy, ["RubricCover(rel=4)@9"])
+    unknown = sum(row["RubricCover(rel=4)@9"].mean is None for row in found.cells.values())
+    path = tmp_path / "board.json"
+    path.write_text(found.render("json"), encoding="utf-8")
+    main(["compare", str(path)])
+    assert f"{unknown} rows have no score by RubricCover(rel=4)@9 and were left out" in capsys.readouterr().err
