@@ -195,7 +195,9 @@ class Proof(Struct, frozen=True):
             if standing == "proved" and names:
                 lines.append(f"proved: {counted(len(names), 'value')}, computed again or held to their digest")
             elif names:
-                lines.append(f"{standing}: {', '.join(dict.fromkeys(map(_group, names)))}")
+                # The part of a bundle or board that a value belongs to.
+                parts = ["/".join(one.split("/")[: 1 + one.startswith(("settings/", "also/"))]) for one in names]
+                lines.append(f"{standing}: {', '.join(dict.fromkeys(parts))}")
         return lines
 
     def report(self) -> Report:
@@ -306,11 +308,6 @@ def _said(value: object) -> str:
         return "nothing"
     text = value if isinstance(value, str) else canonical_json(value)
     return text if len(text) <= 100 else f"{text[:100]}…"
-
-
-def _group(place: str) -> str:
-    """The part of a bundle or board that a value belongs to, for a summary."""
-    return "/".join(place.split("/")[: 2 if place.startswith(("settings/", "also/")) else 1])
 
 
 class _KeptComparison(Struct):

@@ -368,9 +368,9 @@ def score(
         board = with_present(board) if present else board
         board = with_lengths(board, _lengths(known)) if length else board
         board = with_summary(board) if summary else board
-    unusual: dict[str, object] = {} if overall else {"overall": False}
     flags = {"facets": facets, "per_facet": per_facet, "length": length, "present": present, "summary": summary}
-    unusual |= {name: value for name, value in {**flags, "compat": compat}.items() if value}
+    given = {"overall": overall, **flags, "compat": compat}
+    unusual = {name: value for name, value in given.items() if bool(value) != (name == "overall")}
     wrapped = () if ours == asked or official else of_wrapped(asked)
     made = Board(**{**asdict(board), "wrapped": wrapped, "asked": unusual})
     if notes:
