@@ -34,6 +34,7 @@ from rubric_measures.measures.grade_sets import (
     grades_of_set,
     scale_of_set,
 )
+from rubric_measures.measures.grades import PARTIAL
 from rubric_measures.measures.loading import RecordQuery, read_records, select_queries
 from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.records.models import (
@@ -329,6 +330,9 @@ def read_anchored(
         queries = select_queries(by_machines(groups), groups.name, bank, wanted)
     found, matched = Anchored(), 0
     for query in queries:
+        if query.grades.is_partial:
+            # Pairs that rankings had open are no sample of all pairs.
+            raise InputError(f"{os.fspath(path)}: {PARTIAL}; calibrate with grades of all pairs")
         matched += _add(found, query, truth, rel)
     if not matched:
         raise InputError(f"{os.fspath(path)}: no item of a passage has a grade by the grader and one by {against}")

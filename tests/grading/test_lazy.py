@@ -414,6 +414,10 @@ def test_tables_and_reports_of_what_nothing_covers_refuse_the_records(
         assert main(["verify", str(graded), "--bank", bank, report]) == 2
         assert "what covers nothing is known of all grades alone" in capsys.readouterr().err
     assert main(["verify", str(graded), "--bank", bank, "--verify-grading"]) == 0
+    doc = world.rankings["run0"]["q0"][0]
+    (tmp_path / "ada.csv").write_text(f"query_id,doc_id,item_id,grade,judge\nq0,{doc},q0/0,4,ada\n", encoding="utf-8")
+    assert main(["calibrate", str(graded), "--bank", bank, "--anchors", str(tmp_path / "ada.csv")]) == 2
+    assert "calibrate with grades of all pairs" in capsys.readouterr().err
 
 
 def test_runs_without_a_score_are_said_where_a_board_is_read(
