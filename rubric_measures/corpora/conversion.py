@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, naming, warn
 from rubric_measures.base.files import path_name, paused_collector, run_of_file
+from rubric_measures.base.json_text import parse_json
 from rubric_measures.corpora.overwriting import keep_inputs
 from rubric_measures.corpora.pooling import by_query, pool, runs_of_files, texts_of
 from rubric_measures.formats import FORMATS, detect_format
@@ -806,8 +807,9 @@ def convert_files(
             judged = (read_judgments(path) if is_grade_table(path) else read_passage_qrels(path) for path in qrels)
             content = add_judgments(content, itertools.chain.from_iterable(judged))
     of_others = (content for content, kind in zip(contents, kinds, strict=True) if kind not in ("records", target.kind))
-    say_left_out(output, (f"{name} of {counted(count, 'row')}" for name, count in sorted(_unknown(of_others).items())))
     with naming(*paths):
+        unknown = sorted(_unknown(of_others).items())
+        say_left_out(output, (f"{name} of {counted(count, 'row')}" for name, count in unknown))
         written(content)
 
 
@@ -828,7 +830,7 @@ def _unknown(contents: Iterable[Any]) -> Counter[str]:
                 yield from look(one, inner)
 
     for row in itertools.chain.from_iterable(one for one in contents if isinstance(one, list)):
-        names.update(set(look(row, row.as_json())) if isinstance(row, JsonRecord) else ())
+        names.update(set(look(row, parse_json(bytes(row.raw)))) if isinstance(row, JsonRecord) else ())
     return names
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
+from rubric_measures.base.json_text import shown
 from rubric_measures.base.plugins import PlugIn, Registry, usable
 from rubric_measures.formats.base import FORMS, KINDS, Format, Head, PathName, head_of
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS, QUERY_TEXTS, RUN_IDS, TEXTS, RecordLines, Spec
@@ -114,7 +115,8 @@ def detect_format(path: PathName) -> str:
         known = dict.fromkeys(one for names in (QUERY_IDS, DOC_IDS, RUN_IDS, QUERY_TEXTS, TEXTS) for one in names)
         near = {one: to for one in columns if one not in known for to in get_close_matches(one, known, n=1)}
         said = "".join(f" (call {one} {to}, if that is meant)" for one, to in near.items())
-        problem = f"its columns {', '.join(columns)} tell no format{said}; name the format, such as bank:csv"
+        names = ", ".join(one if one.isprintable() and len(one) < 40 else shown(one) for one in columns[:8])
+        problem = f"its columns {names} tell no format{said}; name the format, such as bank:csv"
     raise FormatError(problem, path=name, line=1, settings=("source",))
 
 

@@ -12,7 +12,12 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("[a-z]*.py")))
 def test_a_benchmark_is_imported(name: str) -> None:
-    module = importlib.import_module(f"benchmarks.{name}")
+    try:
+        module = importlib.import_module(f"benchmarks.{name}")
+    except ModuleNotFoundError as error:
+        # Some measure what only an extra brings.
+        assert error.name in ("torch", "transformers", "httpx", "openai", "ray"), error
+        pytest.skip(f"{error.name} is not installed")
     assert (module.__doc__ or "").strip()
 
 
