@@ -42,7 +42,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Report, Table, columns, plain
-from rubric_measures.boards.board import BELOW, BoardInputs, Leaderboard, board_content
+from rubric_measures.boards.board import BELOW, ROUNDED, BoardInputs, Leaderboard, board_content
 from rubric_measures.formats.leaderboards import OWN_FORMAT, read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures
@@ -104,7 +104,6 @@ class KeptBoard(Struct, frozen=True):
     """What a leaderboard file (JSON) says, and how it was made.
 
     Attributes:
-        format: the name of the schema.
         measures: the measures, as text.
         runs: the scores of the runs.
         settings: setting -> value, as in the signature.
@@ -112,10 +111,8 @@ class KeptBoard(Struct, frozen=True):
         signature_hash: the short hash of the signature.
         asked: what was asked for.
         content: all that the file says.
-        name: the file.
     """
 
-    format: Literal["rubric_measures leaderboard 1"]
     measures: list[str]
     runs: list[KeptRun]
     settings: dict[str, Any]
@@ -123,7 +120,6 @@ class KeptBoard(Struct, frozen=True):
     signature_hash: str
     asked: AskedBoard = AskedBoard()
     content: Mapping[str, Any] = {}
-    name: str = ""
 
     @property
     def on_failed(self) -> OnFailed | None:
@@ -231,7 +227,7 @@ def _compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = 
     digests = {"settings/scored", "settings/runs", "settings/qrels"}
     for path, old, new in _leaves(kept, now):
         place = "/".join(path)
-        if _is_same(old, new, slack if _ROUNDED.intersection(path) else 1e-12):
+        if _is_same(old, new, slack if ROUNDED.intersection(path) else 1e-12):
             found[place] = "claimed" if place.startswith(_CLAIMED) else "proved"
         elif path[0] == "prediction_powered":
             # Only the file of the assessors' scores could show it.
@@ -246,22 +242,21 @@ def _compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = 
     return Proof([f"{forged}: is not that of the settings"], found, signature)
 
 
-# The fields that are rounded to the places of the file.
-_ROUNDED = frozenset(("mean", "standard_error", "per_query", "credit", "bounds"))
 _LACKS = object()
 
 
 def _leaves(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     """Each value of two JSON values, with its place; where only one has more below, that is one value."""
     if isinstance(old, list) and isinstance(new, list):
-        runs = [[one["run_id"] for one in side if isinstance(one, dict) and "run_id" in one] for side in (old, new)]
-        if runs[0] and runs[1]:
-            yield (*path, "order"), runs[0], runs[1]
+        names: list[list[Any]] = [
+            [one.get("run_id") if isinstance(one, dict) else None for one in side] for side in (old, new)
+        ]
         # Rows of runs go by their names, others by their places.
-        old, new = (
-            dict(zip(names if names else map(str, range(len(side))), side, strict=False))
-            for names, side in zip(runs, (old, new), strict=True)
-        )
+        if old and new and all(isinstance(name, str) for side in names for name in side):
+            yield (*path, "order"), names[0], names[1]
+        else:
+            names = [[str(place) for place in range(len(side))] for side in (old, new)]
+        old, new = (dict(zip(of, side, strict=True)) for of, side in zip(names, (old, new), strict=True))
     if isinstance(old, dict) and isinstance(new, dict) and (old or new):
         for name in [*old, *(one for one in new if one not in old)]:
             yield from _leaves(old.get(name, _LACKS), new.get(name, _LACKS), (*path, name))
@@ -277,7 +272,7 @@ def _is_same(old: Any, new: Any, slack: float) -> bool:
 
 def _half_a_digit(content: Mapping[str, Any]) -> float:
     """How far a number may be off by rounding to the places that the file has."""
-    numbers = (old for path, old, _ in _leaves(content, content) if _ROUNDED.intersection(path))
+    numbers = (old for path, old, _ in _leaves(content, content) if ROUNDED.intersection(path))
     places = max((len(repr(one).partition(".")[2]) for one in numbers if isinstance(one, float)), default=0)
     return float(0.5 * 10.0**-places) + 1e-12
 
@@ -387,7 +382,7 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
         canonical_json(board.settings)
     except (InputError, ValueError) as error:
         raise FormatError(str(error), path=name) from None
-    return replace(board, content=content, name=name)
+    return replace(board, content=content)
 
 
 # How many queries a line names.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
@@ -121,12 +122,12 @@ class Report(NamedTuple):
     scores: Callable[[], Table] | None = None
 
 
-class Reported:
+class Reported(ABC):
     """What is found, and printed as the text of its report."""
 
+    @abstractmethod
     def report(self) -> Report:
         """What `render` shows in any form."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return "".join(render(self.report(), "text")).rstrip("\n")

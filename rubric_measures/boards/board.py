@@ -263,7 +263,7 @@ def board_data(board: Leaderboard, places: int = 4) -> Table:
 
 
 # The fields of cells that are rounded: what is a score, or is in its unit.
-_ROUNDED = frozenset(("mean", "standard_error", "per_query", "credit", "bounds"))
+ROUNDED = frozenset(("mean", "standard_error", "per_query", "credit", "bounds"))
 
 
 def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
@@ -277,7 +277,7 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         return value if value is None or places < 0 else round(value, places)
 
     def content(one: Cell | Failures | Best) -> dict[str, Any]:
-        return {name: rounded(value) if name in _ROUNDED else value for name, value in asdict(one).items()}
+        return {name: rounded(value) if name in ROUNDED else value for name, value in asdict(one).items()}
 
     runs = []
     for run_id in board.ranking():

@@ -254,6 +254,10 @@ def test_check_finds_every_value_that_somebody_changed(folder: Path) -> None:
             continue
         # What was asked for shows in the numbers alone; assessors' scores are another file.
         assert differences or place[0] in ("asked", "prediction_powered"), place
+    # A row that is no run is no less seen.
+    honest["checks"]["runs"].append({"more": 1})
+    (folder / "forged.json").write_text(json.dumps(honest), encoding="utf-8")
+    assert api.read_board(folder / "forged.json").prove(grades, runs).differences
 
 
 def test_check_refuses_what_is_no_board(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
