@@ -337,10 +337,7 @@ def check_comparisons(path: str | os.PathLike[str], *scores: Any) -> Proof:
     from rubric_measures.analysis.board_reports import COMPARISONS
     from rubric_measures.api.comparing import compare
 
-    name = path_name(path)
-    content = parse_json(read_text(name), path=name)
-    if not isinstance(content, dict) or content.get("format") != COMPARISONS:
-        raise FormatError("is no comparison as JSON; write one with the output form json", path=name)
+    name, content = _kept(path, COMPARISONS, "is no comparison as JSON; write one with the output form json")
     kept = _typed(_KeptComparisons, content, name)
     made: dict[str, Any] = {}
     for measure, one in kept.comparisons.items():
@@ -350,6 +347,15 @@ def check_comparisons(path: str | os.PathLike[str], *scores: Any) -> Proof:
         made |= compare(*scores, measures=measure, runs=runs, baseline=one.baseline, **asked)  # type: ignore[arg-type]
     now = {"format": COMPARISONS, "comparisons": plain(made), "rounds": kept.rounds, "seed": kept.seed}
     return _compared(content, now)
+
+
+def _kept(path: str | os.PathLike[str], form: str, problem: str) -> tuple[str, dict[str, Any]]:
+    """The name of a JSON file of ours and all that it says; `problem` is what is wrong with one of another format."""
+    name = path_name(path)
+    content = parse_json(read_text(name), path=name)
+    if not isinstance(content, dict) or content.get("format") != form:
+        raise FormatError(problem, path=name)
+    return name, content
 
 
 def _typed(kind: type[_T], content: object, name: str) -> _T:
@@ -367,10 +373,7 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     Raises:
         FormatError: it is no such file, or one without settings and digests.
     """
-    name = path_name(path)
-    content = parse_json(read_text(name), path=name)
-    if not isinstance(content, dict) or content.get("format") != OWN_FORMAT:
-        raise FormatError("is no leaderboard as JSON; write one with the output form json", path=name)
+    name, content = _kept(path, OWN_FORMAT, "is no leaderboard as JSON; write one with the output form json")
     if not isinstance(content.get("settings"), dict) or not isinstance(content.get("inputs"), dict):
         raise FormatError("does not say what it was scored from; score again and keep the JSON", path=name)
     board = _typed(KeptBoard, content, name)
@@ -727,10 +730,7 @@ class _Manifest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _manifest(folder: Path) -> _Manifest:
-    name = str(folder / _MANIFEST)
-    content = parse_json(read_text(name), path=name)
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise FormatError("is no bundle; make one with `bundle`", path=name)
+    name, content = _kept(folder / _MANIFEST, _FORMAT, "is no bundle; make one with `bundle`")
     manifest = _typed(_Manifest, content, name)
     for one in (*manifest.files, *manifest.named):
         path = PurePosixPath(one)
