@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
 from rubric_measures.analysis.comparison import Comparison, Pair
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, Interval, score_table
@@ -33,6 +36,7 @@ from rubric_measures.base.tables import (
 )
 from rubric_measures.boards.board import (
     BELOW,
+    AskedReport,
     Leaderboard,
     board_content,
     board_data,
@@ -63,12 +67,12 @@ class LeaderboardReport:
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
     checks: LeaderboardChecks | None = None
     powered: Mapping[str, Mapping[str, PredictionPowered]] = field(default_factory=dict)
-    settings: Mapping[str, object] = field(default_factory=dict)
+    settings: AskedReport = field(default_factory=AskedReport)
 
     @property
     def is_verdict(self) -> bool:
         """Whether a smallest difference that matters was named: then each run's conclusions stand beside it."""
-        return self.settings.get("smallest") is not None
+        return self.settings.smallest is not None
 
 
 def mean_intervals(board: Leaderboard, draws: Draws = USUAL_DRAWS) -> dict[str, dict[str, Interval]]:
@@ -373,7 +377,7 @@ def _counted(comparison: Comparison, run: str) -> list[Cell]:
 def _content(report: LeaderboardReport, places: int) -> dict[str, Any]:
     content = board_content(report.board, places)
     more = {"comparisons": report.comparisons, "checks": report.checks, "prediction_powered": report.powered}
-    content |= plain({**more, "asked": {**report.board.asked, "report": report.settings}})
+    content |= plain({**more, "asked": to_builtins(replace(report.board.asked, report=report.settings))})
     if report.intervals:
         for run in content["runs"]:
             for measure, cell in run["measures"].items():

@@ -42,7 +42,7 @@ from rubric_measures.base.errors import FormatError, InputError, UnknownNameErro
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Report, Table, columns, plain
-from rubric_measures.boards.board import BELOW, ROUNDED, BoardInputs, Leaderboard, board_content
+from rubric_measures.boards.board import BELOW, ROUNDED, AskedBoard, BoardInputs, Leaderboard, board_content
 from rubric_measures.formats.leaderboards import OWN_FORMAT, read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
 from rubric_measures.measures.measure import column_named, is_supported, parse_measures
@@ -56,34 +56,6 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
-
-
-class AskedReport(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was asked for beside a board: the arguments of `report`, and whether it has checks."""
-
-    intervals: bool = False
-    level: float = 0.95
-    baseline: str | None = None
-    groups: bool = False
-    correction: str = "max-t"
-    alpha: float = 0.05
-    rounds: int = 10_000
-    seed: int = 42
-    smallest: float | None = None
-    checks: bool = False
-
-
-class AskedBoard(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was asked for: the arguments of `score`, and of `report` where there is one."""
-
-    overall: bool = True
-    facets: bool = False
-    per_facet: bool = False
-    length: bool = False
-    present: bool = False
-    summary: bool = False
-    compat: Literal["workbench", "nuggetizer", "ragdoll"] | None = None
-    report: AskedReport | None = None
 
 
 class KeptScores(Struct, frozen=True):

@@ -25,7 +25,7 @@ from rubric_measures.api.loading import (
     read_runs,
 )
 from rubric_measures.base.errors import InputError
-from rubric_measures.boards.board import BELOW, Leaderboard
+from rubric_measures.boards.board import BELOW, AskedReport, Leaderboard
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import NONE
@@ -107,14 +107,7 @@ def report(
         {}
         if assessor_scores is None
         else powered_means(board, _assessor_table(board, assessor_scores, assessor_form), level=level),
-        {
-            "intervals": intervals,
-            "level": level,
-            "baseline": baseline,
-            "groups": groups,
-            **told,
-            "checks": checks is not None,
-        },
+        AskedReport(intervals, level, baseline, groups, correction, alpha, rounds, seed, smallest, checks is not None),
     )
 
 

@@ -26,6 +26,7 @@ from rubric_measures.boards.board import (
     BELOW,
     MANY,
     TURNING,
+    AskedBoard,
     Leaderboard,
     graded_shares,
     render,
@@ -368,11 +369,9 @@ def score(
         board = with_present(board) if present else board
         board = with_lengths(board, _lengths(known)) if length else board
         board = with_summary(board) if summary else board
-    flags = {"facets": facets, "per_facet": per_facet, "length": length, "present": present, "summary": summary}
-    given = {"overall": overall, **flags, "compat": compat}
-    unusual = {name: value for name, value in given.items() if bool(value) != (name == "overall")}
+    given = AskedBoard(overall, facets, per_facet, length, present, summary, compat)
     wrapped = () if ours == asked or official else of_wrapped(asked)
-    made = Board(**{**asdict(board), "wrapped": wrapped, "asked": unusual})
+    made = Board(**{**asdict(board), "wrapped": wrapped, "asked": given})
     if notes:
         made.log_notes()
     return made

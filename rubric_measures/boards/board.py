@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
 from rubric_measures.base import tables
@@ -94,6 +94,34 @@ class BoardInputs(Struct, frozen=True):
     qrels: Mapping[str, str] = {}
 
 
+class AskedReport(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was asked for beside a board: the arguments of `report`, and whether it has checks."""
+
+    intervals: bool = False
+    level: float = 0.95
+    baseline: str | None = None
+    groups: bool = False
+    correction: str = "max-t"
+    alpha: float = 0.05
+    rounds: int = 10_000
+    seed: int = 42
+    smallest: float | None = None
+    checks: bool = False
+
+
+class AskedBoard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What was asked for: the arguments of `score`, and of `report` where there is one."""
+
+    overall: bool = True
+    facets: bool = False
+    per_facet: bool = False
+    length: bool = False
+    present: bool = False
+    summary: bool = False
+    compat: Literal["workbench", "nuggetizer", "ragdoll"] | None = None
+    report: AskedReport | None = None
+
+
 class Leaderboard(Struct, frozen=True):
     """Scores of runs by measures.
 
@@ -109,7 +137,7 @@ class Leaderboard(Struct, frozen=True):
             asked for it.
         findings: what may be wrong with grades and runs.
         said: what was logged while the runs were read.
-        asked: the arguments of `score`, and of reports, that are not the usual ones: with them a board is made again.
+        asked: what was asked for: with it a board is made again.
         inexact: where grades were asked only as far as some measures need them, the measures by which a run's score
             hangs on grades that were never asked, or failed: then its bounds alone are known. None where all were
             asked.
@@ -125,7 +153,7 @@ class Leaderboard(Struct, frozen=True):
     best: Mapping[str, Best] = {}
     findings: Sequence[Note] = ()
     said: Sequence[Note] = ()
-    asked: Mapping[str, object] = {}
+    asked: AskedBoard = AskedBoard()
     inexact: Sequence[str] | None = None
 
     @property
@@ -299,7 +327,7 @@ def board_content(board: Leaderboard, places: int = -1) -> dict[str, Any]:
         "signature": str(board.signature),
         "signature_hash": board.signature.short,
         "settings": dict(board.signature.settings),
-        **({"asked": dict(board.asked)} if board.asked else {}),
+        **({"asked": to_builtins(board.asked)} if board.asked != AskedBoard() else {}),
         **({"inputs": {of: dict(one) for of, one in inputs.items() if one or of != "qrels"}} if inputs else {}),
     }
 
