@@ -2,8 +2,7 @@
 
 Run as `python -m benchmarks.lazy [GRADED [BANK [PROMPT_CLASS]]]` from the repository root: graded records with
 rankings; without them the example's. A model that says these grades is asked through `grade`, for all pairs and lazily;
-the boards have to be equal to the last digit. The certificate is the fewest grades that prove a board, whatever their
-order: of each item those of all passages of the runs that miss it, and of the fewest that cover it for the others.
+the boards have to be equal to the last digit. The certificate is that of a bundle: few grades that prove the board.
 """
 
 from __future__ import annotations
@@ -14,8 +13,11 @@ import sys
 from collections.abc import Sequence
 
 import rubric_measures
+from rubric_measures import RubricCover
+from rubric_measures.grading.lazy import certificate
 from rubric_measures.measures.grade_sets import GradeFilter
 from rubric_measures.measures.loading import RecordQuery, read_records
+from rubric_measures.measures.scoring import Plan
 from rubric_measures.models.base import Request
 from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, RankingEntry
 from rubric_measures.types.entities import RubricItem, TestBank
@@ -31,22 +33,11 @@ def tops(query: RecordQuery, runs: Sequence[str], cutoff: int) -> dict[str, list
     return {run: [one for one in query.rankings.get(run, ())[:cutoff] if one in docs] for run in runs}
 
 
-def certificate(query: RecordQuery, runs: Sequence[str], cutoff: int, rel: int) -> int:
-    """The fewest grades that prove what the runs cover."""
-    shown, covers = tops(query, runs, cutoff), query.grades.grades >= rel
-    found = 0
-    for column in covers.T:
-        of_runs = {run: {doc for doc in ids if column[query.grades.docs[doc]]} for run, ids in shown.items()}
-        found += len({doc for run, ids in shown.items() if not of_runs[run] for doc in ids})
-        wanted = [docs for docs in of_runs.values() if docs]
-        # Each number of passages is tried before the next; a few cover nearly all runs.
-        useful = sorted(set().union(*wanted)) if wanted else []
-        sizes = (
-            size for size in range(len(wanted) + 1)
-            if any(all(docs.intersection(some) for docs in wanted) for some in itertools.combinations(useful, size))
-        )  # fmt: skip
-        found += next(sizes)
-    return found
+def fewest(query: RecordQuery, runs: Sequence[str], cutoff: int, rel: int) -> int:
+    """The grades of a certificate of what the runs cover."""
+    computations = Plan([RubricCover(rel=rel) @ cutoff]).computations
+    rankings = [query.rankings[run] for run in runs if run in query.rankings]
+    return sum(map(len, certificate(computations, query.grades, rankings).values()))
 
 
 def move_to_front(query: RecordQuery, runs: Sequence[str], cutoff: int, rel: int) -> int:
@@ -126,7 +117,7 @@ def main() -> None:
             len({doc for ids in tops(query, runs, cutoff).values() for doc in ids}) * len(query.grades.items)
             for query in queries
         )
-        proof, front = (sum(of(query, runs, cutoff, rel) for query in queries) for of in (certificate, move_to_front))
+        proof, front = (sum(of(query, runs, cutoff, rel) for query in queries) for of in (fewest, move_to_front))
         shares = [f"{part / pairs:.3f}" for part in (made[1], proof)]
         cells = [count, cutoff, rel, pairs, *shares, f"{made[1] / proof:.2f}", f"{front / pairs:.3f}"]
         print("|", " | ".join(map(str, [*cells, "yes" if boards[0] == boards[1] else "NO"])), "|", flush=True)

@@ -17,10 +17,12 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import ir_measures
 import msgspec
@@ -38,14 +40,14 @@ from rubric_measures.api.loading import (
     run_list,
 )
 from rubric_measures.api.scoring import Board, Compat, in_units, score, units
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell, warn
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import parse_json
 from rubric_measures.base.tables import Cell, Report, Table, columns, plain
 from rubric_measures.boards.board import BELOW, ROUNDED, AskedBoard, BoardInputs, Leaderboard, board_content
 from rubric_measures.formats.leaderboards import OWN_FORMAT, read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
-from rubric_measures.measures.measure import column_named, is_supported, parse_measures
+from rubric_measures.measures.measure import column_named, is_supported, parse_measures, rubric_measures_of
 from rubric_measures.types.entities import Run, Signature, TestBank, canonical_json
 
 if TYPE_CHECKING:
@@ -53,7 +55,10 @@ if TYPE_CHECKING:
 
     from rubric_measures.boards.scoring import LeaderboardChecks
     from rubric_measures.formats.leaderboards import LeaderboardTable
+    from rubric_measures.measures.grades import Grades
+    from rubric_measures.records.models import GradedPassage, QueryPassages
 
+    _Change: TypeAlias = Callable[[QueryPassages], QueryPassages]
 
 _T = TypeVar("_T")
 
@@ -99,7 +104,9 @@ class KeptBoard(Struct, frozen=True):
         found: OnFailed | None = self.settings.get("on_failed")
         return found
 
-    def prove(self, grades: Gradable, runs: Runs | None = None, *, qrels: Gradable | None = None) -> Proof:
+    def prove(
+        self, grades: Gradable, runs: Runs | None = None, *, qrels: Gradable | None = None, part: bool = False
+    ) -> Proof:
         """Makes the board again, and compares every value of the file with it.
 
         Numbers are compared to the places that the file has. Where inputs or settings differ, other numbers are no news
@@ -109,6 +116,8 @@ class KeptBoard(Struct, frozen=True):
             grades: as for `score`; load them with the same filters, and with `on_failed` of the board.
             runs: as for `score`.
             qrels: as for `score`.
+            part: the grades are those of a certificate. Then every score has to be exact, and what hangs on all grades
+                (digests, coverage, counts of failures, best possible scores) is claimed.
 
         Raises:
             InputError, FormatError, MeasureError: as of `score` and `report`; or the board has official measures and no
@@ -120,6 +129,9 @@ class KeptBoard(Struct, frozen=True):
         asked, wanted = asdict(self.asked), self.asked.report
         del asked["report"]
         board = score(grades, runs, self.settings["measures"], qrels=qrels, **asked, notes=False)
+        if part and (lacking := [name for name in self.measures if name not in board.exact]):
+            text = f"{', '.join(lacking)}: not proved by a part of the grades, as needed ones failed or were never made"
+            return Proof([text], {}, self.signature_hash)
         if wanted is None:
             content = board_content(board)
         else:
@@ -133,10 +145,12 @@ class KeptBoard(Struct, frozen=True):
             content = {} if made is None else dict(made())
         # Another version of this package may prove a board; it then stands in the settings and in the signature.
         now = dict(board.signature.settings)
-        now |= {name: self.settings[name] for name in ("version",) if name in now and name in self.settings}
+        claimed = ("version", "scored") if part else ("version",)
+        now |= {name: self.settings[name] for name in claimed if name in now and name in self.settings}
         signature = Signature(now)
         content |= {"settings": now, "signature": str(signature), "signature_hash": signature.short}
-        return _compared(self.content, parse_json(canonical_json(content)), self.signature_hash)
+        proof = _compared(self.content, parse_json(canonical_json(content)), self.signature_hash, part)
+        return replace(proof, exact=board.exact) if part else proof
 
 
 class Proof(Struct, frozen=True):
@@ -148,16 +162,18 @@ class Proof(Struct, frozen=True):
             who graded, what a text says) or `not looked at`.
         signature: of the board.
         digest: of all that a bundle holds, for a paper to cite; the same however its files are compressed.
+        exact: where a certificate was there in the place of all grades, the measures whose scores it proves.
     """
 
     differences: Sequence[str]
     values: Mapping[str, Standing]
     signature: str
     digest: str = ""
+    exact: Sequence[str] = ()
 
     def summary(self) -> list[str]:
         """A line on each kind of value: how many there are, and which."""
-        lines = []
+        lines = [f"exact, whatever the grades that are not here: {', '.join(self.exact)}"] if self.exact else []
         for standing in ("proved", "claimed", "not looked at"):
             names = [name for name, found in self.values.items() if found == standing]
             if standing == "proved" and names:
@@ -165,6 +181,7 @@ class Proof(Struct, frozen=True):
             elif names:
                 # The part of a bundle or board that a value belongs to.
                 parts = ["/".join(one.split("/")[: 1 + one.startswith(("settings/", "also/"))]) for one in names]
+                parts = ["coverage and failures" if part == "runs" else part for part in parts]
                 lines.append(f"{standing}: {', '.join(dict.fromkeys(parts))}")
         return lines
 
@@ -177,6 +194,7 @@ class Proof(Struct, frozen=True):
             "differences": list(self.differences),
             "signature_hash": self.signature,
             "digest": self.digest or None,
+            "exact": list(self.exact),
             "values": dict(self.values),
         }
         return Report([], [Table(columns(["value", "standing"], left=2), rows)], lambda: content)
@@ -185,13 +203,16 @@ class Proof(Struct, frozen=True):
 Standing = Literal["proved", "different", "claimed", "not looked at"]
 # What nobody can compute again: who graded, and how; what was asked for; which version computed the numbers first.
 _CLAIMED = ("settings/grades", "settings/graders", "settings/version", "asked")
+# What a certificate does not show either, as it hangs on all grades; and which of the values of a run.
+_OF_ALL = ("settings/scored", "inputs/grades", "best", "exact")
+_COUNTS = {"coverage", "failed", "failures"}
 # The digests, and what is computed of them.
 _INPUTS = ("inputs", "settings", "asked", "signature", "signature_hash")
 _MADE_OF = {"grades": ("query", "grades or items"), "qrels": ("query", "judgments"), "runs": ("run", "rankings")}
 
 
-def _compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "") -> Proof:
-    """What a file says, held to what was made now."""
+def _compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = "", part: bool = False) -> Proof:
+    """What a file says, held to what was made now; of a `part` of the grades as far as they show it."""
     found: dict[str, Standing] = {}
     lines: dict[bool, list[str]] = {True: [], False: []}
     slack = _half_a_digit(kept)
@@ -199,7 +220,9 @@ def _compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = 
     digests = {"settings/scored", "settings/runs", "settings/qrels"}
     for path, old, new in _leaves(kept, now):
         place = "/".join(path)
-        if _is_same(old, new, slack if ROUNDED.intersection(path) else 1e-12):
+        if part and (place.startswith(_OF_ALL) or _COUNTS.intersection(path[4:5])):
+            found[place] = "claimed"
+        elif _is_same(old, new, slack if ROUNDED.intersection(path) else 1e-12):
             found[place] = "claimed" if place.startswith(_CLAIMED) else "proved"
         elif path[0] == "prediction_powered":
             # Only the file of the assessors' scores could show it.
@@ -559,6 +582,7 @@ def bundle(
     qrels: str | os.PathLike[str] | None = None,
     also: Sequence[str | os.PathLike[str]] = (),
     texts: bool = True,
+    certificate: bool = False,
     **chosen: Any,
 ) -> Path:
     """Collects an evaluation in a new folder, after it was recomputed from what goes in.
@@ -575,24 +599,31 @@ def bundle(
         also: other files that belong to it: prompts, the ledger, other boards.
         texts: whether texts of passages, replies and reasons go in; else digests of the texts stand in graded records,
             and the replies are left out.
+        certificate: of the grades in graded records only the few go in that prove the scores, whatever the others are.
         chosen: which grades count, as for `load`.
 
     Returns:
         the folder.
 
     Raises:
-        InputError: the folder exists, two files would have one name, or the board is not what the files give.
+        InputError: the folder exists, two files would have one name, or the board is not what the files give. Or a
+            certificate is asked for, and the board has a measure or a setting that needs all grades.
         FormatError: a file cannot be read.
     """
     target = Path(folder)
     if target.exists():
         raise InputError(f"{target}: exists; name a new folder", settings=("folder",))
-    if not texts and content_of(path_name(graded)) != "records":
-        raise InputError(f"{path_name(graded)}: only graded records can go without texts", settings=("texts",))
+    if not (texts and not certificate) and content_of(path_name(graded)) != "records":
+        text = f"{path_name(graded)}: only graded records can go without texts, or without some of the grades"
+        raise InputError(text, settings=("certificate" if texts else "texts",))
     given = {name: value for name, value in chosen.items() if value is not None}
     kept_board = read_board(board)
     grades = load(graded, bank, **{"on_failed": kept_board.on_failed, **given})
     _refuse(kept_board.prove(grades, [os.fspath(run) for run in runs] or None, qrels=qrels), board)
+    counts: Counter[str] = Counter()
+    changes: list[_Change] = [] if texts else [_without_texts]
+    if certificate:
+        changes.append(_proving(kept_board, grades, runs, counts))
     # What `grade` wrote beside its records: prompts as sent, settings, calls and what they cost.
     beside = f"{path_name(graded)}.manifest.json"
     if Path(beside).is_file() and all(os.fspath(one) != beside for one in also):
@@ -605,8 +636,9 @@ def bundle(
         manifest = _Manifest(
             format=_FORMAT,
             texts=texts,
+            certificate=certificate,
             load=given,
-            graded=_put(made, graded, f"graded{''.join(Path(graded).suffixes)}", texts),
+            graded=_put(made, graded, f"graded{''.join(Path(graded).suffixes)}", changes),
             bank=None if bank is None else _put(made, bank, f"bank{''.join(Path(bank).suffixes)}"),
             qrels=None if qrels is None else _put(made, qrels, f"qrels{''.join(Path(qrels).suffixes)}"),
             runs=[_put(made, run, f"runs/{Path(run).name}") for run in runs],
@@ -616,9 +648,11 @@ def bundle(
         manifest = replace(manifest, files={name: _digest(made / name) for name in manifest.named})
         text = json.dumps(asdict(manifest), ensure_ascii=False, indent=1)
         (made / _MANIFEST).write_text(text + "\n", encoding="utf-8")
-        if not texts:
+        if changes:
             _refuse(check_bundle(made), board)
         made.rename(target)
+    if certificate:
+        tell(f"{counts['kept']} of {counts['given']} grades prove the scores; the others are left out")
     return target
 
 
@@ -630,13 +664,15 @@ def _refuse(proof: Proof, board: str | os.PathLike[str]) -> None:
         raise InputError(f"{path_name(board)}: is not what these files give: {first}{more}")
 
 
-def _put(made: Path, source: str | os.PathLike[str], name: str, texts: bool = True) -> str:
+def _put(made: Path, source: str | os.PathLike[str], name: str, changes: Sequence[_Change] = ()) -> str:
     target = made / name
     if target.exists():
         raise InputError(f"{path_name(source)}: another file of the bundle is called {name}, too; rename one")
     target.parent.mkdir(exist_ok=True)
-    if not texts:
-        _without_texts(source, target)
+    if changes:
+        from rubric_measures.records.models import load_graded, write_graded
+
+        write_graded(target, (reduce(lambda made, change: change(made), changes, one) for one in load_graded(source)))
         return name
     try:
         shutil.copyfile(source, target)
@@ -651,9 +687,29 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def _without_texts(source: str | os.PathLike[str], target: Path) -> None:
-    """Graded records with digests in the place of texts, and without replies and reasons."""
-    from rubric_measures.records.models import GradedPassage, QueryPassages, load_graded, write_graded
+def _proving(board: KeptBoard, grades: Grades, runs: Sequence[str | os.PathLike[str]], counts: Counter[str]) -> _Change:
+    """Leaves of a query the grades that prove its scores; counts those that are `given` and `kept`."""
+    from rubric_measures.grading.lazy import NeededFor
+
+    if board.asked.facets or board.asked.per_facet or board.asked.compat:
+        text = "a board by facets, or by another program's rules, needs all grades"
+        raise InputError(text, settings=("certificate",))
+    measures = parse_measures(board.settings["measures"])
+    # What judgments say needs no grades of ours.
+    ours = [one for one in measures if is_supported(one)] if board.inputs.qrels else rubric_measures_of(measures)
+    needed = NeededFor(tuple(ours), tuple(read_runs([os.fspath(run) for run in runs])) if runs else None)
+
+    def cut(group: QueryPassages) -> QueryPassages:
+        of_query = grades.queries[group.query_id]
+        made, kept = needed.proving(group, of_query)
+        counts.update(kept=kept, given=int(of_query.valid.sum()))
+        return made
+
+    return cut
+
+
+def _without_texts(group: QueryPassages) -> QueryPassages:
+    """A query with digests in the place of texts, and without replies and reasons."""
 
     def bare(passage: GradedPassage) -> GradedPassage:
         digest = _DIGEST + hashlib.sha256(passage.text.encode("utf-8")).hexdigest()
@@ -666,10 +722,7 @@ def _without_texts(source: str | os.PathLike[str], target: Path) -> None:
         # What the collection says about the passage may quote it.
         return changed.replacing(paragraph=None) if passage.paragraph is not None else changed
 
-    write_graded(
-        target,
-        (QueryPassages(group.query_id, [bare(one) for one in group.passages]) for group in load_graded(source)),
-    )
+    return group._replace(passages=[bare(one) for one in group.passages])
 
 
 # What replies say stands in these fields of grade sets that other fields or programs add.
@@ -694,6 +747,7 @@ class _Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     runs: list[str]
     also: list[str]
     files: dict[str, str]
+    certificate: bool = False
 
     @property
     def named(self) -> list[str]:
@@ -748,8 +802,9 @@ def check_bundle(folder: str | os.PathLike[str]) -> Proof:
     chosen = {"on_failed": board.on_failed, **manifest.load}
     bank, qrels = (None if name is None else at / name for name in (manifest.bank, manifest.qrels))
     grades = load(at / manifest.graded, bank, **chosen)
-    proof = board.prove(grades, [str(at / run) for run in manifest.runs] or None, qrels=qrels)
-    return Proof([*lines, *proof.differences], {**values, **proof.values}, board.signature_hash, digest)
+    runs = [str(at / run) for run in manifest.runs] or None
+    proof = board.prove(grades, runs, qrels=qrels, part=manifest.certificate)
+    return Proof([*lines, *proof.differences], {**values, **proof.values}, board.signature_hash, digest, proof.exact)
 
 
 def compare_bundles(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> list[str]:

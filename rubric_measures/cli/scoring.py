@@ -81,6 +81,10 @@ def add_bundle_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-texts", dest="texts", action="store_false",
         help="digests in the place of passages' texts, and no replies: for licensed corpora",
     )  # fmt: skip
+    parser.add_argument(
+        "--certificate", action="store_true",
+        help="of the grades only the few that prove the scores, whatever the others are",
+    )  # fmt: skip
     add_grade_options(parser)
     parser.epilog = """example:
   rubric_measures leaderboard graded.jsonl.gz bm25.run --bank questions.jsonl -o board.json

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -25,8 +25,18 @@ from rubric_measures.measures.measure import measure_names
 from rubric_measures.measures.scoring import Computation, Plan
 from rubric_measures.models.base import Reply, Request
 from rubric_measures.models.running import Job
-from rubric_measures.records.models import QueryPassages
+from rubric_measures.records.models import (
+    ASKED_FOR,
+    GradedPassage,
+    QueryPassages,
+    is_partial,
+    items_of_set,
+    kind_of_set,
+    of_items,
+    provenance_of,
+)
 from rubric_measures.types.entities import RubricItem, Run, TestBank, by_rank
+from rubric_measures.types.scales import Scale
 
 T = TypeVar("T")
 Made: TypeAlias = tuple[int, list[Outcome]]
@@ -58,8 +68,13 @@ class NeededFor:
                 f"prompt {name} gives no grades of items with passages, so measures do not say which of them are needed"
             )
             raise InputError(text, settings=("measures", "prompt"))
+        plan = self._plan_on(style.prompt.grade_scale)
+        plan.refuse_lacking(bank.items, style.prompt.grade_scale)
+        return plan
+
+    def _plan_on(self, scale: Scale | None) -> Plan:
         measure_names(self.measures)
-        plan = Plan(self.measures).on(style.prompt.grade_scale)
+        plan = Plan(self.measures).on(scale)
         for one in plan.computations:
             if one.settled_by is None:
                 text = (
@@ -67,7 +82,6 @@ class NeededFor:
                     "NuggetA and WeightedCover need fewer (without judged_only)"
                 )
                 raise InputError(text, settings=("measures",))
-        plan.refuse_lacking(bank.items, style.prompt.grade_scale)
         return plan
 
     def rankings(self, group: QueryPassages) -> dict[str, Sequence[str]]:
@@ -84,6 +98,73 @@ class NeededFor:
         known = [passage.doc_id for passage in group.passages]
         query = f"query {group.query_id!r}"
         return {run_id: by_rank(of_run, known, query, run_id).doc_ids for run_id, of_run in sorted(places.items())}
+
+    def proving(self, group: QueryPassages, grades: QueryGrades) -> tuple[QueryPassages, int]:
+        """A query of the records with the few grades that prove what the measures say of the rankings; and how many.
+
+        Grade sets of the items lose all other pairs and say what they were asked for; sets of other items go.
+
+        Args:
+            group: the query.
+            grades: its grades, as they are scored.
+
+        Raises:
+            InputError: any grade may change one of the measures.
+        """
+        plan, rankings = self._plan_on(grades.scale), self.rankings(group)
+        pairs = certificate(plan.computations, grades, rankings.values())
+        items = {item.item_id for item in grades.items}
+        asked: dict[str, Any] = {ASKED_FOR: [{"measures": [*map(str, plan.measures)], "runs": [*rankings]}]}
+
+        def cut(passage: GradedPassage) -> GradedPassage:
+            kept = [
+                of_items(entry, pairs.get(passage.doc_id, set())).replacing(
+                    prompt_type=kind_of_set(entry), provenance={**provenance_of(entry), **asked}
+                )
+                for entry in passage.exam_grades or ()
+                if is_partial(entry) or not items.isdisjoint(chain(*items_of_set(entry)))
+            ]
+            return passage if passage.exam_grades is None else passage.replacing(exam_grades=kept)
+
+        return group._replace(passages=[cut(passage) for passage in group.passages]), sum(map(len, pairs.values()))
+
+
+def certificate(
+    computations: Iterable[Computation], grades: QueryGrades, rankings: Iterable[Sequence[str]]
+) -> dict[str, set[str]]:
+    """Few grades of a query that prove what measures say of rankings: doc_id -> items.
+
+    Of each item those of all passages of the rankings that miss it, and of passages that cover it for the others: of
+    these one after the other, the one that covers it for most rankings (greedy set cover, Chvátal, A Greedy Heuristic
+    for the Set-Covering Problem, 1979).
+
+    Args:
+        computations: the measures, each with a grade that settles an item.
+        grades: all grades.
+        rankings: documents, best first.
+    """
+    rows = [[grades.docs.get(doc_id, -1) for doc_id in doc_ids] for doc_ids in rankings]
+    needed = np.zeros(grades.grades.shape, bool)
+    covering: list[list[Any]] = [[] for _ in grades.items]
+    for one in computations:
+        # The last column stands for passages that nobody graded.
+        shown = np.zeros((len(rows), len(grades.docs) + 1), bool)
+        for number, of_run in enumerate(rows):
+            shown[number, of_run[: one.cutoff]] = True
+        covers = grades.grades >= (one.settled_by or 0)
+        for place in np.flatnonzero(grades.asked[one.needed.which]).tolist():
+            settling = shown[:, :-1] & covers[:, place]
+            needed[:, place] |= shown[~settling.any(axis=1), :-1].any(axis=0)
+            covering[place].append(settling[settling.any(axis=1)])
+    for place, parts in enumerate(covering):
+        left = np.concatenate(parts) if parts else np.zeros((0, len(grades.docs)), bool)
+        left = left[~left[:, needed[:, place]].any(axis=1)]
+        while len(left):
+            most = int(left.sum(axis=0).argmax())
+            needed[most, place] = True
+            left = left[~left[:, most]]
+    ids = [item.item_id for item in grades.items]
+    return {doc_id: {ids[place] for place in np.flatnonzero(needed[row])} for doc_id, row in grades.docs.items()}
 
 
 class Unsettled:

@@ -24,7 +24,6 @@ from rubric_measures.base.errors import InputError
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.records.models import (
     ASKED_FOR,
-    ITEM_LISTS,
     DirectGrade,
     GradedPassage,
     GradeSetKey,
@@ -42,6 +41,7 @@ from rubric_measures.records.models import (
     made_by_set,
     making_of,
     object_in,
+    of_items,
     stale_in,
 )
 from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content, item_content
@@ -258,18 +258,11 @@ def held_sets(
             if contents[item_id] != item_content(items[item_id]):
                 for one in before | {number}:
                     stale.setdefault(one, set()).add(item_id)
-    held = [_without(entry, stale[number]) if number in stale else entry for number, entry in enumerate(sets)]
+    held = [of_items(one, stale[number], kept=False) if number in stale else one for number, one in enumerate(sets)]
     lost = {(sets[number].llm, item_id) for number, item_ids in stale.items() for item_id in item_ids}
     for entry in held if lost else ():
         lost -= {(entry.llm, item_id) for item_id in items_of_set(entry)[0]}
     return held, Counter(assessor for assessor, _ in lost)
-
-
-def _without(entry: ItemGradeSet, item_ids: Collection[str]) -> ItemGradeSet:
-    """The set without some of its items; everything else as it was."""
-    said = entry.as_json()
-    lists = ((name, item_of) for name, item_of in ITEM_LISTS.items() if said.get(name))
-    return entry.saying({name: [one for one in said[name] if item_of(one) not in item_ids] for name, item_of in lists})
 
 
 def _with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, counts: Counter[str]) -> ItemGradeSet:

@@ -523,6 +523,21 @@ ITEM_LISTS: Mapping[str, Callable[[Any], str]] = {
 }  # fmt: skip
 
 
+def of_items(entry: ItemGradeSet, item_ids: Collection[str], kept: bool = True) -> ItemGradeSet:
+    """The grade set with what it says of these items alone, or where they are not `kept`, of all others."""
+    said = entry.as_json()
+    changes: dict[str, Any] = {
+        name: [one for one in said[name] if (item_of(one) in item_ids) is kept]
+        for name, item_of in ITEM_LISTS.items()
+        if said.get(name)
+    }
+    for name in ("item_status", "llm_response_errors", "details", ITEM_CONTENTS):
+        if isinstance(known := said.get(name), dict):
+            changes[name] = {item_id: one for item_id, one in known.items() if (item_id in item_ids) is kept}
+    ratio = exam_ratio(*(changes.get(name, ()) for name in ("correctAnswered", "wrongAnswered")))
+    return entry.saying({**changes, "exam_ratio": ratio})
+
+
 def grade_of_items(entry: ItemGradeSet) -> dict[str, float]:
     """The grade of each item of one grade set, errors of calls ignored; see `items_of_set`."""
     return items_of_set(entry, lenient=True)[0]

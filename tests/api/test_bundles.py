@@ -153,3 +153,82 @@ def test_two_bundles_are_compared(made: Path, capsys: Captured) -> None:
     assert call(capsys, "bundle", source / "later", *inputs(source), "--board", source / "later.json")[0] == 0
     status, out, _ = call(capsys, "check", made, source / "later")
     assert (status, out.splitlines()[:2]) == (1, ["changed: the judge", f"query {lines[0][0]}: other grades"])
+
+
+def certificate(source: Path, capsys: Captured, *more: object) -> tuple[int, str, str]:
+    """Makes a bundle of a board of cover alone, with the grades that prove it."""
+    board = source / "cover.json"
+    arguments = ("-m", "RubricCover(rel=4)@20", "RubricCover(rel=3)@5", "--format", "json", "-o", board)
+    assert call(capsys, "leaderboard", *inputs(source), *arguments, *more)[0] < 2
+    return call(capsys, "bundle", source / "few", *inputs(source), "--board", board, "--certificate", "--no-texts")
+
+
+def test_a_certificate_alone_proves_the_board(made: Path, capsys: Captured) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    from tests.cli.test_analysis import SCHEMAS
+
+    source = made.parent
+    status, _, err = certificate(source, capsys, "--intervals", "--baseline", "bm25", "--summary")
+    kept, _, given, *_ = err.splitlines()[-1].split(": ")[1].split()
+    assert status == 0 and err.endswith("grades prove the scores; the others are left out\n")
+    few, cover = source / "few", "RubricCover(rel=4)@20, RubricCover(rel=3)@5"
+    records = [json.loads(line) for line in (few / "graded.jsonl").read_text().splitlines()]
+    sets = [entry for _, passages in records for passage in passages for entry in passage["exam_grades"]]
+    assert sum(len(entry["self_ratings"]) for entry in sets) == int(kept) < int(given)
+    # The board is the published one, with its signature, and says that all grades were there.
+    board = json.loads((source / "cover.json").read_text())
+    assert (few / "board.json").read_bytes() == (source / "cover.json").read_bytes() and "exact" not in board
+    shutil.copytree(few, source / "elsewhere")
+    status, out, _ = call(capsys, "check", source / "elsewhere")
+    assert (status, out.splitlines()[:2]) == (
+        0, [f"the same: signature {board['signature_hash']}", f"exact, whatever the grades that are not here: {cover}"]
+    )  # fmt: skip
+    assert "claimed: coverage and failures, best, settings/version" in out
+    found = json.loads(call(capsys, "check", few, "--format", "json")[1])
+    jsonschema.validate(found, json.loads(SCHEMAS["check"]))
+    jsonschema.validate(json.loads((few / "bundle.json").read_text()), json.loads(SCHEMAS["bundle"]))
+    place = "runs/bm25/measures/RubricCover(rel=4)@20/"
+    assert ", ".join(found["exact"]) == cover
+    assert [found["values"][place + name] for name in ("mean", "coverage")] == ["proved", "claimed"]
+    # Scores that nobody proves are said: a grade was taken out, or another number stands there.
+    for entry in sets:
+        gone = {one["question_id"] for one in entry["self_ratings"] if one["self_rating"] >= 4}
+        entry["self_ratings"] = [one for one in entry["self_ratings"] if one["question_id"] not in gone]
+        entry["answers"] = [one for one in entry["answers"] if one[0] not in gone]
+        entry["correctAnswered"] = [one for one in entry["correctAnswered"] if one not in gone]
+    text = "".join(json.dumps(line) + "\n" for line in records)
+    (few / "graded.jsonl").write_text(text)
+    status, out, _ = call(capsys, "check", few)
+    assert status == 1 and "not proved by a part of the grades, as needed ones failed or were never made" in out
+    # Without the mark, what is not there is not known to be 0.
+    (few / "graded.jsonl").write_text(text.replace("asked_for", "asked"))
+    assert "RubricCover(rel=4)@20, RubricCover(rel=3)@5: not proved" in call(capsys, "check", few)[1]
+
+
+def test_what_has_no_certificate(made: Path, capsys: Captured) -> None:
+    source = made.parent
+    arguments = (*inputs(source), "--certificate", "--board", source / "board.json")
+    status, _, err = call(capsys, "bundle", source / "no", *arguments)
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "RubricQrels(measure='nDCG@10'): any grade may change it, so none can be left out" in err
+    # A failed grade of a passage that a run misses an item with leaves it open.
+    lines = [json.loads(line) for line in (source / "graded.jsonl").read_text().splitlines()]
+    for passage in lines[0][1]:
+        for entry in passage["exam_grades"]:
+            first = next(one for one in entry["self_ratings"] if one["self_rating"] < 3)
+            entry["item_status"] = {first["question_id"]: "failed"}
+    (source / "graded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    status, _, err = certificate(source, capsys)
+    assert status == 2 and "not proved by a part of the grades, as needed ones failed" in err
+    assert not (source / "few").exists()
+    # Counted as not covering, it leaves nothing open.
+    assert certificate(source, capsys, "--on-failed", "zero")[0] == 0
+    qrels = source / "item.qrels"
+    qrels.write_text("".join(f"{query} {item} {doc} 4\n" for query, doc, item in ROWS))
+    given = (qrels, source / "bm25.run")
+    call(capsys, "leaderboard", *given, "-m", "RubricCover(rel=4)@20", "--format", "json", "-o", source / "item.json")
+    status, _, err = call(capsys, "bundle", source / "no", *given, "--board", source / "item.json", "--certificate")
+    assert status == 2 and "go without texts, or without some of the grades (--certificate)" in err
+
+
+ROWS = [("q01", "d1", "q01/one"), ("q01", "d2", "q01/two")]

@@ -18,13 +18,20 @@ import pytest
 from ir_measures import ScoredDoc
 
 import rubric_measures
-from rubric_measures.api import write_qrels
+from rubric_measures.api import bundle, check_bundle, write_qrels
 from rubric_measures.base.errors import InputError, MeasureError
 from rubric_measures.boards.board import Leaderboard
 from rubric_measures.cli import main
 from rubric_measures.formats.banks import bank_entries, write_bank
 from rubric_measures.models.base import Reply, Request
-from rubric_measures.records.models import GradedPassage, PassageData, QueryPassages, RankingEntry, write_graded
+from rubric_measures.records.models import (
+    GradedPassage,
+    PassageData,
+    QueryPassages,
+    RankingEntry,
+    load_graded,
+    write_graded,
+)
 from rubric_measures.types.entities import RubricItem, TestBank
 from tests.fault_server import Running, running
 from tests.function_backend import FunctionBackend
@@ -141,6 +148,27 @@ def test_the_board_is_that_of_all_grades_to_the_last_digit(measures: list[str], 
     assert fewer < calls
     assert lazy.report.by_status["graded"] == fewer
     assert lazy.report.never_asked == len(world.grades) - fewer
+
+
+@pytest.mark.parametrize("measures", MEASURES, ids=" ".join)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_certificate_proves_the_board_with_no_more_grades(measures: list[str], seed: int, tmp_path: Path) -> None:
+    world = World(seed, runs=seed + 1)
+    lazy, made = grade(world, world.groups(), measures)
+    bank = world.write(tmp_path)[1]
+    for name, graded in (("full", grade(world, world.groups())[0]), ("lazy", lazy)):
+        records, kept = tmp_path / f"{name}.jsonl", tmp_path / f"{name}.json"
+        write_graded(records, graded)
+        kept.write_text(board(world, graded, measures).render("json", -1), encoding="utf-8")
+        proof = check_bundle(bundle(tmp_path / name, kept, records, bank=bank, certificate=True))
+        assert not proof.differences and proof.exact == json.loads(kept.read_text())["measures"]
+        few = load_graded(tmp_path / name / "graded.jsonl")
+        sets = [entry for group in few for passage in group.passages for entry in passage.exam_grades or ()]
+        assert 0 < sum(len(entry.answers) for entry in sets) <= made
+    # Grading goes on from it as from any records that lack grades.
+    again, rest = grade(world, few)
+    assert rest == len(world.grades) - sum(len(entry.answers) for entry in sets)
+    assert scores(board(world, again, measures)) == scores(board(world, lazy, measures))
 
 
 @pytest.mark.parametrize("measures", MEASURES, ids=" ".join)
