@@ -42,11 +42,10 @@ class Anchor(NamedTuple):
 
 
 class Bias(NamedTuple):
-    """How far the grader is off; one row a kind and grade.
+    """How far the grader is off; one row for all, and one a kind of item.
 
     Attributes:
         kind: of the items; empty for all.
-        grade: the grader's; None for all.
         anchors: how many grades these are.
         queries: of how many queries.
         same: the share of them that is the truth's.
@@ -56,7 +55,6 @@ class Bias(NamedTuple):
     """
 
     kind: str
-    grade: float | None
     anchors: int
     queries: int
     same: float
@@ -66,7 +64,9 @@ class Bias(NamedTuple):
 
 
 def bias_rows(anchors: Sequence[Anchor], level: float = 0.95) -> list[Bias]:
-    """The bias over all, by grade, by kind, and by kind and grade.
+    """The bias over all, and by kind where there are several.
+
+    There is none by grade: two graders who err alike differ at each but the middle one (regression to the mean).
 
     Grades of one query are not independent: the standard error is robust to that, √(G / (G − 1) Σ_q (Σ_{i in q}
     (d_i − d̄))²) / n, with Student's t of G − 1 degrees of freedom, G the number of queries.
@@ -74,19 +74,11 @@ def bias_rows(anchors: Sequence[Anchor], level: float = 0.95) -> list[Bias]:
     Source: Liang and Zeger (1986); Cameron and Miller, A practitioner's guide to cluster-robust inference (2015).
     """
     kinds = sorted({one.kind for one in anchors})
-    grades = sorted({one.grade for one in anchors})
-    wanted: list[tuple[str, float | None]] = [("", None), *(("", grade) for grade in grades)]
-    if len(kinds) > 1:
-        wanted += [(kind, grade) for kind in kinds for grade in (None, *grades)]
-    rows = []
-    for kind, grade in wanted:
-        chosen = [one for one in anchors if kind in ("", one.kind) and grade in (None, one.grade)]
-        if chosen:
-            rows.append(_bias(kind, grade, chosen, level))
-    return rows
+    rows = [_bias(kind, [one for one in anchors if one.kind == kind], level) for kind in kinds]
+    return [_bias("", anchors, level), *(rows if len(rows) > 1 else [])]
 
 
-def _bias(kind: str, grade: float | None, anchors: Sequence[Anchor], level: float) -> Bias:
+def _bias(kind: str, anchors: Sequence[Anchor], level: float) -> Bias:
     from scipy.special import stdtrit
 
     gaps = np.array([one.grade - one.truth for one in anchors])
@@ -101,7 +93,7 @@ def _bias(kind: str, grade: float | None, anchors: Sequence[Anchor], level: floa
         error = float(np.sqrt(groups / (groups - 1) * squares)) / len(gaps)
         reach = float(stdtrit(groups - 1, (1.0 + level) / 2.0)) * error
         low, high = mean - reach, mean + reach
-    return Bias(kind, grade, len(gaps), groups, float((gaps == 0).mean()), mean, low, high)
+    return Bias(kind, len(gaps), groups, float((gaps == 0).mean()), mean, low, high)
 
 
 def isotonic(values: ArrayLike, weights: ArrayLike) -> FloatArray:
@@ -346,7 +338,7 @@ def anchor_report(
         values: see `grade_values`.
         runs: see `calibrated_runs`; empty where there are no answers.
         places: decimal places; -1 prints all digits.
-        settings: what it was computed with: `against`, `rel`, `rounds`, `seed`, `level`, `smallest`, and
+        settings: what it was computed with: `against`, `assessors`, `rel`, `rounds`, `seed`, `level`, `smallest`, and
             `reason` where there are no runs.
     """
     tables = [_bias_table(bias, places, settings), _value_table(values, places, settings)]
@@ -372,12 +364,8 @@ def said_of(one: Bias, settings: Mapping[str, object]) -> str:
 
 
 def _bias_table(rows: Sequence[Bias], places: int, settings: Mapping[str, object]) -> Table:
-    heads = columns(["kind", "grade", "anchors", "queries", "same", "bias", "low", "high", "said"], places)
-    cells: list[list[Cell]] = [
-        [one.kind or "all", "all" if one.grade is None else f"{one.grade:g}", one.anchors, one.queries, one.same,
-         one.mean, one.low, one.high, said_of(one, settings)]
-        for one in rows
-    ]  # fmt: skip
+    heads = columns(["kind", "anchors", "queries", "same", "bias", "low", "high", "said"], places)
+    cells: list[list[Cell]] = [[one.kind or "all", *one[1:], said_of(one, settings)] for one in rows]
     return Table(heads, cells, notes=[f"bias: the mean of the grader's grade − that of {settings['against']}"])
 
 

@@ -79,8 +79,8 @@ def test_graders_are_calibrated(
     assessors, older = printed
     for text, truth in ((assessors, "assessors"), (older, "gpt-4o")):
         assert f"bias: the mean of the grader's grade − that of {truth}" in text
-        [row] = [line.split() for line in text.splitlines() if line.split()[:2] == ["all", "all"]]
-        assert row[-1] == "higher" and float(row[5]) > 0.3
+        [row] = [line.split() for line in text.splitlines() if line.split()[:1] == ["all"]]
+        assert row[-1] == "higher" and float(row[4]) > 0.3
         # What a grader that is too kind finds, the truth finds less of.
         [run] = [line.split() for line in text.splitlines() if line.startswith("thorough")]
         assert float(run[3]) < float(run[2]) < float(run[1])
