@@ -546,10 +546,11 @@ class Calibration(Reported):
     """What anchors say of a grader; `print` shows it.
 
     Attributes:
-        bias: over all, by grade, by kind.
+        bias: over all, and by kind.
         grades: what each grade is worth.
         runs: calibrated scores of answers, best first; empty where the runs rank passages.
-        settings: what it was computed with; `reason` says why there are no runs.
+        settings: what it was computed with; `assessors` counts grades that were no blind ones, and `reason` says why
+            there are no runs.
     """
 
     bias: Sequence[Bias]
@@ -583,8 +584,8 @@ def calibrate(
         graded: graded records of the grader, or a table of grades (a file, a frame, …).
         anchors: the same with the truth's grades of some of the same items; in a table all are assessors', but those of
             the grader. The same file by default.
-        against: `assessors`, or the model whose grades are the truth: an older grader (equating), or the same one at an
-            earlier time (drift).
+        against: `assessors` (what they said before they saw the grader's grade), or the model whose grades are the
+            truth: an older grader (equating), or the same one at an earlier time (drift).
         rel: the least grade that covers; the scale's by default.
         smallest: the smallest bias that matters, in grades.
         rounds: bootstrap samples; 0 for no intervals.
@@ -617,7 +618,7 @@ def calibrate(
         _LOG.warning("%d grades of the answers failed, and are left out of their scores", found.failed)
     runs = [] if reason else calibrated_runs(found.anchors, found.answers, found.rel, draws)
     settings = {
-        "against": against, "rel": found.rel, "smallest": float(smallest), "rounds": rounds, "seed": seed,
-        "level": level, "reason": reason,
+        "against": against, "assessors": dict(found.counts), "rel": found.rel, "smallest": float(smallest),
+        "rounds": rounds, "seed": seed, "level": level, "reason": reason,
     }  # fmt: skip
     return Calibration(bias_rows(found.anchors, level), grade_values(found.anchors, found.rel, draws), runs, settings)

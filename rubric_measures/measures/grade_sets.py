@@ -20,7 +20,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, warn
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.records.models import (
     ASKED_FOR,
@@ -43,6 +43,7 @@ from rubric_measures.records.models import (
     object_in,
     of_items,
     stale_in,
+    to_decide,
 )
 from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content, item_content
 from rubric_measures.types.scales import GRADE_CHOICES, YES_NO, GradeChoice, Scale, grade_by, scale_from
@@ -130,8 +131,8 @@ def _said(name: str, value: object) -> str:
 
 
 HUMAN = "human:"
-# The prompt classes of what a review exports: assessors' final grades, and the first ones, given before the grader's
-# grade was shown. Agreement is computed on the second; only the first are scored.
+# The prompt classes of what a review exports: assessors' grades as they stand, and the first ones, given before the
+# grader's grade was shown. The second are held against graders; only the first are scored.
 FINAL_REVIEW, BLIND_REVIEW = "HumanReview", "HumanReviewBlind"
 # What an adjudicator decided where assessors differ: it counts in the place of all their grades.
 ADJUDICATION = "HumanAdjudication"
@@ -168,11 +169,14 @@ class AssessorGrades(Struct, frozen=True):
 
     Attributes:
         grades: item_id -> the grades that count, one an assessor; of an item that an adjudicator decided, that one.
+        blind: item_id -> the grades that were given before the grader's was seen, one an assessor; what other programs
+            wrote is among them.
         reasons: item_id -> what they wrote, joined.
         sets: the grade sets that hold them.
         by_assessor: `human:NAME` -> item_id -> the grade.
         stale: grades that were given before their item changed; they are not among these.
         settled: item_id -> (`human:NAME`, grade): what an adjudicator decided.
+        to_decide: items of which a grade that counts differs from the grader's and waits for a decision.
     """
 
     grades: Mapping[str, Collection[float]] = {}
@@ -181,6 +185,39 @@ class AssessorGrades(Struct, frozen=True):
     by_assessor: Mapping[str, Mapping[str, float]] = {}
     stale: int = 0
     settled: Mapping[str, tuple[str, float]] = {}
+    blind: Mapping[str, Sequence[float]] = {}
+    to_decide: Collection[str] = ()
+
+    @property
+    def in_sight(self) -> set[str]:
+        """The items whose grades that count are others than those that were given blindly."""
+        return {
+            item_id for item_id, given in self.grades.items() if sorted(given) != sorted(self.blind.get(item_id, ()))
+        }
+
+    def anchors(self, counts: Counter[str]) -> dict[str, float]:
+        """item_id -> the one grade that assessors gave before they saw the grader's; counts the others."""
+        counts.update(
+            to_decide=len(self.blind.keys() & self.to_decide),
+            in_sight=len(self.blind.keys() & self.in_sight),
+            not_blind=len(self.grades.keys() - self.blind.keys()),
+            stale=self.stale,
+        )
+        return {item_id: grade_of_assessors(given) for item_id, given in self.blind.items()}
+
+
+def note_anchors(counts: Mapping[str, int]) -> None:
+    """Says what became of assessors' grades that a grader is held to, see `AssessorGrades.anchors`."""
+    for name, text in _ANCHOR_NOTES.items():
+        warn(text, counts[name])
+
+
+_ANCHOR_NOTES = {
+    "to_decide": "%d grades by assessors differ from the grader's and wait for a decision; the blind grade counts",
+    "in_sight": "%d grades by assessors were settled in sight of the grader's; the first, blind grade counts",
+    "not_blind": "%d grades by assessors were given in sight of the grader's only, and are left out",
+    "stale": "%d grades by assessors were given to other words of their items and are left out",
+}
 
 
 def grades_by_assessors(
@@ -200,35 +237,46 @@ def grades_by_assessors(
         items: item_id -> item of the bank: only grades of these, as they are now; None for all.
     """
     by_assessor: dict[str, dict[str, float]] = {}
+    blind: dict[str, dict[str, float]] = {}
     said: dict[str, dict[str, str]] = {}
     settled: dict[str, tuple[str, float]] = {}
+    waiting: dict[str, set[str]] = {}
     sets: list[ItemGradeSet] = []
     theirs = [
         entry
         for entry in passage.exam_grades or ()
-        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_set(entry) == kind) and not is_blind_set(entry)
+        if entry.llm.startswith(HUMAN) and (kind is None or kind_of_set(entry) == kind)
     ]
     held, stale = held_sets(theirs, items)
     for entry in held:
         kept = {one: grade for one, grade in items_of_set(entry)[0].items() if items is None or one in items}
-        if not kept:
+        if kept and _prompt_class(entry) not in (FINAL_REVIEW, ADJUDICATION):
+            blind.setdefault(entry.llm, {}).update(kept)
+        sets += [entry] if kept else []
+        if not kept or is_blind_set(entry):
             continue
-        sets.append(entry)
         by_assessor.setdefault(entry.llm, {}).update(kept)
+        waiting[entry.llm] = waiting.get(entry.llm, set()) - kept.keys() | (to_decide(entry) & kept.keys())
         if is_adjudication(entry):
             settled.update((item_id, (entry.llm, grade)) for item_id, grade in kept.items())
         for item_id, reason in entry.answers:
             if item_id in kept:
                 said.setdefault(item_id, {})[entry.llm] = reason
-    of_items: dict[str, list[float]] = {}
-    for grades in by_assessor.values():
-        for item_id, grade in grades.items():
-            of_items.setdefault(item_id, []).append(grade)
+    of_items, of_blind = _by_item(by_assessor), _by_item(blind)
     for item_id, (name, grade) in settled.items():
         of_items[item_id] = [grade]
         said[item_id] = {name: said.get(item_id, {}).get(name, "")}
     reasons = {item_id: "; ".join(text for text in texts.values() if text) for item_id, texts in said.items()}
-    return AssessorGrades(of_items, reasons, sets, by_assessor, stale.total(), settled)
+    undecided = set().union(*waiting.values()) - settled.keys()
+    return AssessorGrades(of_items, reasons, sets, by_assessor, stale.total(), settled, of_blind, undecided)
+
+
+def _by_item(by_assessor: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for grades in by_assessor.values():
+        for item_id, grade in grades.items():
+            found.setdefault(item_id, []).append(grade)
+    return found
 
 
 def held_sets(
@@ -281,6 +329,8 @@ def _with_assessors(entry: ItemGradeSet, assessors: AssessorGrades, counts: Coun
         changed=sum(grades.get(item_id) != grade for item_id, grade in theirs.items()),
         split=sum(len(set(given)) > 1 for given in assessors.grades.values()),
         settled=len(assessors.settled),
+        to_decide=len(assessors.to_decide),
+        in_sight=len(assessors.in_sight - assessors.settled.keys()),
     )
     replies = {item_id: reply for item_id, reply in entry.answers if item_id not in theirs}
     replies.update((item_id, reason) for item_id in theirs if (reason := assessors.reasons.get(item_id)))
@@ -491,6 +541,8 @@ _NOTES = {
     "grader",
     "split": "on {} of them assessors differ; the median counts, of two the lower",
     "settled": "{} of the grades by assessors {are}",
+    "to_decide": "{} of them wait for the assessor's decision between both; until then the assessor's counts",
+    "in_sight": "{} of them were given or settled in sight of the grader's",
     "elsewhere": "{} grades by assessors left out: the grader graded nothing of their passages",
     "stale": "{} grades by assessors left out: they were given to other words or gold answers of their items than the "
     "bank has now; have them graded again",
@@ -498,7 +550,7 @@ _NOTES = {
     "wrong, 1 or 0",
     "undistributed": "{} of {all} grades come without a distribution and count as they were given",
 }
-_OF_ASSESSORS = ("replaced", "split", "settled", "elsewhere", "stale")
+_OF_ASSESSORS = ("replaced", "split", "settled", "to_decide", "in_sight", "elsewhere", "stale")
 
 
 class _Making(Struct):
@@ -788,7 +840,7 @@ class GradeSetSelector(Struct):
         if entry is None or key is None:
             self.counts["elsewhere"] += len(assessors.grades)
             return None
-        self.assessors.update(grade_set_key(one) for one in assessors.sets)
+        self.assessors.update(grade_set_key(one) for one in assessors.sets if not is_blind_set(one))
         return _with_assessors(entry, assessors, self.counts)
 
     def check_scales(self, sets: Iterable[ItemGradeSet]) -> None:

@@ -174,6 +174,8 @@ _NULL = Raw(b"null")
 _NOT_SETTINGS = frozenset({"prompt_class", *SCALE_FIELDS})
 # The field in which assessors' grade sets keep what their items said then.
 ITEM_CONTENTS = "item_contents"
+# What `details` say of an assessor's grade that differs from the grader's and waits for a decision.
+TO_DECIDE = "to_decide"
 
 
 # Longer than any ranking: what stands at a rank is looked at together with all ranks above it.
@@ -605,6 +607,11 @@ def is_partial(entry: ItemGradeSet) -> bool:
 def contents_of(entry: ItemGradeSet) -> Mapping[str, str]:
     """Item id -> what the item said when it was graded (`entities.item_content`), where a grade set knows it."""
     return entry.item_contents if isinstance(entry.item_contents, dict) else {}
+
+
+def to_decide(entry: ItemGradeSet) -> set[str]:
+    """The items whose grade by an assessor differs from the grader's, and waits for a decision."""
+    return {item_id for item_id, said in details_of(entry).items() if isinstance(said, dict) and said.get(TO_DECIDE)}
 
 
 def is_of_others(entry: ItemGradeSet | DirectGrade) -> bool:

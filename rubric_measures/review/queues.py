@@ -87,7 +87,7 @@ def left_note(snapshot: Snapshot, earlier: Mapping[str, Collection[CellKey]]) ->
         (name, cell)
         for cell, assessors in snapshot.grades.items()
         for name, said in assessors.items()
-        if said.final is not None
+        if said.stands is not None
     }
     given |= {(name, cell) for name, cells in earlier.items() for cell in cells}
     left = left_items(snapshot)
@@ -643,8 +643,8 @@ def _is_split(material: Material, cell: CellKey, said: Mapping[str, AssessorGrad
         return False
     grades = dict(material.earlier(cell))
     for name, one in said.items():
-        if (grade := one.grade if one.final is None else one.final) is not None:
-            grades[name] = grade
+        if one.stands is not None:
+            grades[name] = one.stands
     return len(set(grades.values())) > 1 and (choice.assessor in grades or choice.judges)
 
 

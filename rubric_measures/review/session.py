@@ -43,12 +43,14 @@ from rubric_measures.measures.grade_sets import (
 from rubric_measures.measures.grades import Grades, QueryGrades, build_query
 from rubric_measures.measures.measure import RubricMeasure
 from rubric_measures.records.models import (
+    TO_DECIDE,
     GradedPassage,
     ItemGradeSet,
     PromptInfo,
     QueryPassages,
     contents_of,
     grade_of_items,
+    to_decide,
     write_graded,
 )
 from rubric_measures.review.queues import (
@@ -148,8 +150,8 @@ def open_note(snapshot: Snapshot) -> str:
         return ""
     assessors = ", ".join(f"{assessor}: {count}" for assessor, count in waiting.items())
     return (
-        f"{counted(sum(waiting.values()), 'grade')} to decide ({assessors}): they differ from the grader's, and count "
-        "in no score until the assessor keeps theirs or accepts the grader's on the page (queue: to decide)"
+        f"{counted(sum(waiting.values()), 'grade')} to decide ({assessors}): they differ from the grader's, and the "
+        "assessor's counts until they accept the grader's on the page (queue: to decide)"
     )
 
 
@@ -622,29 +624,38 @@ def _audit_lines(events: Sequence[Event], snapshot: Snapshot) -> Iterator[str]:
         yield json.dumps(line, ensure_ascii=False) + "\n"
 
 
-# Assessor and prompt class (first and blind, final, or decided) -> item_id -> grade and reason, in one passage.
-_Said = Mapping[tuple[str, str], Mapping[str, tuple[float, str]]]
+class _Given(NamedTuple):
+    """An assessor's grade, what stands beside it, and whether it waits for a decision."""
+
+    grade: float
+    reason: str = ""
+    waits: bool = False
+
+
+# Assessor and prompt class (first and blind, as it stands, or decided) -> item_id -> the grade, in one passage.
+_Said = Mapping[tuple[str, str], Mapping[str, _Given]]
 
 
 def corrected_groups(material: Material, snapshot: Snapshot) -> Iterator[QueryPassages]:
-    """The records with assessors' grades appended, by `human:NAME`: final ones, first and blind ones, and decided ones.
+    """The records with assessors' grades appended, by `human:NAME`: as they stand, first and blind ones, decided ones.
 
     Each are a grade set of their own (prompt class `HumanReview`, `HumanReviewBlind`, and `HumanAdjudication` of what
-    an adjudicator decided), one a passage. The blind ones are there also while a grade waits for a decision, so that
-    agreement with the grader is that of all blind grades. Of several adjudicators the latest decision is there.
+    an adjudicator decided), one a passage. A grade that waits for a decision stands as the assessor gave it, and is
+    marked. Of several adjudicators the latest decision is there.
     What was in the records stays as it was; a grade set that is there already, from an earlier export, is not repeated.
     """
-    by_passage: dict[tuple[str, str], dict[tuple[str, str], dict[str, tuple[float, str]]]] = {}
+    by_passage: dict[tuple[str, str], dict[tuple[str, str], dict[str, _Given]]] = {}
     for cell, assessors in snapshot.grades.items():
         adjudicator = (snapshot.adjudicated(cell) or ("",))[0]
         for assessor, said in assessors.items():
             of_passage = by_passage.setdefault((cell.query_id, cell.doc_id), {})
             is_decision = said.decision == ADJUDICATE
-            if said.final is not None and (not is_decision or assessor == adjudicator):
+            if said.stands is not None and (not is_decision or assessor == adjudicator):
                 prompt = ADJUDICATION if is_decision else FINAL_REVIEW
-                of_passage.setdefault((assessor, prompt), {})[cell.item_id] = said.final, said.reason
+                given = _Given(said.stands, said.reason, waits_for(assessors, assessor))
+                of_passage.setdefault((assessor, prompt), {})[cell.item_id] = given
             if said.blind and said.first is not None:
-                of_passage.setdefault((assessor, BLIND_REVIEW), {})[cell.item_id] = said.first, ""
+                of_passage.setdefault((assessor, BLIND_REVIEW), {})[cell.item_id] = _Given(said.first)
     states = _contents(material, snapshot)
     for group in material.groups:
         contents = states.get(group.query_id, {})
@@ -686,9 +697,9 @@ def _renewed(passage: GradedPassage, made: _Said, contents: Mapping[str, _Conten
     found = {source: dict(grades) for source, grades in made.items()}
     sources = {(entry.llm, _prompt_of(entry)) for entry in passage.exam_grades or () if entry.llm.startswith(HUMAN)}
     for name, prompt in sources:
-        for item_id, (grade, reason, content) in _said_by(name, prompt, passage.exam_grades or ()).items():
+        for item_id, (given, content) in _said_by(name, prompt, passage.exam_grades or ()).items():
             if item_id in corrected and content == contents[item_id].before:
-                found.setdefault((name.removeprefix(HUMAN), prompt), {}).setdefault(item_id, (grade, reason))
+                found.setdefault((name.removeprefix(HUMAN), prompt), {}).setdefault(item_id, given)
     return found
 
 
@@ -703,29 +714,31 @@ def _with_assessors(
     entries = list(passage.exam_grades or ())
     for (assessor, prompt), grades in sorted(made.items()):
         known = _said_by(f"{HUMAN}{assessor}", prompt, entries)
-        kinds: dict[ItemKind, dict[str, tuple[float, str]]] = {}
+        kinds: dict[ItemKind, dict[str, _Given]] = {}
         for item_id, value in grades.items():
             kinds.setdefault(material.items[query_id, item_id].kind, {})[item_id] = value
         for kind, values in sorted(kinds.items()):
             entry = ItemGradeSet.build(
-                {item_id: grade for item_id, (grade, _) in values.items()},
-                answers=[(item_id, reason) for item_id, (_, reason) in values.items()],
+                {item_id: one.grade for item_id, one in values.items()},
+                answers=[(item_id, one.reason) for item_id, one in values.items()],
                 llm=f"{HUMAN}{assessor}",
                 kind=kind,
                 prompt_info=PromptInfo(prompt_class=prompt, is_self_rated=True, **material.scale.as_json()),
+                details={item_id: {TO_DECIDE: True} for item_id, one in values.items() if one.waits} or None,
             )
             given_to = {item_id: contents[item_id].now for item_id in values}
-            if any(known.get(item_id) != (*value, given_to[item_id]) for item_id, value in values.items()):
+            if any(known.get(item_id) != (value, given_to[item_id]) for item_id, value in values.items()):
                 entries.append(entry.replacing(item_contents=given_to))
     return passage.replacing(exam_grades=entries)
 
 
-def _said_by(assessor: str, prompt: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[float, str, str]]:
-    """item_id -> the last grade of an assessor in a passage, its reason, and what the item then said (if known)."""
-    found: dict[str, tuple[float, str, str]] = {}
+def _said_by(assessor: str, prompt: str, entries: Sequence[ItemGradeSet]) -> dict[str, tuple[_Given, str]]:
+    """item_id -> the last grade of an assessor in a passage, and what the item then said (if known)."""
+    found: dict[str, tuple[_Given, str]] = {}
     for entry in entries:
         if entry.llm == assessor and _prompt_of(entry) == prompt:
-            reasons, contents = dict(entry.answers), contents_of(entry)
+            reasons, contents, waiting = dict(entry.answers), contents_of(entry), to_decide(entry)
             for item_id, grade in grade_of_items(entry).items():
-                found[item_id] = grade, reasons.get(item_id, ""), contents.get(item_id, "")
+                given = _Given(grade, reasons.get(item_id, ""), item_id in waiting)
+                found[item_id] = given, contents.get(item_id, "")
     return found

@@ -108,6 +108,11 @@ class AssessorGrade:
     time: str
     first_time: str = ""
 
+    @property
+    def stands(self) -> float | None:
+        """The grade that counts: the final one, and until a decision the assessor's own; None while undecided."""
+        return self.grade if self.final is None else self.final
+
 
 def adjudicated(said: Mapping[str, AssessorGrade]) -> tuple[str, float] | None:
     """Who decided a cell, and how: the latest decision of an adjudicator; None where there is none."""
@@ -236,11 +241,11 @@ class Snapshot:
     def final(
         self, cell: CellKey, earlier: Mapping[str, float] | None = None, settled: tuple[str, float] | None = None
     ) -> float | None:
-        """The grade of a cell by assessors, as `grade_of_assessors`; None where nobody gave a final one.
+        """The grade of a cell by assessors, as `grade_of_assessors`; None where nobody gave one.
 
         Args:
             cell: the cell.
-            earlier: assessor -> grade in the records; counts until the assessor has a final one in this review.
+            earlier: assessor -> grade in the records; counts until the assessor has one in this review.
             settled: who decided as an adjudicator in the records, and how; binds until one decides in this review.
         """
         decided = self.adjudicated(cell) or settled
@@ -248,7 +253,7 @@ class Snapshot:
             return decided[1]
         said = dict(earlier or {})
         said.update(
-            (assessor, one.final) for assessor, one in self.grades.get(cell, {}).items() if one.final is not None
+            (assessor, one.stands) for assessor, one in self.grades.get(cell, {}).items() if one.stands is not None
         )
         return grade_of_assessors(said.values()) if said else None
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
-from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.errors import InputError
 from rubric_measures.formats.grade_tables import GRADES, GradeRow, chosen_grades, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
     HUMAN,
@@ -32,6 +32,7 @@ from rubric_measures.measures.grade_sets import (
     grade_of_assessors,
     grades_by_assessors,
     grades_of_set,
+    note_anchors,
     scale_of_set,
 )
 from rubric_measures.measures.grades import PARTIAL
@@ -265,6 +266,7 @@ class Anchored:
         several: a run that ranks several passages for a query, so that its scores are none of answers; empty otherwise.
         failed: how many grades of the answers failed.
         unmatched: grades of the truth that the grader did not give.
+        counts: what became of assessors' grades, see `AssessorGrades.anchors`.
     """
 
     anchors: list[Anchor] = field(default_factory=list)
@@ -273,6 +275,7 @@ class Anchored:
     several: str = ""
     failed: int = 0
     unmatched: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 def by_machines(groups: Iterable[QueryPassages]) -> Iterator[QueryPassages]:
@@ -303,14 +306,14 @@ def read_anchored(
         wanted: chooses the grader.
         anchors: graded records with the truth's grades, may be the same file; or a table of them, of which
             `assessors` are all that grade there.
-        against: `assessors` (`human:NAME`; of several the median, of two the lower), or the model whose grades are the
-            truth: an older grader, or the same one before.
+        against: `assessors` (`human:NAME`, what they said before they saw the grader's grade; of several the median, of
+            two the lower), or the model whose grades are the truth: an older grader, or the same one before.
         rel: the least grade that covers; None takes the scale's.
 
     Raises:
         InputError: there is no grade that both gave, or the truth's grades are not on the grader's scale.
     """
-    grader = wanted.grader
+    grader, found = wanted.grader, Anchored()
     if is_table := is_grade_table(path):
         table, is_same = GRADES.read(path), os.fspath(path) == os.fspath(anchors)
         judges = sorted({row.grader for row in table})
@@ -321,14 +324,16 @@ def read_anchored(
         grader = rows[0].grader if is_same else None
     if is_grade_table(anchors):
         truth = _by_table(anchors, against, grader if is_table else None)
+    elif against == ASSESSORS:
+        truth = _by_assessors(anchors, bank, found.counts)
     else:
-        truth = _by_assessors(anchors, bank) if against == ASSESSORS else _by_model(anchors, bank, against)
+        truth = _by_model(anchors, bank, against)
     if is_table:
         queries = _queries_of(rows, os.fspath(path), bank, wanted)
     else:
         groups = load_graded(path)
         queries = select_queries(by_machines(groups), groups.name, bank, wanted)
-    found, matched = Anchored(), 0
+    matched = 0
     for query in queries:
         if query.grades.is_partial:
             # Pairs that rankings had open are no sample of all pairs.
@@ -371,19 +376,17 @@ def _add(found: Anchored, query: RecordQuery, truth: dict[_Key, float], rel: int
     return matched
 
 
-def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None) -> dict[_Key, float]:
+def _by_assessors(path: str | os.PathLike[str], bank: TestBank | None, counts: Counter[str]) -> dict[_Key, float]:
     found: dict[_Key, float] = {}
-    stale = 0
     for group in load_graded(path):
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
         for passage in group.passages:
-            theirs = grades_by_assessors(passage, None, items)
-            stale += theirs.stale
-            for item_id, given in theirs.grades.items():
-                found[group.query_id, passage.doc_id, item_id] = grade_of_assessors(given)
-    warn("%d grades by assessors were given to other words of their items and are left out", stale)
+            theirs = grades_by_assessors(passage, None, items).anchors(counts)
+            found.update(((group.query_id, passage.doc_id, item_id), grade) for item_id, grade in theirs.items())
     if not found:
-        raise InputError(f"{os.fspath(path)}: holds no grades by assessors ({HUMAN}NAME) that count")
+        seen = f"; {counts['not_blind']} were given in sight of the grader's" if counts["not_blind"] else ""
+        raise InputError(f"{os.fspath(path)}: holds no grades by assessors ({HUMAN}NAME) that count{seen}")
+    note_anchors(counts)
     return found
 
 

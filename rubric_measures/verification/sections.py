@@ -10,6 +10,7 @@ Calibration: how often assessors agree with grades of which the grader is so and
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -20,8 +21,8 @@ from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
 from rubric_measures.measures.checked import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
 from rubric_measures.measures.grade_sets import (
     GradeSetSelector,
-    grade_of_assessors,
     grades_by_assessors,
+    note_anchors,
     options_of,
     prompt_cells,
 )
@@ -549,8 +550,8 @@ def checked_pairs(
 ) -> Iterator[tuple[float, bool]]:
     """The confidence of each grade that assessors gave, too, and whether theirs is the grader's most probable one.
 
-    Of items these are the grades of assessors in the records (of several the median, of two the lower), of labels of
-    whole passages the judgments. Grades without a distribution are left out.
+    Of items these are the grades that assessors gave before they saw the grader's (of several the median, of two the
+    lower), of labels of whole passages the judgments. Grades without a distribution are left out.
 
     Args:
         groups: graded records; consumed once.
@@ -560,6 +561,7 @@ def checked_pairs(
     Raises:
         InputError: several graders pass, or assessors graded on another scale.
     """
+    counts: Counter[str] = Counter()
     for group in groups:
         items = None if bank is None else {item.item_id: item for item in bank.for_query(group.query_id)}
         for passage in group.passages:
@@ -573,9 +575,10 @@ def checked_pairs(
             else:
                 found = grades_by_assessors(passage, kind_of_set(entry), items)
                 selector.check_scales(found.sets)
-                theirs = {item_id: grade_of_assessors(given) for item_id, given in found.grades.items()}
+                theirs = found.anchors(counts)
             for item_id in sure.keys() & theirs.keys():
                 yield confidence_of(sure[item_id]), grade_by(sure[item_id], "mode") == theirs[item_id]
+    note_anchors(counts)
 
 
 def calibration_bins(pairs: Iterable[tuple[float, bool]]) -> list[CalibrationBin]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,14 @@ from rubric_measures.review import app as screens
 from rubric_measures.review.app import parse_assignments
 from rubric_measures.review.queues import QueueChoice, load_material
 from rubric_measures.review.requests import Asked
-from rubric_measures.review.session import Review, agreement_rows, audit_estimate, export_review, sample_precision
+from rubric_measures.review.session import (
+    Review,
+    agreement_rows,
+    audit_estimate,
+    export_review,
+    impact_of,
+    sample_precision,
+)
 from rubric_measures.review.store import CellKey, ReviewStore
 from tests.example_records import grade_set, passage, write_lines
 
@@ -113,6 +121,68 @@ def test_agreement_on_the_page_is_that_of_the_export(
     command = ["agreement", str(graded), str(graded), "--items", "--grader", "human:ada"]
     assert main([*command, "--grader-b", "model", "--rounds", "0"]) in (0, 1)
     assert "compare the first, blind ones (prompt class HumanReviewBlind)" in capsys.readouterr().err
+
+
+def test_open_and_accepted_disagreements_do_not_make_the_grader_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A grader is held to first, blind grades; scores have those that stand, also while they wait for a decision."""
+    graded, bank = make_files(tmp_path)
+
+    def printed(*argv: object) -> tuple[dict[str, Any], str]:
+        assert main([*map(str, argv), "--format", "json"]) == 0
+        said = capsys.readouterr()
+        return json.loads(said.out), said.err
+
+    def board(path: str | Path, *more: str) -> tuple[dict[str, float], str]:
+        content, err = printed("leaderboard", path, "--bank", bank, "-m", name, *more)
+        return {row["run_id"]: row["measures"][name]["mean"] for row in content["runs"]}, err
+
+    review = open_review(graded, bank, tmp_path / "state.sqlite")
+    review.measures, name = [RubricCover(rel=2) @ 2], "RubricCover(rel=2)@2"
+    before, _ = board(graded)
+    # Ada finds less than the grader in four of five cells that it gives 2 and more, and decides nothing.
+    covers = [cell for cell in review.material.cells if (review.material.grade(cell).grade or 0) >= 2]
+    differs = [cell for number, cell in enumerate(covers) if number % 5]
+    with closing(review.store):
+        for cell in review.material.cells:
+            grade = 0 if cell in differs else review.material.grade(cell).grade
+            screens.post_grade(review, asked("ada", cell, grade=str(grade)))
+        (impact,) = impact_of(review.material, review.measures, review.store.snapshot())
+        made = export_review(review.store, review.material, str(bank), tmp_path / "open")
+        for cell in differs:
+            screens.post_decide(review, asked("ada", cell, decision="accept"))
+        accepted = export_review(review.store, review.material, str(bank), tmp_path / "accepted").paths[0]
+    (note,) = made.notes
+    assert note.startswith(f"{len(differs)} grades to decide (ada: {len(differs)})")
+    after, err = board(made.paths[0], "--assessors", "override")
+    assert f"{len(differs)} of them wait for the assessor's decision between both" in err
+    assert after == board(made.paths[0], "--grader", "human:ada")[0] == {row.run_id: row.after for row in impact.rows}
+    assert max(after.values()) < min(before.values())
+    # Once the grader's are accepted, its scores stand; that they were settled in sight is said.
+    again, err = board(accepted, "--assessors", "override")
+    assert again == before and f"{len(differs)} of them were given or settled in sight of the grader's" in err
+    gap = sum(review.material.grade(cell).grade or 0 for cell in differs) / len(review.material.cells)
+    for path, counted in ((made.paths[0], "to_decide"), (accepted, "in_sight")):
+        content, err = printed("calibrate", path, "--bank", bank, "--rounds", 0)
+        assert f"{len(differs)} grades by assessors" in err
+        assert content["bias"][0]["mean"] == pytest.approx(gap)
+        assert content["bias"][0]["same"] == pytest.approx(1 - len(differs) / len(review.material.cells))
+        assert content["assessors"][counted] == len(differs) and sum(content["assessors"].values()) == len(differs)
+
+
+def test_a_grader_is_not_held_to_what_was_graded_in_its_sight(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graded, bank = make_files(tmp_path)
+    review = open_review(graded, bank, tmp_path / "state.sqlite")
+    review.blind = False
+    with closing(review.store):
+        for cell in review.material.cells:
+            screens.post_grade(review, asked("ada", cell, grade="1"))
+        path = export_review(review.store, review.material, str(bank), tmp_path / "out").paths[0]
+    assert main(["calibrate", path, "--bank", str(bank)]) == 2
+    assert "that count; 48 were given in sight of the grader's" in capsys.readouterr().err
 
 
 def test_a_scale_with_names_is_on_every_page_and_in_the_export(tmp_path: Path) -> None:
