@@ -120,7 +120,7 @@ def powered_means(
             )
         assessed = assessors.per_query(name)
         for run in sorted(board.values.keys() & assessed.keys() - {*BELOW}):
-            model = {query: value for query, value in board.values[run][measure].items() if value is not None}
+            model = board.scored(run, measure)
             both = sorted(model.keys() & assessed[run].keys())
             rest = sorted(model.keys() - assessed[run].keys())
             strangers.update((run, query) for query in assessed[run].keys() - model.keys())
@@ -231,11 +231,13 @@ def _told(comparison: Comparison) -> Iterator[str]:
     ahead = comparison.outlook
     if comparison.smallest is not None:
         yield f"a difference below {comparison.smallest:g} is taken not to matter"
+    else:
+        yield "no pair is called the same: scores are not in [0, 1], and no smallest difference that matters was given"
     if ahead is None or ahead.pairs < 2:
         return
     told = f"{counted(ahead.queries, 'query')} told {100 * ahead.separated:.0f} % of {pairs} apart"
     if ahead.expected is None:
-        yield f"{told}; the runs do not differ beyond noise: nothing says how many queries would"
+        yield told + "; nothing says how many queries would tell more apart" * (ahead.separated < 1)
         return
     needed = [
         f"{'more than a million' if queries is None else f'{queries:,}'} for {100 * share:.0f} %"
@@ -332,7 +334,7 @@ def _data(report: LeaderboardReport, places: int) -> Table:
             names = [f"{kind}:{measure}" for kind in kinds]
             found = [report.powered.get(run, {}).get(measure) for run in runs]
             added.append((names, [[None] * 9 if one is None else [*chain(*_three_means(one))] for one in found]))
-        if report.comparisons:
+        if measure in report.comparisons:
             added.append(_compared(report.comparisons[measure], runs, report.is_verdict))
     for names, cells in added:
         heads += [Column(name, places) for name in names]

@@ -181,8 +181,8 @@ class Outlook:
         queries: the queries of the board.
         pairs: how many pairs are compared.
         separated: the share of them that is called different.
-        expected: the share that a board of so many other queries is expected to call different; None where the runs do
-            not differ beyond noise.
+        expected: the share that a board of so many other queries is expected to call different; None where nothing
+            says it: runs do not differ beyond noise, or differ by the same on every query.
         needed: (share of the pairs, queries of a board that is expected to separate it; None where a million do not).
     """
 
@@ -347,6 +347,7 @@ class Comparison:
         alpha: the significance level.
         smallest: the smallest difference that matters; None where it was not given and scores are not in [0, 1].
         outlook: how many queries separate how many pairs; None with fewer than ten queries.
+        unscored: runs without a score, which take no part.
     """
 
     measure: str
@@ -360,9 +361,18 @@ class Comparison:
     alpha: float
     smallest: float | None
     outlook: Outlook | None = None
+    unscored: tuple[str, ...] = ()
 
     def said(self) -> str:
-        """Who cannot be told apart from the best, or who is better and worse than the baseline."""
+        """Who cannot be told apart from the best, or who is better and worse than the baseline; before it of which runs
+        that is said, where some have no score.
+        """
+        if not self.unscored:
+            return self._said()
+        have = f"{_named(self.unscored)} {'has' if len(self.unscored) == 1 else 'have'} none"
+        return f"of {counted(len(self.means), 'run')} with a score ({have}): {self._said()}"
+
+    def _said(self) -> str:
         if self.baseline is not None:
             words = {"better": "better than", "worse": "worse than", "": "not told apart from"}
             found = {
@@ -432,7 +442,9 @@ def compare_runs(
             none.
         UnknownNameError: the baseline is not among the runs.
     """
-    _check(scores, measure, baseline, procedure, alpha)
+    unscored = tuple(sorted(run for run, values in scores.items() if not values))
+    scores = {run: values for run, values in scores.items() if values}
+    _check(scores, measure, baseline, procedure, alpha, unscored)
     if smallest is not None:
         check_smallest(smallest)
     elif all(0.0 <= score <= 1.0 for of_run in scores.values() for score in of_run.values()):
@@ -465,7 +477,7 @@ def compare_runs(
         groups = groups_of_equals([means[run] for run in order], different)
     return Comparison(
         measure, baseline, means, tuple(queries), tuple(left_out), pairs,
-        tuple(tuple(order[index] for index in group) for group in groups), procedure, alpha, smallest, ahead,
+        tuple(tuple(order[index] for index in group) for group in groups), procedure, alpha, smallest, ahead, unscored,
     )  # fmt: skip
 
 
@@ -502,15 +514,26 @@ def _pairs(
         yield Pair(first, second, test, adjusted, is_different, conclusion, *ahead)
 
 
-def _check(scores: Mapping[str, object], measure: str, baseline: str | None, procedure: str, alpha: float) -> None:
+def _check(
+    scores: Mapping[str, object],
+    measure: str,
+    baseline: str | None,
+    procedure: str,
+    alpha: float,
+    unscored: Sequence[str],
+) -> None:
     if procedure not in CORRECTIONS:
         raise InputError(f"unknown correction {procedure!r}; expected one of {', '.join(CORRECTIONS)}")
+    if baseline in unscored:
+        raise InputError(f"{measure}: {baseline} has no score to compare with", settings=("baseline",))
     if baseline is not None and baseline not in scores:
         raise UnknownNameError("run", baseline, scores, settings=("baseline",))
     if not 0.0 < alpha < 1.0:
         raise InputError(f"a significance level is between 0 and 1, not {alpha:g}")
     if len(scores) < 2:
-        raise InputError(f"{measure}: {counted(len(scores), 'run')} with per-query scores; a comparison needs two")
+        without = f" ({_named(unscored)} without)" if unscored else ""
+        text = f"{counted(len(scores), 'run')} with per-query scores{without}; a comparison needs two"
+        raise InputError(f"{measure}: {text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,10 +542,12 @@ class Design:
 
     Attributes:
         measure: the measure.
+        unscored: runs without a score, which take no part.
         left_out: queries that some run lacks.
         components: of the variance of scores.
         deviation: σ_d, the standard deviation of a query's difference of two runs: √(2 rest).
-        one_pair: the queries with which a paired t-test of two runs finds a difference of δ, with the power asked for.
+        one_pair: the queries with which a paired t-test of two runs finds a difference of δ, with the power asked for;
+            None where a million do not, and where the board has fewer than ten: these do not know the deviation.
         all_pairs: the same where all pairs of the runs to compare are tested, each at α / pairs (Bonferroni).
         detectable: the difference of two runs that as many queries as the board has find with that power, each pair at
             α / pairs; None with one query or no deviation.
@@ -530,6 +555,7 @@ class Design:
     """
 
     measure: str
+    unscored: tuple[str, ...]
     left_out: int
     components: Components
     deviation: float
@@ -571,25 +597,28 @@ def design(
     check_smallest(smallest)
     if not 0.0 < power < 1.0:
         raise InputError(f"a power is between 0 and 1, not {power:g}", settings=("power",))
-    count = len(scores) if runs is None else runs
-    if count < 2:
-        raise InputError(f"an experiment compares two runs at least, not {count}", settings=("run_count",))
+    if runs is not None and runs < 2:
+        raise InputError(f"an experiment compares two runs at least, not {runs}", settings=("run_count",))
     compared = compare_runs(scores, measure, procedure=correction, alpha=alpha)
-    queries, left_out = common_queries(scores, measure)
-    if len(queries) < 2:
+    queries, count = len(compared.queries), runs or len(compared.means)
+    if queries < 2:
         raise InputError(f"{measure}: one query that all runs have; a design needs the variance of two")
-    table = np.array([[scores[run][query] for run in sorted(scores)] for query in queries])
-    components = variance_components(table)
+    components = variance_components([[scores[run][query] for run in compared.means] for query in compared.queries])
     deviation = float(np.sqrt(2.0 * components.rest))
     pairs = count * (count - 1) // 2
+    one_pair, all_pairs = (
+        _least_t(smallest, deviation, level, power) if queries >= _LEAST_FOR_OUTLOOK else None
+        for level in (alpha, alpha / pairs)
+    )
     return Design(
         measure,
-        len(left_out),
+        compared.unscored,
+        len(compared.left_out),
         components,
         deviation,
-        _least_t(smallest, deviation, alpha, power),
-        _least_t(smallest, deviation, alpha / pairs, power),
-        _detectable(deviation, len(queries), alpha / pairs, power),
+        one_pair,
+        all_pairs,
+        _detectable(deviation, queries, alpha / pairs, power),
         sum(pair.significant for pair in compared.pairs) / len(compared.pairs),
     )
 

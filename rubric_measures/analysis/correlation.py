@@ -391,8 +391,9 @@ def _p_value(base: str, x: FloatArray, y: FloatArray) -> float | None:
     return p if np.isfinite(p) else None
 
 
-# Where less of the variance of means is of the runs, symmetric intervals cover 65 % and less (benchmarks/README.md).
-_LEAST_RELIABILITY = 0.8
+# Where less of the variance of means is of the runs, symmetric intervals of 30 runs cover less than 90 %, and those of
+# more runs less again (benchmarks/README.md).
+_LEAST_RELIABILITY = 0.97
 # So many draws of the true means; τ of each is known to about 0.005.
 _MOST_DRAWS = 2000
 # Where fewer of the covariances that are drawn leave runs a variance of their own, nothing can be said.
@@ -554,7 +555,7 @@ def correlate_over_queries(
 
     The official side is either a score of each run (then only the measures are resampled), or a table of queries × runs
     (then both are resampled with the same queries). A run's score is its mean over the drawn queries. The interval is a
-    symmetric one, and there is none where the reliability of the means of a side is below 0.8; `Drawn.intervals`
+    symmetric one, and there is none where the reliability of the means of a side is below 0.97; `Drawn.intervals`
     says why it is not BCa. A top-k variant keeps the runs that are in the official top k of the full data.
 
     Args:

@@ -239,11 +239,7 @@ def scores_of_board(board: Leaderboard, measure: str) -> RunScores:
     return RunScores(
         measure,
         {run: mean for run, mean in means.items() if mean is not None},
-        {
-            run: {query: value for query, value in row[measure].items() if value is not None}
-            for run, row in board.values.items()
-            if means.get(run) is not None
-        },
+        {run: board.scored(run, measure) for run in board.values if means.get(run) is not None},
     )
 
 

@@ -304,6 +304,7 @@ class _KeptComparison(Struct):
     """What was asked for of a comparison, and the runs that it has."""
 
     means: dict[str, float]
+    unscored: list[str]
     baseline: str | None
     procedure: Literal["max-t", "holm", "bh", "none"]
     alpha: float
@@ -336,7 +337,7 @@ def check_comparisons(path: str | os.PathLike[str], *scores: Any) -> Proof:
     kept = _typed(_KeptComparisons, content, name)
     made: dict[str, Any] = {}
     for measure, one in kept.comparisons.items():
-        runs = [run for run in one.means if run != one.baseline]
+        runs = [run for run in (*one.means, *one.unscored) if run != one.baseline]
         asked = {"correction": one.procedure, "alpha": one.alpha, "smallest": one.smallest}
         asked |= {"rounds": kept.rounds, "seed": kept.seed}
         made |= compare(*scores, measures=measure, runs=runs, baseline=one.baseline, **asked)  # type: ignore[arg-type]
@@ -490,7 +491,7 @@ class Gates:
             if other is None:
                 text = f"{name} has no run {run} to compare with; name one of {', '.join(kept)}"
                 raise InputError(text, settings=("fail_if_worse_than",))
-            ours = {query: value for query, value in board.values[run][measure].items() if value is not None}
+            ours = board.scored(run, measure)
             # Two names that are never the same.
             both = {f"{run} now": ours, f"{other} before": kept[other]}
             found = compare_runs(

@@ -66,9 +66,15 @@ QueryScores: TypeAlias = "File | Rows | Leaderboard | _Values"
 
 @dataclass(frozen=True)
 class Comparisons(Reported, Mapping[str, "Comparison"]):
-    """Runs compared by each measure: measure -> `Comparison` (means, pairs with intervals, groups of equals)."""
+    """Runs compared by each measure: measure -> `Comparison` (means, pairs with intervals, groups of equals).
+
+    Attributes:
+        by_measure: the comparisons.
+        left_out: measures by which fewer than two runs have a score, or the baseline has none.
+    """
 
     by_measure: Mapping[str, Comparison]
+    left_out: Sequence[str] = ()
 
     def __getitem__(self, measure: str) -> Comparison:
         return self.by_measure[measure]
@@ -96,8 +102,9 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
     @property
     def is_complete(self) -> bool:
         """Whether all runs have all queries, and all tests a p-value."""
-        return not any(
-            one.left_out or any(pair.p_adjusted is None for pair in one.pairs) for one in self.by_measure.values()
+        return not self.left_out and not any(
+            one.left_out or one.unscored or any(pair.p_adjusted is None for pair in one.pairs)
+            for one in self.by_measure.values()
         )
 
     def log_notes(self) -> None:
@@ -199,12 +206,21 @@ def compare(
 
     if rounds < 1:
         raise InputError("the number of rounds is 1 or more", settings=("rounds",))
-    found = per_query_scores(scores, form, measures)
+    found = {name: _wanted(values, runs, baseline) for name, values in per_query_scores(scores, form, measures).items()}
+    # Where grades were asked for some measures only, a board has others by which nobody can be compared.
+    left_out = [
+        name
+        for name, values in found.items()
+        if measures is None and (sum(map(bool, values.values())) < 2 or values.get(baseline or "", True) == {})
+    ]
+    if len(left_out) == len(found):
+        left_out = []
+    warn("not compared by %s: too few runs have a score, or the baseline has none", ", ".join(left_out) or 0)
     with naming(*(_called(one) for one in scores)):
         return Comparisons(
             {
                 name: compare_runs(
-                    _wanted(values, runs, baseline),
+                    values,
                     name,
                     baseline=baseline,
                     procedure=correction,
@@ -214,7 +230,9 @@ def compare(
                     smallest=smallest,
                 )
                 for name, values in found.items()
-            }
+                if name not in left_out
+            },
+            left_out,
         )
 
 
@@ -265,13 +283,7 @@ def _read(scores: QueryScores, form: Form | None) -> _Source:
     if isinstance(scores, Leaderboard):
         return _Source(
             _called(scores),
-            {
-                name: {
-                    run: {query: value for query, value in row[name].items() if value is not None}
-                    for run, row in scores.values.items()
-                }
-                for name in scores.measures
-            },
+            {name: {run: scores.scored(run, name) for run in scores.values} for name in scores.measures},
         )
     if isinstance(scores, Mapping) and not are_rows(scores):
         values: Any = scores
@@ -279,7 +291,9 @@ def _read(scores: QueryScores, form: Form | None) -> _Source:
     with file_path(scores) as path:
         table = read_leaderboard(path, form=form)
         by_measure = {name: found for name in table.measures if (found := table.per_query(name))}
-        return _Source(_called(scores), by_measure)
+        # A run with scores by another measure alone has none by this one, which is said.
+        none: _Values = {run: {} for run in (*table.run_ids, *table.unscored)}
+        return _Source(_called(scores), {name: {**none, **found} for name, found in by_measure.items()})
 
 
 def _together(sources: Sequence[_Source], measure: str) -> dict[str, Mapping[str, float]]:
@@ -830,14 +844,22 @@ class Designs(Reported):
         content = {"format": "rubric_measures power 1", **said, "measures": measures}
         return Report([needed, variance, told], [joined], lambda: plain(content))
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether each measure has a design."""
+        return all(one.one_pair is not None for one in self.designs)
+
     def log_notes(self) -> None:
-        """Logs queries that are left out."""
+        """Logs queries that are left out, and where these are too few."""
         for one in self.designs:
-            warn(
-                "%s: %s that some run lacks left out",
-                one.measure,
-                counted(one.left_out, "query") if one.left_out else 0,
-            )
+            lost = counted(one.left_out, "query") if one.left_out else 0
+            warn("%s: %s that some run lacks left out", one.measure, lost)
+            warn("%s: left out, as they have no score: %s", one.measure, ", ".join(one.unscored) or 0)
+            if one.one_pair is None:
+                text = (
+                    "%s: how many queries find such a difference is not known: ten or more tell it, up to a million; %s"
+                )
+                warn(text, one.measure, counted(one.components.query_count, "query") + " here")
 
 
 def power(
@@ -853,13 +875,13 @@ def power(
     """How many queries an experiment needs to find a difference, and what the board at hand could tell.
 
     >>> import rubric_measures
-    >>> board = {"a": {"q1": 0.9, "q2": 0.5, "q3": 0.4}, "b": {"q1": 0.8, "q2": 0.6, "q3": 0.1}}
+    >>> board = {"a": {f"q{i}": i / 10 for i in range(10)}, "b": {f"q{i}": i % 4 / 10 for i in range(10)}}
     >>> found = rubric_measures.power(board, delta=0.05).designs[0]
     >>> found.one_pair, round(found.deviation, 2)
-    (128, 0.2)
+    (315, 0.32)
 
     Args:
-        scores: per-query scores of a pilot, as `compare` takes them.
+        scores: per-query scores of a pilot, as `compare` takes them; fewer than ten queries tell no number of queries.
         delta: the difference that the experiment shall find, in the measure's unit.
         measures: the measures; all by default.
         run_count: how many runs the experiment will compare; as many as the pilot has by default.

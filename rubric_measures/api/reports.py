@@ -98,7 +98,7 @@ def report(
     told: Any = {"correction": correction, "alpha": alpha, "rounds": rounds, "seed": seed, "smallest": smallest}
     compared: Mapping[str, Comparison] = {}
     if baseline or groups or smallest is not None:
-        compared = compare(board, measures=board.measures, baseline=baseline, **told)
+        compared = compare(board, baseline=baseline, **told)
     return LeaderboardReport(
         board,
         mean_intervals(board, Draws(rounds, seed, level)) if intervals else {},
@@ -208,11 +208,6 @@ def _is_sum(board: Leaderboard, name: str) -> bool:
     return all(row[name].standard_error is None and row[name].queries > 1 for row in board.cells.values())
 
 
-def _scored(board: Leaderboard, run: str, name: str) -> dict[str, float]:
-    """Query -> value, of the queries that could be scored."""
-    return {query_id: value for query_id, value in board.values[run][name].items() if value is not None}
-
-
 def _panel(
     board: Leaderboard,
     name: str,
@@ -227,10 +222,10 @@ def _panel(
     if _is_sum(board, name):
         has_queries = any(board.values[run].get(name) for run in runs)
         return DotPanel(f"{name} ({'sum' if has_queries else 'all queries together'})", means, best=best)
-    queries = {run: _scored(board, run, name) for run in runs}
+    queries = {run: board.scored(run, name) for run in means}
     shown = {run: list(values.values()) for run, values in queries.items()}
-    common = set.intersection(*map(set, queries.values()))
-    groups = _compared(board, name, settings).groups if len(runs) > 1 and len(common) > 1 else ()
+    common = set.intersection(*map(set, queries.values())) if queries else ()
+    groups = _compared(board, name, settings).groups if len(means) > 1 and len(common) > 1 else ()
     ends = {run: (intervals[run][name].low, intervals[run][name].high) for run in runs}
     known = {run: (low, high) for run, (low, high) in ends.items() if low is not None and high is not None}
     return DotPanel(name, means, known, shown, groups, best)
@@ -240,7 +235,7 @@ def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: s
     from rubric_measures.analysis.comparison import compare_runs
 
     return compare_runs(
-        {run: _scored(board, run, name) for run in _runs_of(board)},
+        {run: board.scored(run, name) for run in _runs_of(board)},
         name,
         baseline=baseline,
         procedure=settings.correction,
@@ -261,9 +256,9 @@ def _differences(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]
 
 
 def _each_query(board: Leaderboard, name: str, baseline: str) -> dict[str, list[float]]:
-    base = _scored(board, baseline, name)
+    base = board.scored(baseline, name)
     return {
-        run: [value - base[query] for query, value in _scored(board, run, name).items() if query in base]
+        run: [value - base[query] for query, value in board.scored(run, name).items() if query in base]
         for run in _runs_of(board)
         if run != baseline
     }

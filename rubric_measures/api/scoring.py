@@ -167,7 +167,6 @@ class Board(Leaderboard, frozen=True):
 
         return compare(
             self,
-            measures=self.measures,
             baseline=baseline,
             correction=correction,
             alpha=alpha,

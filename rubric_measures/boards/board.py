@@ -161,6 +161,14 @@ class Leaderboard(Struct, frozen=True):
         """Where grades were asked only as far as some measures need them, the measures that have all that they need."""
         return [] if self.inexact is None else [one for one in self.measures if one not in self.inexact]
 
+    def scored(self, run_id: str, measure: str) -> dict[str, float]:
+        """Query -> value of the queries that could be scored; empty where the run has no mean: of a run that needs
+        grades which were never asked, those of its queries that need none say nothing of it.
+        """
+        if self.cells[run_id][measure].mean is None:
+            return {}
+        return {query: value for query, value in self.values[run_id][measure].items() if value is not None}
+
     def ranking(self, measure: str | None = None) -> list[str]:
         """The runs, best first by the first measure, and by name where they are equal. Rows that sum up the runs
         stand at the end.

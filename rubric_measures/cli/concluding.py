@@ -275,7 +275,7 @@ def run_power(options: argparse.Namespace) -> int:
     found = api.power(*options.scores, **passed(options, api.power))
     write_output(options, found.report(options.places))
     found.log_notes()
-    return 0
+    return 0 if found.is_complete else 1
 
 
 _EXAMPLE = """examples:

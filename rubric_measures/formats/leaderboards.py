@@ -19,7 +19,7 @@ from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
-from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, warn
+from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, warn
 from rubric_measures.base.files import (
     atomic_writer,
     begins_records,
@@ -184,10 +184,12 @@ class LeaderboardTable:
     Attributes:
         rows: the numbers of runs.
         best: those of the best possible score, which is no run: of rows called `_overall_`, and of our own JSON.
+        unscored: runs of our own JSON that have no score by some measure.
     """
 
     rows: tuple[Score, ...]
     best: tuple[Score, ...] = ()
+    unscored: tuple[str, ...] = ()
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -274,10 +276,11 @@ def read_leaderboard(
         is_graded = b'"passage_id"' in start or b'"paragraph_id"' in start
         what = "holds graded records; score them, and give the board"
         raise FormatError(what if is_graded else "is a JSON list; expected JSON lines or a dict of runs", path=name)
+    unscored: list[tuple[str, str]] = []
     is_json = start[:1] in (b"{", b"[") or start.startswith(PARQUET)
     first = start.partition(b"\n")[0].decode("utf-8", "replace")
     if form not in COLUMNS and (is_json or form in ("wide", "workbench") or _is_table(first)):
-        numbers = _from_rows(path, name, is_json)
+        numbers = _from_rows(path, name, is_json, unscored)
     else:
         known = {"topic": queries, "run": runs, "measure": measures}
         numbers = _from_lines(read_text(path), name, form if form in COLUMNS else None, known)
@@ -286,7 +289,8 @@ def read_leaderboard(
     of_runs = tuple(row for row in rows if row.run_id != OVERALL)
     if not of_runs:
         raise FormatError(f"holds no number{' of a run' * bool(rows)}; expected a leaderboard", path=name)
-    return LeaderboardTable(of_runs, tuple(row for row in rows if row.run_id == OVERALL))
+    runs_without = tuple(run_id for run_id, _ in unscored)
+    return LeaderboardTable(of_runs, tuple(row for row in rows if row.run_id == OVERALL), runs_without)
 
 
 def _checked(numbers: Sequence[_Raw], name: str) -> Collection[Score]:
@@ -397,7 +401,9 @@ def _of_pairs(values: Collection[Any]) -> str:
     return "rank" if all(are) else "score"
 
 
-def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterator[_Raw]:
+def _from_rows(
+    path: str | os.PathLike[str], name: str, is_json: bool, unscored: list[tuple[str, str]]
+) -> Iterator[_Raw]:
     """Rows with names: a table with a header, or JSON. `stderr:` and `coverage:`, or `+/-`, stand beside a measure."""
     found = rows_of(path, "a leaderboard", is_quoted=False, by_hand=True)
     columns = found.columns or ()
@@ -417,7 +423,7 @@ def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterat
         kinds = {_TITLES[title.lower()]: cell for title, cell in row.items() if title.lower() in _TITLES}
         run, topic = _id_columns(row)
         if is_json and row.get("format") == OWN_FORMAT:
-            yield from _from_own_json(cells, name)
+            yield from _from_own_json(cells, name, unscored)
         elif {"measure", "value"} <= kinds.keys():
             said = {"run": run_name_of(name), "topic": ALL, **kinds}
             yield line, "value", Score(said["run"], said["measure"], said["topic"], said["value"])
@@ -438,26 +444,26 @@ def _from_rows(path: str | os.PathLike[str], name: str, is_json: bool) -> Iterat
     warn("%s: %d empty cells were left out", name, empty)
 
 
-def _from_own_json(content: Mapping[str, Any], name: str) -> Iterator[_Raw]:
-    """The JSON that this package's leaderboards are printed as."""
-    unknown: Counter[str] = Counter()
+def _from_own_json(content: Mapping[str, Any], name: str, unscored: list[tuple[str, str]]) -> Iterator[_Raw]:
+    """The JSON that this package's leaderboards are printed as; adds each (run, measure) without a score to a list."""
     try:
         best = {"run_id": OVERALL, "measures": content.get("best", {})}
         for run in (*content["runs"], best):
             for measure, cell in run["measures"].items():
+                if cell["mean"] is None:
+                    unscored.append((run["run_id"], measure))
+                    continue
                 for query_id, value in cell.get("per_query", {}).items():
                     if value is not None:
                         yield 0, measure, Score(run["run_id"], measure, query_id, value)
-                if cell["mean"] is not None:
-                    beside = cell.get("standard_error"), cell.get("coverage")
-                    yield 0, measure, Score(run["run_id"], measure, ALL, cell["mean"], *beside)
-                else:
-                    unknown[measure] += 1
+                beside = cell.get("standard_error"), cell.get("coverage")
+                yield 0, measure, Score(run["run_id"], measure, ALL, cell["mean"], *beside)
     except (KeyError, TypeError, AttributeError) as error:
         problem = f"is not a {OWN_FORMAT!r} file as this package writes it ({type(error).__name__}: {error})"
         raise FormatError(problem, path=name) from None
-    for measure, rows in unknown.items():
-        warn("%s: %d rows have no score by %s and were left out: nobody knows their place", name, rows, measure)
+    for measure, rows in Counter(measure for _, measure in unscored).items():
+        text = "%s: %s without a score by %s left out: nobody knows their place"
+        warn(text, name, counted(rows, "row"), measure)
 
 
 def write_leaderboard(path: str | os.PathLike[str], table: LeaderboardTable, form: Form = "ir_measures") -> None:

@@ -61,7 +61,9 @@ def test_a_design() -> None:
 def test_a_design_as_statsmodels() -> None:
     power = pytest.importorskip("statsmodels.stats.power")
     generator = np.random.default_rng(4)
-    scores = {run: dict(zip("abcdefgh", generator.normal(0, 0.1, 8).tolist(), strict=True)) for run in ("x", "y", "z")}
+    scores = {
+        run: dict(zip("abcdefghij", generator.normal(0, 0.1, 10).tolist(), strict=True)) for run in ("x", "y", "z")
+    }
     found = design(scores, "m", 0.05)
     needed = power.TTestPower().solve_power(0.05 / found.deviation, None, 0.05, 0.8)
     assert found.one_pair == int(np.ceil(needed))
@@ -74,6 +76,12 @@ def test_what_makes_no_design() -> None:
             design(scores, "m", **{"smallest": 0.1, **more})
     with pytest.raises(InputError, match="one query"):
         design({"a": {"q1": 0.1}, "b": {"q1": 0.2}}, "m", 0.1)
-    # Runs that differ by the same everywhere have no noise; two queries say so.
-    flat = design({"a": {"q1": 0.1, "q2": 0.4}, "b": {"q1": 0.2, "q2": 0.5}}, "m", 0.1)
-    assert (flat.one_pair, flat.detectable) == (2, None)
+    # Runs that differ by the same everywhere have no noise.
+    ten = {f"q{place}": place / 10 for place in range(10)}
+    same = {"a": ten, "b": {query: score + 0.1 for query, score in ten.items()}}
+    flat = design(same, "m", 0.1)
+    assert (flat.one_pair, flat.all_pairs, flat.detectable) == (2, 2, None)
+    # Fewer than ten queries do not know the noise; a run without a score takes no part.
+    nine = {run: {query: row[query] for query in [*ten][:9]} for run, row in same.items()}
+    few = design({**nine, "c": {}}, "m", 0.1)
+    assert (few.one_pair, few.all_pairs, few.components.query_count, few.unscored) == (None, None, 9, ("c",))

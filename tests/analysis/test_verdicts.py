@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from rubric_measures.analysis.comparison import compare_runs, t_power
+from rubric_measures.api.comparing import Comparisons
 from rubric_measures.base.errors import InputError
+
+OFF = {"a": 0.0, "b": 0.1, "c": 0.3}
 
 
 def test_power_as_statsmodels() -> None:
@@ -63,6 +66,8 @@ def test_scores_beyond_one_need_a_smallest_difference() -> None:
     wide = {run: {query: 10 * score for query, score in row.items()} for run, row in board().items()}
     found = compare_runs(wide, "m")
     assert found.smallest is None and not [pair for pair in found.pairs if pair.conclusion == "same"]
+    said = "no pair is called the same: scores are not in [0, 1], and no smallest difference that matters was given"
+    assert str(Comparisons({"m": found})).count(said) == 1
     inside = {run: {query: min(max(score, 0.0), 1.0) for query, score in row.items()} for run, row in board().items()}
     assert compare_runs(inside, "m").smallest == 0.02
 
@@ -77,6 +82,20 @@ def test_equal_runs_and_few_queries() -> None:
     same = {"a": {"q1": 0.5, "q2": 0.4}, "b": {"q1": 0.5, "q2": 0.4}}
     found = compare_runs(same, "m")
     assert found.pairs[0].said() == "the same on every query" and found.outlook is None
+    # Of runs that differ by the same everywhere nothing contradicts what the tests say.
+    ten = {f"q{place}": place / 20 for place in range(10)}
+    flat = Comparisons({"m": compare_runs({"a": ten, "b": {query: one + 0.1 for query, one in ten.items()}}, "m")})
+    assert "told" not in str(flat)
+    more = compare_runs({run: {query: one + gap for query, one in ten.items()} for run, gap in OFF.items()}, "m")
+    text = str(Comparisons({"m": more}))
+    assert text.endswith("10 queries told 100 % of 3 pairs apart") and "noise" not in text
+    # Runs without a score are named before anything is concluded of the others.
+    named = compare_runs({**board(), "gone": {}}, "m", smallest=0.02).said()
+    assert named == "of 4 runs with a score (gone has none): best has the highest mean; not told apart from it: near"
+    with pytest.raises(InputError, match="m: gone has no score to compare with"):
+        compare_runs({**board(), "gone": {}}, "m", baseline="gone")
+    with pytest.raises(InputError, match=r"1 run with per-query scores \(a without\); a comparison needs two"):
+        compare_runs({"a": {}, "b": {"q": 1.0}}, "m")
     one = compare_runs({"a": {"q1": 0.5}, "b": {"q1": 0.9}}, "m").pairs[0]
     assert (one.conclusion, one.more_queries, one.said()) == ("undecided", None, "not known: 1 query only")
     nine = {run: {query: row[query] for query in [*row][:9]} for run, row in board().items()}

@@ -449,15 +449,21 @@ def test_tables_and_reports_of_what_nothing_covers_refuse_the_records(
 
 
 def test_runs_without_a_score_are_said_where_a_board_is_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     world = World(9)
     for run in ("run0", "run1"):
         world.rankings[f"short {run}"] = {query: of[:1] for query, of in world.rankings[run].items()}
     lazy, _ = grade(world, world.groups(), COVER)
-    found = board(world, lazy, ["RubricCover(rel=4)@9"])
+    found = board(world, lazy, ["RubricCover(rel=4)@9", COVER])
     unknown = sum(row["RubricCover(rel=4)@9"].mean is None for row in found.cells.values())
     path = tmp_path / "board.json"
     path.write_text(found.render("json"), encoding="utf-8")
-    main(["compare", str(path)])
-    assert f"{unknown} rows have no score by RubricCover(rel=4)@9 and were left out" in capsys.readouterr().err
+    # Nothing is concluded of runs without a score, and which these are is said first.
+    assert main(["compare", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert f"{unknown} rows without a score by RubricCover(rel=4)@9 left out" in err
+    assert out.startswith("of 3 runs with a score (run1, run2, run3 have none): run0 has the highest mean; ")
+    # By a measure that the baseline has no score by, nobody is compared, and the others stay.
+    assert list(found.compare(baseline="run1")) == [COVER]
+    assert "not compared by RubricCover(rel=4)@9" in caplog.text
