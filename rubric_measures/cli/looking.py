@@ -379,7 +379,7 @@ def run_verify(options: argparse.Namespace) -> int:
     if options.output_format == "html":
         parts = itertools.chain(canaries, report_parts(source, bank, settings))
         title = f"Verification of {Path(options.graded).name}"
-        files = write_html(options.output, parts, settings, title, review)
+        files = write_html(options.output, parts, settings, title, review, bank)
         if len(files) > 1:
             _LOG.info("%s and %d pages of details beside it", files[0], len(files) - 1)
     else:

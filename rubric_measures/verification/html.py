@@ -1,12 +1,8 @@
-"""The reports as HTML pages.
+"""The reports as HTML pages without network: three numbers, what to look at first, tables, and queries with all grades.
 
-One query as HTML: its items, its passages with all grades and their text once, and the grades of each item.
+Every table of a page is a `Section`. Pages show texts and lead to them where sections have ids.
 
-What a reader should look at first: worst items, uncovered passages, doubtful grades, canaries that failed.
-
-The reports as HTML files without network: a first page that says what to look at, and pages of details behind it.
-
-All of it is one file while that has room; else each further page is a file beside the first one.
+All of it is one file while that has room; else whole queries stand in files beside the first one.
 """
 
 from __future__ import annotations
@@ -14,429 +10,44 @@ from __future__ import annotations
 import contextlib
 import heapq
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import Cell, Marked, Undefined, number
-from rubric_measures.measures.checked import (
-    CheckedGrade,
-    CheckedPassage,
-    CheckedQuery,
-    bad_items,
-    grades_by_item,
-    level_of,
-    uncovered_passages,
-)
+from rubric_measures.measures.checked import CheckedQuery, bad_items, level_of, uncovered_passages
 from rubric_measures.pages.frame import (
-    PAGE,
-    SCRIPT,
-    SEARCH,
-    Link,
     ReviewAddress,
+    Shown,
+    environment,
     item_names,
     page,
-    page_text,
-    passage_link,
+    plain_number,
     readable,
-    rows_in_blocks,
     shade,
     snippet,
-    table,
-    words,
 )
-from rubric_measures.pages.frame import REPORT_STYLE as STYLE
-from rubric_measures.verification.reports import ReportSettings
+from rubric_measures.types.entities import TestBank
+from rubric_measures.verification.reports import ReportSettings, query_sections
 from rubric_measures.verification.sections import Section
 
+_PACKAGE = "rubric_measures.verification"
+# In characters; browsers open pages of this size at once.
+LARGEST_PAGE = 2_000_000
 # Of a text that is longer, the beginning is shown, and how much is left out.
 _LONGEST = 100_000
-
-
-@dataclass(frozen=True)
-class QueryPlaces:
-    """Where the parts of a query stand.
-
-    Attributes:
-        start: its heading.
-        passages: doc_id -> its row with the whole text.
-        items: item_id -> its grades.
-    """
-
-    start: Link
-    passages: Mapping[str, Link]
-    items: Mapping[str, Link]
-
-
-def query_blocks(
-    query: CheckedQuery,
-    number: int,
-    settings: ReportSettings,
-    review: ReviewAddress | None,
-    add: Callable[[str, str], Link],
-) -> QueryPlaces:
-    """Puts a query on pages, block by block.
-
-    Args:
-        query: the query.
-        number: makes its anchors.
-        settings: which analyses are shown.
-        review: see `write_html`.
-        add: puts markup with an anchor on a page, and says where.
-    """
-    anchor = f"q{number}"
-    text = f'<span dir="auto">{page_text(query.text)}</span> ' if query.text else ""
-    start = add(f'<h2 id="{anchor}">{text}<span class="note">{page_text(query.query_id)}</span></h2>\n', anchor)
-    passages: dict[str, Link] = {}
-    if {"verify_grading", "grid_display", "uncovered_passages"} & set(settings.reports):
-        passages = _passages(query, anchor, settings, add)
-    items: dict[str, Link] = {}
-    if "verify_grading" in settings.reports:
-        for place, (item_id, rows) in enumerate(grades_by_item(query, settings.by_uncertainty).items()):
-            items[item_id] = _item(query, item_id, rows, f"{anchor}i{place}", passages, review, add)
-    if "bad_question" in settings.reports:
-        _bad_items(query, anchor, settings, items, add)
-    if "uncovered_passages" in settings.reports:
-        _uncovered(query, anchor, settings, passages, add)
-    return QueryPlaces(start, passages, items)
-
-
-def _whole(text: str) -> str:
-    more = f" … ({len(text) - _LONGEST:,} more characters)" if len(text) > _LONGEST else ""
-    return page_text(text[:_LONGEST]) + more
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return '<td class="none">–</td>'
-    return f'<td class="number">{value if isinstance(value, int) else f"{value:g}"}</td>'
-
-
-def _passages(
-    query: CheckedQuery, anchor: str, settings: ReportSettings, add: Callable[[str, str], Link]
-) -> dict[str, Link]:
-    """A row a passage: judgment, best grade, its grade of every item, and its text, of which the beginning is seen."""
-    shows_grid = "grid_display" in settings.reports
-    names = list(item_names(query.items).values()) if shows_grid else []
-    heads = ["Passage", "Judgment", "Best grade", *names, "Passage id"]
-    covers = query.scale.covers if query.scale is not None else settings.min_rating
-    places: dict[str, Link] = {}
-    done = 0
-    rows = (
-        _passage(query, passage, f"{anchor}p{place}", shows_grid, covers)
-        for place, passage in enumerate(query.passages)
-    )
-    for body, count in rows_in_blocks(rows):
-        of_all = f"{done + 1} to {done + count} of {len(query.passages)}" if count < len(query.passages) else str(count)
-        page = add(
-            f"<details open><summary><h3>Passages ({of_all})</h3></summary>\n{table(heads, body)}</details>\n", anchor
-        ).page
-        for place in range(done, done + count):
-            places[query.passages[place].doc_id] = Link(page, f"{anchor}p{place}")
-        done += count
-    return places
-
-
-def _passage(query: CheckedQuery, passage: CheckedPassage, anchor: str, shows_grid: bool, covers: int | None) -> str:
-    text = snippet(passage.text)
-    if text.endswith("…"):
-        text = f"<details><summary>{text}</summary>{_whole(passage.text)}</details>"
-    cells = [f'<td dir="auto" class="text">{text}</td>', _number(passage.judgment), _number(passage.best)]
-    for item_id in query.items if shows_grid else ():
-        row = passage.grades.get(item_id)
-        if row is None:
-            cells.append('<td class="none">–</td>')
-        elif row.grade is None:
-            cells.append(f'<td class="none">{page_text(row.status)}</td>')
-        else:
-            kind = shade(row.grade, query.scale) + (" covers" if covers is not None and row.grade >= covers else "")
-            cells.append(f'<td class="{kind}">{row.grade:g}</td>')
-    return f'<tr id="{anchor}">{"".join(cells)}<td class="id" dir="auto">{page_text(passage.doc_id)}</td></tr>\n'
-
-
-def _item(
-    query: CheckedQuery,
-    item_id: str,
-    rows: list[CheckedGrade],
-    anchor: str,
-    passages: Mapping[str, Link],
-    review: ReviewAddress | None,
-    add: Callable[[str, str], Link],
-) -> Link:
-    """The grades of one item, each beside what the grader said, with links to the passage and into the review page."""
-    has_confidence = any(row.confidence is not None for row in rows)
-    has_reason = any(row.reason for row in rows)
-    heads = ["Grade", *(["Confidence"] if has_confidence else []), "Judgment", "Passage", "Answer"]
-    heads += ["Reason"] * has_reason + ["Review"] * (review is not None)
-
-    def markup(row: CheckedGrade) -> Iterator[str]:
-        grade = page_text(row.status) if row.grade is None else f"{row.grade:g}"
-        kind = "none" if row.grade is None else shade(row.grade, query.scale)
-        yield f'<tr><td class="{kind}">{grade}</td>'
-        yield _number(row.confidence) if has_confidence else ""
-        yield _number(row.judgment)
-        yield passage_link(passages[row.doc_id], row.text)
-        yield f'<td dir="auto" class="text">{_whole(row.answer)}</td>'
-        yield f'<td dir="auto" class="text">{_whole(row.reason)}</td>' if has_reason else ""
-        yield "" if review is None else f"<td>{review.link(query.query_id, row.doc_id, item_id)}</td>"
-        yield "</tr>\n"
-
-    name = page_text(item_names(query.items)[item_id])
-    shown_id = f' <span class="note">{page_text(item_id)}</span>'
-    first: Link | None = None
-    for body, count in rows_in_blocks("".join(markup(row)) for row in rows):
-        key = f' id="{anchor}"' if first is None else ""
-        of_all = words(count, "grade") + (f" of {len(rows)}" if count < len(rows) else "")
-        heading = f'<h3 dir="auto">{name}</h3>{shown_id} <span class="note">({of_all})</span>'
-        place = add(f"<details{key}><summary>{heading}</summary>\n{table(heads, body)}</details>\n", anchor)
-        first = first or place
-    return first or Link(1, anchor)
-
-
-def _bad_items(
-    query: CheckedQuery,
-    anchor: str,
-    settings: ReportSettings,
-    items: Mapping[str, Link],
-    add: Callable[[str, str], Link],
-) -> None:
-    level, names = level_of(query, settings.min_rating), item_names(query.items)
-    rows = []
-    for row in bad_items(query, settings.min_judgment, settings.min_rating):
-        counts = "".join(map(_number, (row.spurious, row.relevant, row.covering)))
-        shown_id = f'<td class="id" dir="auto">{page_text(row.item_id)}</td>'
-        rows.append(_row(_linked(items.get(row.item_id), names[row.item_id]) + counts + shown_id, None))
-    spurious = f"Not relevant passages that cover it (from {level})"
-    heads = ["Item", spurious, "Relevant ones", "All that cover it", "Item id"]
-    for body, count in rows_in_blocks(rows):
-        add(f"<details><summary><h3>Items ({count})</h3></summary>\n{table(heads, body)}</details>\n", f"{anchor}items")
-
-
-def _uncovered(
-    query: CheckedQuery,
-    anchor: str,
-    settings: ReportSettings,
-    passages: Mapping[str, Link],
-    add: Callable[[str, str], Link],
-) -> None:
-    rows = (
-        f"<tr>{passage_link(passages[row.doc_id], row.text)}{_number(row.judgment)}{_number(row.best_grade)}</tr>\n"
-        for row in uncovered_passages(query, settings.min_judgment, settings.min_rating)
-    )
-    for body, count in rows_in_blocks(rows):
-        title = f"Relevant passages that no item covers ({count})"
-        markup = table(["Passage", "Judgment", "Best grade"], body)
-        add(f"<details><summary><h3>{title}</h3></summary>\n{markup}</details>\n", f"{anchor}uncovered")
-
-
 # How many of each kind the first page lists.
 _LISTED = 20
-_CORRELATIONS = ("r_judgment", "r_leaderboard")
-
-
-class _Worst:
-    """The worst of what is found, and how much there is."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        # What comes first has the highest key; the number tells equal ones apart.
-        self._heap: list[tuple[tuple[float, ...], int, str]] = []
-
-    def add(self, key: tuple[float, ...], markup: str) -> None:
-        self.count += 1
-        heapq.heappush(self._heap, (key, -self.count, markup))
-        if len(self._heap) > _LISTED:
-            heapq.heappop(self._heap)
-
-    def rows(self) -> list[str]:
-        return [markup for *_, markup in sorted(self._heap, reverse=True)]
-
-
-class LookAt:
-    """Gathers what stands on the first page, query by query, and keeps only the rows that it lists."""
-
-    def __init__(self, settings: ReportSettings, review: ReviewAddress | None) -> None:
-        self._settings, self._review = settings, review
-        self._spurious, self._never, self._uncovered, self._doubtful, self._canaries = (_Worst() for _ in range(5))
-        self._against = _Worst()
-        self._bad: dict[tuple[str, str], tuple[float | None, ...]] = {}
-        self._queries: list[str] = []
-        self._has_canaries = False
-        self._failed = self._passages = self._grades = 0
-
-    def add_section(self, section: Section) -> None:
-        """Takes the canaries that fooled a grader, and the items whose statistics are bad, until their query comes."""
-        self._has_canaries |= section.kind == "fooled"
-        for row in section.rows if section.kind in ("items", "fooled") else ():
-            said = dict(zip(section.columns, row, strict=True))
-            if section.kind == "items":
-                pair = tuple(r if isinstance(r := said[name], float) else None for name in _CORRELATIONS)
-                if any(r is not None and r < 0 for r in pair):
-                    self._bad[str(said["query_id"]), str(said["item_id"])] = pair
-            else:
-                cells = (page_text(str(said[name])) for name in ("case", "grade", "query_id", "grader"))
-                markup = "".join(f'<td dir="auto">{cell}</td>' for cell in (snippet(str(said["text"])), *cells))
-                key = float(grade) if isinstance(grade := said["grade"], int | float) else 0.0
-                self._canaries.add((key,), _row(markup, None))
-
-    def add(self, query: CheckedQuery, places: QueryPlaces) -> None:
-        """Takes a query that stands on pages."""
-        reports = set(self._settings.reports)
-        if "bad_question" in reports:
-            self._add_items(query, places)
-        self._add_against(query, places)
-        uncovered = 0
-        if "uncovered_passages" in reports:
-            for row in uncovered_passages(query, self._settings.min_judgment, self._settings.min_rating):
-                uncovered += 1
-                place = places.passages[row.doc_id]
-                best = "–" if row.best_grade is None else f"{row.best_grade:g}"
-                item = next(iter(query.items), None)
-                markup = passage_link(place, row.text) + _of_query(query, places)
-                markup += f'<td class="number">{row.judgment:g}</td><td class="number">{best}</td>'
-                self._uncovered.add((row.judgment,), _row(markup, self._link(query, row.doc_id, item)))
-        if "verify_grading" in reports:
-            for grade in query.rows():
-                self._add_grade(query, grade, places)
-        self._passages += len(query.passages)
-        counts = [len(query.passages), len(query.items), *([uncovered] if "uncovered_passages" in reports else [])]
-        cells = "".join(map(_number, counts))
-        shown_id = f'<td class="id" dir="auto">{page_text(query.query_id)}</td>'
-        self._queries.append(_row(f"{_of_query(query, places)}{cells}{shown_id}", None))
-
-    def _add_items(self, query: CheckedQuery, places: QueryPlaces) -> None:
-        level, names = level_of(query, self._settings.min_rating), item_names(query.items)
-        for row in bad_items(query, self._settings.min_judgment, self._settings.min_rating):
-            markup = _linked(places.items.get(row.item_id, places.start), names[row.item_id]) + _of_query(query, places)
-            if row.spurious:
-                doc_id = next(
-                    passage.doc_id
-                    for passage in query.passages
-                    if passage.judgment is not None
-                    and passage.judgment < self._settings.min_judgment
-                    and ((given := passage.grades.get(row.item_id)) is not None)
-                    and given.grade is not None
-                    and given.grade >= level
-                )
-                counts = _number(row.spurious) + _number(row.relevant)
-                link = self._link(query, doc_id, row.item_id)
-                self._spurious.add((row.spurious - row.relevant, row.spurious), _row(markup + counts, link))
-            elif not row.covering:
-                graded = [passage.doc_id for passage in query.passages if row.item_id in passage.grades]
-                link = self._link(query, graded[0], row.item_id) if graded else None
-                self._never.add((len(graded),), _row(f'{markup}<td class="number">{len(graded)}</td>', link))
-
-    def _add_against(self, query: CheckedQuery, places: QueryPlaces) -> None:
-        """The items of a query that correlate negatively with the judgments, or with the other items over the runs."""
-        for item_id, name in item_names(query.items).items():
-            pair = self._bad.pop((query.query_id, item_id), ())
-            if not pair:
-                continue
-            markup = _linked(places.items.get(item_id, places.start), name) + _of_query(query, places)
-            markup += "".join(f'<td class="number">{"–" if r is None else f"{r:.2f}"}</td>' for r in pair)
-            doc_id = next((passage.doc_id for passage in query.passages if item_id in passage.grades), None)
-            link = None if self._review is None else "" if doc_id is None else self._link(query, doc_id, item_id)
-            self._against.add((-min(r for r in pair if r is not None),), _row(markup, link))
-
-    def _add_grade(self, query: CheckedQuery, grade: CheckedGrade, places: QueryPlaces) -> None:
-        """Doubtful are failed grades, unsure ones, and those that cover in a passage judged not relevant."""
-        self._grades += 1
-        settings = self._settings
-        if grade.grade is None:
-            self._failed += 1
-            why, key = grade.status, 3.0
-        elif grade.confidence is not None and grade.confidence < 0.5:
-            why, key = f"confidence {grade.confidence:.2f}", 2.0 - grade.confidence
-        elif (
-            grade.judgment is not None
-            and grade.judgment < settings.min_judgment
-            and query.scale is not None
-            and grade.grade >= (settings.min_rating or query.scale.covers)
-        ):
-            why, key = "covers, and the passage is judged not relevant", grade.grade / (query.scale.highest or 1)
-        else:
-            return
-        place = places.items.get(grade.item_id, places.start)
-        markup = _linked(place, item_names(query.items)[grade.item_id])
-        markup += passage_link(places.passages[grade.doc_id], grade.text)
-        shown = "–" if grade.grade is None else f"{grade.grade:g}"
-        markup += f'<td class="number">{shown}</td><td>{page_text(why)}</td>'
-        self._doubtful.add((key,), _row(markup, self._link(query, grade.doc_id, grade.item_id)))
-
-    def _link(self, query: CheckedQuery, doc_id: str, item_id: str | None) -> str | None:
-        if self._review is None:
-            return None
-        return "" if item_id is None else self._review.link(query.query_id, doc_id, item_id)
-
-    def html(self) -> str:
-        """What to look at, as markup."""
-        reports = set(self._settings.reports)
-        lists = []
-        if "bad_question" in reports:
-            heads = ["Item", "Query", "Not relevant passages that cover it", "Relevant ones"]
-            lists.append(self._list("Items that passages judged not relevant cover", self._spurious, heads))
-            heads = ["Item", "Query", "Passages graded"]
-            lists.append(self._list("Items that no passage covers", self._never, heads))
-        if self._against.count:
-            heads = ["Item", "Query", "Correlation with judgments", "Correlation with the other items, over runs"]
-            lists.append(self._list("Items that work against judgments or other items", self._against, heads))
-        if "uncovered_passages" in reports:
-            heads = ["Passage", "Query", "Judgment", "Best grade"]
-            lists.append(self._list("Relevant passages that no item covers", self._uncovered, heads))
-        if "verify_grading" in reports:
-            title = f"Doubtful grades ({self._failed} failed)" if self._failed else "Doubtful grades"
-            lists.append(self._list(title, self._doubtful, ["Item", "Passage", "Grade", "Why"]))
-        if self._has_canaries:
-            heads = ["Text", "Case", "Grade", "Query", "Grader"]
-            lists.append(self._list("Canaries that failed", self._canaries, heads, links=False))
-        if not lists:
-            return ""
-        said = f"{self._passages:,} passages, {self._grades:,} grades. " if self._grades else ""
-        review = ""
-        if self._review is not None:
-            review = f"Links called review work while this runs: <code>{page_text(self._review.command)}</code>"
-        return f'<h2>What to look at</h2>\n<p class="note">{said}{review}</p>\n{"".join(lists)}'
-
-    def _list(self, title: str, worst: _Worst, heads: Sequence[str], links: bool = True) -> str:
-        if not worst.count:
-            return f"<h3>{page_text(title)}: none</h3>\n"
-        shown = worst.rows()
-        count = f"{len(shown)} of {worst.count:,}, the worst first" if worst.count > len(shown) else str(worst.count)
-        names = [*heads, "Review"] if links and self._review is not None else heads
-        body = table(names, "".join(shown))
-        return f"<details open><summary><h3>{page_text(title)} ({count})</h3></summary>\n{body}</details>\n"
-
-    def query_lists(self) -> list[str]:
-        """All queries with links to their details, in blocks."""
-        if not self._queries:
-            return []
-        missed = ["Relevant passages that no item covers"] * ("uncovered_passages" in self._settings.reports)
-        heads = ["Query", "Passages", "Items", *missed, "Query id"]
-        return [f"<h2>Queries</h2>\n{table(heads, body)}" for body, _ in rows_in_blocks(self._queries)]
-
-
-def _linked(place: Link | None, name: str) -> str:
-    """A cell with a name, which leads to its place."""
-    shown = page_text(name) if place is None else f'<a href="{place.href}">{page_text(name)}</a>'
-    return f'<td dir="auto">{shown}</td>'
-
-
-def _of_query(query: CheckedQuery, places: QueryPlaces) -> str:
-    return _linked(places.start, query.text or query.query_id)
-
-
-def _row(markup: str, link: str | None) -> str:
-    return f"<tr>{markup}</tr>\n" if link is None else f"<tr>{markup}<td>{link}</td></tr>\n"
-
-
-# In bytes; browsers open pages of this size at once.
-LARGEST_PAGE = 2_000_000
-
 _NAMES = {
-    "items": "Item statistics",
+    "spurious": "Items that passages judged not relevant cover",
+    "never": "Items that no passage covers",
+    "against": "Items that work against judgments or other items",
+    "uncovered": "Relevant passages that no item covers",
+    "doubtful": "Doubtful grades",
+    "bad-items": "Items",
     "duplicate-items": "Near-duplicate items",
     "bank-stability": "Size of the bank",
     "bank": "Does the bank hold",
@@ -445,25 +56,22 @@ _NAMES = {
     "bank-pairs": "Items that the same passages cover",
     "bank-suggestions": "Suggestions",
     "reusability-run": "Reusability: runs left out",
-    "graders": "Graders",
     "grader-agreement": "Agreement of graders",
-    "disagreements": "Disagreements",
-    "calibration": "Calibration",
     "canaries": "Canary suite",
     "fooled": "Canaries that fooled a grader",
 }
 _HEADS = {
     "query_id": "Query",
-    "item_id": "Item id",
-    "first_item_id": "Id of the first",
-    "second_item_id": "Id of the second",
-    "with_item_id": "Id of the other",
-    "with": "With",
+    "item_id": "Item",
     "doc_id": "Passage id",
+    "text": "Passage",
     "llm": "Model",
     "prompt_class": "Prompt",
     "by_relevant": "Relevant passages that cover it",
     "by_not_relevant": "Not relevant ones that cover it",
+    "spurious": "Not relevant passages that cover it",
+    "relevant": "Relevant ones",
+    "covering": "All that cover it",
     "r_judgment": "Correlation with judgments",
     "r_leaderboard": "Correlation with the leaderboard",
     "covered": "Covered by runs",
@@ -473,9 +81,52 @@ _HEADS = {
     "tau_high": "Greatest τ",
     "rate": "Share fooled",
 }
-# What a reader looks for first, and what only programs need.
-_FIRST = ("what", "item", "first", "second", "case", "run")
-_LAST = ("item_id", "with_item_id", "first_item_id", "second_item_id", "doc_id")
+# Columns with texts of items, and those with their ids.
+_ITEMS = {"item": "item_id", "first": "first_item_id", "second": "second_item_id", "with": "with_item_id"}
+# What a reader looks for first.
+_FIRST = ("what", "item", "item_id", "text", "first", "second", "case", "run")
+_CORRELATIONS = ("r_judgment", "r_leaderboard")
+_CELL = ("doc_id", "item_id")
+
+
+@dataclass
+class _Place:
+    """Where a query or a table stands, and what it calls its parts.
+
+    Attributes:
+        anchor: on its page.
+        name: what it is called.
+        count: how many rows it has.
+        items: item_id -> its name.
+        docs: doc_id -> place among the passages.
+        first: item_id -> a passage that was graded for it.
+        shown: letters of the parts with an anchor of their own: `p`assages, `i`tems.
+        block: its markup, until it is written.
+        file: the page; empty for the one on which the link stands.
+    """
+
+    anchor: str = ""
+    name: str = ""
+    count: int = 0
+    items: Mapping[str, str] = field(default_factory=dict)
+    docs: Mapping[str, int] = field(default_factory=dict)
+    first: Mapping[str, str] = field(default_factory=dict)
+    shown: str = ""
+    block: str = ""
+    file: str = ""
+
+    def href(self, part: str = "", place: int | None = None) -> str:
+        """A link to the query, or to one of its parts."""
+        if not self.anchor or (part and (place is None or part not in self.shown)):
+            return ""
+        return f"{self.file}#{self.anchor}{part}{'' if place is None else place}"
+
+    def item_href(self, item_id: str) -> str:
+        """A link to the grades of an item, or to the query."""
+        return (item_id in self.items and self.href("i", [*self.items].index(item_id))) or self.href()
+
+
+_NOWHERE = _Place()
 
 
 def write_html(
@@ -484,6 +135,7 @@ def write_html(
     settings: ReportSettings,
     title: str = "Verification report",
     review: ReviewAddress | None = None,
+    bank: TestBank | None = None,
 ) -> list[str]:
     """Writes the report; where it takes several files, none of them is left when one cannot be written.
 
@@ -493,6 +145,7 @@ def write_html(
         settings: which of the analyses of queries are shown, and at which levels.
         title: of the pages.
         review: where single grades can be reviewed.
+        bank: says what items are where the parts have ids alone.
 
     Returns:
         the files, the first page first.
@@ -500,24 +153,26 @@ def write_html(
     Raises:
         InputError: a file cannot be written, or there is more than standard output can take: one page.
     """
+    found = _Report(settings, review, bank)
+    sections: list[Section] = []
     with _Pages(path, title) as pages:
-        look = LookAt(settings, review)
-        contents: list[tuple[str, Link, int]] = []
-        for count, part in enumerate(parts):
+        for part in parts:
             if isinstance(part, Section):
-                look.add_section(part)
-                place, *_ = [pages.add(block, f"t{count}") for block in _section_blocks(part, f"t{count}")]
-                contents.append((_NAMES.get(part.kind, readable(part.kind)), place, len(part.rows)))
+                sections.append(part)
             else:
-                pages.heading = f"<h2>{page_text(part.text or part.query_id)}, continued</h2>\n"
-                look.add(part, query_blocks(part, count, settings, review, pages.add))
-        first, *further = look.query_lists() or [""]
-        for count, block in enumerate(further):
-            # Thousands of queries have their list on pages of their own.
-            contents.append(
-                ("Queries, continued", pages.add(f'<p id="l{count}"></p>{block}', f"l{count}"), block.count("<tr>"))
-            )
-        return pages.finish(f"{look.html()}{_contents(contents)}{first}")
+                pages.add(found.query(part))
+        found.look_at(sections)
+        tables = found.tables(sections)
+        blocks = [found.start(tables), *(one.block for one in tables), found.queries()]
+        if pages.written or pages.size + sum(map(len, blocks)) > LARGEST_PAGE:
+            pages.flush()
+            # Now it is known on which pages queries stand; tables lead to them.
+            tables = found.tables(sections)
+            for one in tables:
+                pages.add(one)
+            pages.flush()
+            blocks = [found.start(tables), found.queries()]
+        return pages.finish(blocks)
 
 
 class _Pages:
@@ -525,106 +180,287 @@ class _Pages:
 
     def __init__(self, path: str, title: str) -> None:
         self._path, self._title = path, title
-        self._blocks: list[str] = []
-        self._size = 0
-        self._written: list[str] = []
-        # What a page begins with that goes on with a query.
-        self.heading = ""
+        self._places: list[_Place] = []
+        self.size = 0
+        self.written: list[str] = []
 
     def __enter__(self) -> _Pages:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
-            for name in self._written:
+            for name in self.written:
                 with contextlib.suppress(OSError):
                     Path(name).unlink()
 
-    def add(self, block: str, anchor: str) -> Link:
-        """Puts a block of markup on the page that has room for it; links in it lead to pages by `PAGE`."""
-        # Links take room when pages have their names.
-        size = len(block.encode("utf-8")) + block.count(PAGE) * len(self._name(1))
-        if self._blocks and self._size + size > LARGEST_PAGE * 0.95:
-            self._write()
-            if self.heading and not block.startswith("<h2"):
-                self._blocks.append(self.heading)
-        self._blocks.append(block)
-        self._size += size
-        return Link(len(self._written) + 1, anchor)
+    def add(self, place: _Place) -> None:
+        """Puts a block on the page that has room for it; a larger one has a page of its own."""
+        if self._places and self.size + len(place.block) > LARGEST_PAGE:
+            self.flush()
+        self._places.append(place)
+        self.size += len(place.block)
 
-    def finish(self, first: str) -> list[str]:
-        """Writes what is left, and the first page, whose content is given."""
-        size = self._size + len(first.encode("utf-8"))
-        if not self._written and size <= LARGEST_PAGE * 0.95:
-            self._put(self._path, [first, *self._blocks], one_page=True)
-            return [self._path]
-        self._write()
-        self._put(self._path, [first])
-        return [self._path, *self._written]
-
-    def _write(self) -> None:
+    def flush(self) -> None:
+        """Writes the page, and tells what stands on it where that is."""
+        if not self._places:
+            return
         if self._path == "-":
             raise InputError("the report takes several pages; name a file for the first one", settings=("output",))
-        name = self._name(len(self._written) + 1)
-        self._put(name, [f'<p><a href="{page_text(Path(self._path).name)}">What to look at</a></p>\n', *self._blocks])
-        self._written.append(name)
-        self._blocks.clear()
-        self._size = 0
-
-    def _name(self, page: int) -> str:
         path = Path(self._path)
-        return os.fspath(path.with_name(f"{path.stem}-{page}{path.suffix}"))
+        name = os.fspath(path.with_name(f"{path.stem}-{len(self.written) + 1}{path.suffix}"))
+        self._put(name, [], path.name)
+        self.written.append(name)
+        for place in self._places:
+            place.file, place.block = Path(name).name, ""
+        self._places, self.size = [], 0
 
-    def _put(self, name: str, blocks: Sequence[str], one_page: bool = False) -> None:
-        def target(link: re.Match[str]) -> str:
-            return "#" if one_page else f"{page_text(Path(self._name(int(link[1]))).name)}#"
+    def finish(self, blocks: Sequence[str]) -> list[str]:
+        """Writes the first page, with what is on no other one."""
+        self._put(self._path, blocks)
+        return [self._path, *self.written]
 
+    def _put(self, name: str, blocks: Sequence[str], home: str = "") -> None:
+        blocks = [*blocks, *(place.block for place in self._places)]
         with atomic_writer(name) as stream:
-            body = [
-                f"<header><h1>{page_text(self._title)}</h1></header>\n{SEARCH}<main>\n",
-                *(re.sub(f"{PAGE}([0-9]+)#", target, block) for block in blocks),
-                "</main>\n",
-            ]
-            stream.writelines(page(self._title, body, style=STYLE, script=SCRIPT))
+            stream.writelines(page("verification.html", self._title, _PACKAGE, blocks=blocks, home=home))
 
 
-def _contents(contents: Sequence[tuple[str, Link, int]]) -> str:
-    if not contents:
-        return ""
-    links = "".join(
-        f'<li><a href="{place.href}">{page_text(name)}</a> ({rows})</li>\n' for name, place, rows in contents
-    )
-    return f"<h2>Tables</h2>\n<ul>\n{links}</ul>\n"
+class _Report:
+    """Makes the blocks of the pages, and gathers what stands on the first one."""
 
+    def __init__(self, settings: ReportSettings, review: ReviewAddress | None, bank: TestBank | None) -> None:
+        self._settings, self._review = settings, review
+        # The table of passages takes the place of the grid.
+        self._asked = replace(settings, reports=[name for name in settings.reports if name != "grid_display"])
+        self._places: dict[str, _Place] = {}
+        self._texts = {} if bank is None else {one.item_id: one.text for of in bank.items.values() for one in of}
+        self._blocks = environment(_PACKAGE).get_template("blocks.html").module
+        # Of each kind what is worth a look, and of how many there are such things; rows are (key, cells).
+        self._found: dict[str, list[tuple[tuple[float, ...], list[Cell]]]] = {}
+        self._totals = dict.fromkeys(("never", "uncovered", "doubtful"), 0)
+        self._counts: list[list[Cell]] = []
+        self._lists: list[Section] = []
 
-def _section_blocks(section: Section, anchor: str) -> Iterator[str]:
-    """A table, in as many blocks as it needs."""
-    order = sorted(range(len(section.columns)), key=lambda place: _rank(section.columns[place]))
-    heads = [_HEADS.get(section.columns[place], readable(section.columns[place])) for place in order]
-    rows = (
-        "<tr>" + "".join(_cell(row[place], section.columns[place]) for place in order) + "</tr>\n"
-        for row in section.rows
-    )
-    name = page_text(_NAMES.get(section.kind, readable(section.kind)))
-    for number_of, (body, _) in enumerate(rows_in_blocks(rows)):
-        start = f'<h2 id="{anchor}">{name}</h2>\n<p class="note">{page_text(section.title)}</p>\n'
-        figure = f"<figure>{section.figure}</figure>\n" if section.figure else ""
-        yield (start + figure if number_of == 0 else f"<p>{name}, continued</p>\n") + table(heads, body)
+    def query(self, query: CheckedQuery) -> _Place:
+        """The block of a query: its passages with all grades, the grades of each item, and what is wrong with items."""
+        reports = set(self._settings.reports)
+        has_passages = {"verify_grading", "grid_display", "uncovered_passages"} & reports
+        place = self._places[query.query_id] = _Place(
+            f"q{len(self._places)}",
+            query.text or query.query_id,
+            len(query.passages),
+            item_names(query.items),
+            {passage.doc_id: number for number, passage in enumerate(query.passages)},
+            {item_id: passage.doc_id for passage in reversed(query.passages) for item_id in passage.grades},
+            ("p" if has_passages else "") + ("i" if "verify_grading" in reports else ""),
+        )
+        tables = [self._table(self._passages(query, place), f"{place.anchor}p", "Passages")] if has_passages else []
+        for count, section in enumerate(query_sections(query, self._asked)):
+            if section.kind == "grading":
+                name = place.items[section.about["item_id"]]
+                tables.append(self._table(section, place.item_href(section.about["item_id"])[1:], name))
+            else:
+                tables.append(self._table(section, f"{place.anchor}s{count}"))
+        self._look_at_query(query)
+        place.block = self._blocks.query(place.anchor, query.text, query.query_id, tables)
+        return place
 
+    def _passages(self, query: CheckedQuery, place: _Place) -> Section:
+        """A row a passage: its text, judgment, best grade, and its grade of every item."""
+        names = dict(zip(map("item {}".format, range(len(place.items))), place.items.values(), strict=True))
+        if "grid_display" not in self._settings.reports:
+            names = {}
+        covers = query.scale.covers if query.scale is not None else self._settings.min_rating
+        rows: list[list[Cell]] = []
+        for passage in query.passages:
+            cells: list[Cell] = []
+            for item_id in place.items if names else ():
+                row = passage.grades.get(item_id)
+                if row is None or row.grade is None:
+                    cells.append(row and row.status)
+                else:
+                    cells.append(Marked(row.grade, "", bold=covers is not None and row.grade >= covers))
+            rows.append([passage.text, passage.judgment, passage.best, *cells, passage.doc_id])
+        columns = ["text", "judgment", "best_grade", *names, "doc_id"]
+        about = {"query_id": query.query_id}
+        return Section("passages", "", columns, rows, about=about, names=names, scale=query.scale)
 
-def _rank(column: str) -> tuple[int, int]:
-    if column in _FIRST:
-        return 0, _FIRST.index(column)
-    return (2, _LAST.index(column)) if column in _LAST else (1, 0)
+    def _look_at_query(self, query: CheckedQuery) -> None:
+        settings, reports, query_id = self._settings, set(self._settings.reports), query.query_id
+        place = self._places[query_id]
+        level = level_of(query, settings.min_rating) if {"bad_question", "uncovered_passages"} & reports else 0
+        if "bad_question" in reports:
+            self._totals["never"] += len(query.items)
+            for row in bad_items(query, settings.min_judgment, settings.min_rating):
+                if row.spurious:
+                    doc_id = next(
+                        one.doc_id
+                        for one in query.passages
+                        if one.judgment is not None and one.judgment < settings.min_judgment
+                        and (given := one.grades.get(row.item_id)) is not None
+                        and given.grade is not None and given.grade >= level
+                    )  # fmt: skip
+                    cells: list[Cell] = [row.item_text, query_id, row.spurious, row.relevant, doc_id, row.item_id]
+                    self._add("spurious", (row.spurious - row.relevant, row.spurious), cells)
+                elif not row.covering:
+                    graded = sum(row.item_id in one.grades for one in query.passages)
+                    cells = [row.item_text, query_id, graded, place.first.get(row.item_id), row.item_id]
+                    self._add("never", (graded,), cells)
+        missed = uncovered_passages(query, settings.min_judgment, level) if "uncovered_passages" in reports else []
+        for one in missed:
+            self._add("uncovered", (one.judgment,), [one.text, query_id, one.judgment, one.best_grade, one.doc_id])
+        self._totals["uncovered"] += sum((one.judgment or -1) >= settings.min_judgment for one in query.passages)
+        covers = settings.min_rating or (query.scale.covers if query.scale is not None else None)
+        for grade in query.rows() if "verify_grading" in reports else ():
+            self._totals["doubtful"] += 1
+            if grade.grade is None:
+                why, key = grade.status, 3.0
+            elif grade.confidence is not None and grade.confidence < 0.5:
+                why, key = f"confidence {grade.confidence:.2f}", 2.0 - grade.confidence
+            elif covers is None or query.scale is None or grade.grade < covers:
+                continue
+            elif grade.judgment is not None and grade.judgment < settings.min_judgment:
+                why, key = "covers, and the passage is judged not relevant", grade.grade / (query.scale.highest or 1)
+            else:
+                continue
+            cells = [grade.item_text, grade.text, query_id, grade.grade, why, grade.doc_id, grade.item_id]
+            self._add("doubtful", (key,), cells)
+        missing: list[Cell] = [len(missed)] if "uncovered_passages" in reports else []
+        self._counts.append([query_id, len(query.passages), len(query.items), *missing])
 
+    def _add(self, kind: str, key: tuple[float, ...], cells: list[Cell]) -> None:
+        self._found.setdefault(kind, []).append((key, cells))
 
-def _cell(cell: Cell, column: str) -> str:
-    if isinstance(cell, Undefined):
-        return f'<td class="none">– ({page_text(cell.reason)})</td>'
-    value = cell.value if isinstance(cell, Marked) else cell
-    if value is None:
-        return '<td class="none">–</td>'
-    if isinstance(value, str):
-        kind = ' class="id"' if column in _LAST else ""
-        return f'<td dir="auto"{kind}>{page_text(value)}</td>'
-    return f'<td class="number">{number(value) if isinstance(value, float) else value}</td>'
+    def look_at(self, sections: Sequence[Section]) -> None:
+        """Makes the lists of the first page, when all parts are known."""
+        for section in sections:
+            if section.kind == "items":
+                self._look_at_items(section)
+        reports = set(self._settings.reports)
+        for kind, is_asked, columns in (
+            ("spurious", "bad_question" in reports, ["item", "query_id", "spurious", "relevant", *_CELL]),
+            ("never", "bad_question" in reports, ["item", "query_id", "passages_graded", *_CELL]),
+            ("against", "against" in self._found, ["item", "query_id", *_CORRELATIONS, *_CELL]),
+            ("uncovered", "uncovered_passages" in reports, ["text", "query_id", "judgment", "best_grade", "doc_id"]),
+            ("doubtful", "verify_grading" in reports, ["item", "text", "query_id", "grade", "why", *_CELL]),
+        ):
+            rows = self._found.get(kind, [])
+            if is_asked:
+                worst = heapq.nlargest(_LISTED, enumerate(rows), key=lambda row: (row[1][0], -row[0]))
+                says = f"{len(worst)} of {len(rows):,}, the worst first" if len(worst) < len(rows) else str(len(rows))
+                self._lists.append(Section(kind, says, columns, [cells for _, (_, cells) in worst]))
+        self._lists += [replace(one, rows=one.rows[:_LISTED]) for one in sections if one.kind == "fooled"]
+
+    def _look_at_items(self, section: Section) -> None:
+        """The items that correlate negatively with the judgments, or with the other items over the runs."""
+        for row in section.rows:
+            said: dict[str, Any] = dict(zip(section.columns, row, strict=True))
+            pair = [r if isinstance(r := said[name], float) else None for name in _CORRELATIONS]
+            worst = min((r for r in pair if r is not None), default=0.0)
+            if worst < 0:
+                place = self._places.get(said["query_id"], _NOWHERE)
+                cells: list[Cell] = [said["item"], said["query_id"], *pair, place.first.get(said["item_id"])]
+                self._add("against", (-worst,), [*cells, said["item_id"]])
+
+    def start(self, tables: Sequence[_Place]) -> str:
+        """Three numbers, what to look at, and where the tables are."""
+        counts = {one.kind: len(self._found.get(one.kind, one.rows)) for one in self._lists}
+        order = sorted(counts, key=("fooled", "never", "uncovered", "doubtful").__contains__, reverse=True)
+        totals = {one: f"{total:,}" for one, total in self._totals.items() if total}
+        numbers = [(f"{counts[one]:,}", totals.get(one, ""), _NAMES[one], f"#{one}") for one in order]
+        numbers += [(f"{one.count:,}", "", one.name, one.href()) for one in tables]
+        lists = [self._table(one, one.kind) for one in self._lists]
+        note = self._review.note if self._review is not None else ""
+        return self._blocks.start(numbers[:3], lists, note, tables)  # type: ignore[no-any-return]
+
+    def tables(self, sections: Sequence[Section]) -> list[_Place]:
+        """The tables of statistics."""
+        places = []
+        for count, section in enumerate(sections):
+            name = _NAMES.get(section.kind, readable(section.kind))
+            place = _Place(f"t{count}", name, len(section.rows))
+            place.block = self._blocks.table(self._table(section, place.anchor))
+            places.append(place)
+        return places
+
+    def queries(self) -> str:
+        """The list of all queries."""
+        missed = ["uncovered"] * ("uncovered_passages" in self._settings.reports)
+        columns = ["query_id", "passages", "items", *missed]
+        listed = Section("queries", "", columns, self._counts, names={"uncovered": _NAMES["uncovered"]})
+        return self._blocks.table(self._table(listed, "queries")) if self._counts else ""
+
+    def _table(self, section: Section, anchor: str, name: str = "") -> dict[str, Any]:
+        """A section as the templates show it: texts for ids, links to what is meant, and the link to review."""
+        columns = list(section.columns)
+        ids = {*_ITEMS.values()} - {"item_id"} | ({"item_id"} & ({*columns} if "item" in columns else set()))
+        if {"text", "item"} & {*columns} and section.kind != "passages":
+            ids.add("doc_id")
+        if "grade" in columns:
+            ids.add("status")
+        shown = [place for place, column in enumerate(columns) if column not in ids]
+        shown.sort(key=lambda place: _FIRST.index(columns[place]) if columns[place] in _FIRST else len(_FIRST))
+        has_review = self._review is not None and "doc_id" in columns and section.kind != "passages"
+        rows = []
+        for number_of, row in enumerate(section.rows):
+            said = {**section.about, **dict(zip(columns, row, strict=True))}
+            cells = [self._cell(section, columns[place], row[place], said) for place in shown]
+            if has_review:
+                cells.append(self._link(said))
+            rows.append((f"{anchor}{number_of}" if section.kind == "passages" else "", cells))
+        heads = [section.names.get(columns[place]) or _HEADS.get(columns[place]) for place in shown]
+        heads = [head or readable(columns[place]) for head, place in zip(heads, shown, strict=True)]
+        kinds = ["number" if any(cells[at].kind == "number" for _, cells in rows) else "" for at in range(len(shown))]
+        return {
+            "anchor": anchor,
+            "name": name or _NAMES.get(section.kind, readable(section.kind)),
+            # That of the grades of an item is its name.
+            "says": "" if section.kind == "grading" else section.title,
+            "plot": section.plot,
+            "count": len(rows),
+            "heads": [*zip(heads, kinds, strict=True), *([("Review", "")] if has_review else [])],
+            "rows": rows,
+        }
+
+    def _link(self, said: Mapping[str, Any]) -> Shown:
+        """The link to review; of a passage to its first item."""
+        query_id, doc_id = said.get("query_id"), said["doc_id"]
+        item_id = said.get("item_id") or next(iter(self._places.get(str(query_id), _NOWHERE).items), None)
+        if self._review is None or None in (query_id, doc_id, item_id):
+            return Shown("")
+        return Shown("review", href=self._review.link(str(query_id), doc_id, str(item_id)))
+
+    def _cell(self, section: Section, column: str, cell: Cell, said: Mapping[str, Any]) -> Shown:
+        place = self._places.get(str(said.get("query_id")), _NOWHERE)
+        value = cell.value if isinstance(cell, Marked) else cell
+        if column == "query_id":
+            return Shown(place.name or str(value), "words", place.href(), name=str(value))
+        if (id_of := _ITEMS.get(column, column)) in said and id_of.endswith("item_id"):
+            item_id = str(said[id_of])
+            text = (value if column in _ITEMS else None) or self._texts.get(item_id) or place.items.get(item_id)
+            return Shown(str(text or said[id_of] or "–"), "words", place.item_href(item_id), name=item_id)
+        if isinstance(value, Undefined):
+            return Shown(f"– ({value.reason})", "none")
+        if isinstance(value, str):
+            return self._text(section, column, value, place, said)
+        if not isinstance(value, int | float):
+            return Shown(str(said.get("status", "–")) if column == "grade" else "–", "none number")
+        if section.scale is not None and (isinstance(cell, Marked) or column == "grade"):
+            covers = isinstance(cell, Marked) and cell.bold
+            return Shown(plain_number(value), shade(value, section.scale) + (" covers" if covers else ""))
+        is_count = isinstance(value, int) or column in ("judgment", "best_grade", "grade", "relevant")
+        return Shown(plain_number(value) if is_count else number(value).replace("-", "−"), "number")
+
+    def _text(self, section: Section, column: str, value: str, place: _Place, said: Mapping[str, Any]) -> Shown:
+        """A text; one of a passage leads to all of it, or opens to it."""
+        href = place.href("p", place.docs.get(str(said.get("doc_id"))))
+        if column == "doc_id":
+            return Shown(value, "id", "" if section.kind == "passages" else href)
+        more = f" … ({len(value) - _LONGEST:,} more characters)" if len(value) > _LONGEST else ""
+        whole = value[:_LONGEST] + more
+        if column != "text":
+            return Shown(whole, "text" if len(value) > 60 or "\n" in value else "")
+        start = snippet(value)
+        if href and section.kind != "passages":
+            return Shown(start, "words", href)
+        return Shown(start, "words text", whole=whole if start.endswith("…") else "")

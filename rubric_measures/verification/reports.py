@@ -149,7 +149,7 @@ def report_sections(source: GradedFile, bank: TestBank | None, settings: ReportS
         if isinstance(part, Section):
             yield part
         else:
-            yield from _of_query(part, settings)
+            yield from query_sections(part, settings)
 
 
 def report_parts(
@@ -205,7 +205,8 @@ def _analyses(source: GradedFile, bank: TestBank | None, settings: ReportSetting
         logging.getLogger("rubric_measures").warning(text, source.name)
 
 
-def _of_query(query: CheckedQuery, settings: ReportSettings) -> Iterator[Section]:
+def query_sections(query: CheckedQuery, settings: ReportSettings) -> Iterator[Section]:
+    """The analyses of a query that are asked for."""
     if "verify_grading" in settings.reports:
         yield from grading_sections(query, settings.by_uncertainty)
     if "grid_display" in settings.reports:

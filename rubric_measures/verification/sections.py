@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rubric_measures.base.errors import InputError
@@ -28,9 +27,10 @@ from rubric_measures.measures.grade_sets import (
 )
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.measures.loading import RecordQuery
+from rubric_measures.pages.frame import LinePlot, PlotPoint, line_plot
 from rubric_measures.records.models import DirectGrade, QueryPassages, distributions_of, kind_of_set
 from rubric_measures.types.entities import TestBank
-from rubric_measures.types.scales import confidence_of, grade_by
+from rubric_measures.types.scales import Scale, confidence_of, grade_by
 from rubric_measures.verification.banks import (
     Against,
     ItemReport,
@@ -50,26 +50,35 @@ from rubric_measures.verification.graders import CanaryReport, GraderReport, mac
 
 @dataclass(frozen=True)
 class Section:
-    """One table of a report.
+    """One table of a report; text, data for programs and pages are made of it.
 
     Attributes:
         kind: which analysis it is of (`grading`, `grid`, `uncovered`, `bad-items`, …).
         title: what an assessor reads above it.
-        columns: the names of the columns.
+        columns: the names of the columns. Those that end in `id` are ids: pages show the texts that these have.
         rows: the cells; None is an undefined value.
-        figure: a drawing of the rows as an SVG element, for HTML only: our own markup, whose texts are escaped.
+        plot: a drawing of the rows, for pages.
+        about: ids that all rows have, and no column: `query_id`, `item_id`.
+        names: what heads of columns say on pages, where it is not their name in other words.
+        scale: of the grades in its cells, for colours of pages.
     """
 
     kind: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    figure: str = ""
+    plot: LinePlot | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    scale: Scale | None = None
 
 
-def _of_fields(kind: str, title: str, columns: Sequence[str], rows: Iterable[object]) -> Section:
+def _of_fields(
+    query: CheckedQuery, kind: str, title: str, columns: Sequence[str], rows: Iterable[object], **about: str
+) -> Section:
     """A table of rows whose fields are called as its columns are."""
-    return Section(kind, title, columns, [[getattr(row, name) for name in columns] for row in rows])
+    cells = [[getattr(row, name) for name in columns] for row in rows]
+    return Section(kind, title, columns, cells, about={"query_id": query.query_id, **about}, scale=query.scale)
 
 
 def _name(item_id: str, text: str) -> str:
@@ -86,7 +95,8 @@ def grading_sections(query: CheckedQuery, by_uncertainty: bool = False) -> Itera
     reason = ["reason"] * any(row.reason for row in query.rows())
     columns = ["grade", *sure, "status", "judgment", "doc_id", *reason, "answer", "text"]
     for item_id, rows in grades_by_item(query, by_uncertainty).items():
-        yield _of_fields("grading", f"{query.query_id}: {_name(item_id, query.items[item_id])}", columns, rows)
+        title = f"{query.query_id}: {_name(item_id, query.items[item_id])}"
+        yield _of_fields(query, "grading", title, columns, rows, item_id=item_id)
 
 
 def grid_section(query: CheckedQuery) -> Section:
@@ -113,7 +123,7 @@ def uncovered_section(query: CheckedQuery, min_judgment: int, min_rating: int | 
     level = level_of(query, min_rating)
     title = f"{query.query_id}: passages judged {min_judgment} or better, no item graded {level} or better"
     rows = uncovered_passages(query, min_judgment, level)
-    return _of_fields("uncovered", title, ["judgment", "best_grade", "doc_id", "text"], rows)
+    return _of_fields(query, "uncovered", title, ["judgment", "best_grade", "doc_id", "text"], rows)
 
 
 def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int | None = None) -> Section:
@@ -125,6 +135,7 @@ def bad_item_section(query: CheckedQuery, min_judgment: int, min_rating: int | N
         f"{query.query_id}: items graded {level} or better in passages judged below {min_judgment}",
         ["spurious", "relevant", "covering", "item_id", "item"],
         [[row.spurious, row.relevant, row.covering, row.item_id, row.item_text] for row in rows],
+        about={"query_id": query.query_id},
     )
 
 
@@ -144,104 +155,6 @@ def _data(section: Section) -> Table:
 
 
 _FEW_RUNS = "fewer than two runs, or all of them tied"
-
-
-_WIDTH, _HEIGHT = 600, 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 16, 52
-
-
-class PlotPoint(NamedTuple):
-    """One place of the line: x, the mean, and the range around it."""
-
-    x: float
-    mean: float
-    low: float
-    high: float
-
-
-def line_plot(points: Sequence[PlotPoint], title: str, x_label: str, y_label: str) -> str:
-    """The points as an SVG element: the means as a line with a dot each, their ranges as a band, axes with ticks.
-
-    Colours come from the page (`currentColor` and its `--accent`), so it is readable in light and dark. Texts are
-    escaped. Every dot has its numbers as a tooltip; the whole has the title as its name for screen readers.
-
-    Args:
-        points: in the order of x; one point is drawn as a dot.
-        title: what the plot shows.
-        x_label: under the horizontal axis.
-        y_label: beside the vertical axis.
-
-    Returns:
-        the element; empty where there are no points.
-    """
-    if not points:
-        return ""
-    return "".join(_pieces(points, title, x_label, y_label))
-
-
-def _pieces(points: Sequence[PlotPoint], title: str, x_label: str, y_label: str) -> Iterator[str]:
-    x_ticks = ticks(min(point.x for point in points), max(point.x for point in points), whole=True)
-    y_ticks = ticks(min(point.low for point in points), max(point.high for point in points))
-
-    def across(value: float) -> float:
-        return _LEFT + (value - x_ticks[0]) / (x_ticks[-1] - x_ticks[0]) * (_WIDTH - _LEFT - _RIGHT)
-
-    def down(value: float) -> float:
-        return _TOP + (y_ticks[-1] - value) / (y_ticks[-1] - y_ticks[0]) * (_HEIGHT - _TOP - _BOTTOM)
-
-    name = escape(title)
-    yield f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{name}"><title>{name}</title>\n'
-    base, end = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    yield '<g fill="currentColor" font-size="13" font-family="system-ui, sans-serif">\n'
-    for tick in y_ticks:
-        at = down(tick)
-        yield f'<line x1="{_LEFT}" y1="{at:.1f}" x2="{end}" y2="{at:.1f}" stroke="currentColor" stroke-opacity=".15"/>'
-        yield f'<text x="{_LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{_number(tick)}</text>\n'
-    for tick in x_ticks:
-        yield f'<text x="{across(tick):.1f}" y="{base + 20}" text-anchor="middle">{_number(tick)}</text>\n'
-    yield f'<line x1="{_LEFT}" y1="{base}" x2="{end}" y2="{base}" stroke="currentColor"/>\n'
-    yield f'<text x="{(_LEFT + end) / 2}" y="{_HEIGHT - 10}" text-anchor="middle">{escape(x_label)}</text>\n'
-    middle = (_TOP + base) / 2
-    turned = f'transform="rotate(-90 16 {middle})" text-anchor="middle"'
-    yield f'<text x="16" y="{middle}" {turned}>{escape(y_label)}</text></g>\n'
-    edge = [*((point.x, point.high) for point in points), *((point.x, point.low) for point in reversed(points))]
-    band = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in edge)
-    yield f'<polygon points="{band}" fill="var(--accent)" fill-opacity=".22"/>\n'
-    line = " ".join(f"{across(point.x):.1f},{down(point.mean):.1f}" for point in points)
-    yield f'<polyline points="{line}" fill="none" stroke="var(--accent)" stroke-width="2"/>\n'
-    for point in points:
-        said = f"{_number(point.x)}: {point.mean:.4f} ({point.low:.4f} to {point.high:.4f})"
-        place = f'cx="{across(point.x):.1f}" cy="{down(point.mean):.1f}"'
-        yield f'<circle {place} r="4" fill="var(--accent)"><title>{escape(said)}</title></circle>\n'
-    yield "</svg>\n"
-
-
-def ticks(low: float, high: float, whole: bool = False) -> list[float]:
-    """Round numbers from one at or below `low` to one at or above `high`, about six of them, two at least.
-
-    Args:
-        low: the least value.
-        high: the largest value, `low` or more.
-        whole: only whole numbers.
-
-    >>> ticks(0.31, 1.0)
-    [0.2, 0.4, 0.6, 0.8, 1.0]
-    >>> ticks(3, 3, whole=True)
-    [3.0, 4.0]
-    """
-    # Values that differ by less than a label shows are one value.
-    span = high - low if high - low > 1e-6 else 1.0
-    power = 10.0 ** math.floor(math.log10(span / 5))
-    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= span / 5 * 0.999)
-    if whole:
-        step = max(1.0, float(round(step)))
-    first = math.floor(round(low / step, 9))
-    last = max(math.ceil(round(high / step, 9)), first + 1)
-    return [round(number * step, 9) for number in range(first, last + 1)]
-
-
-def _number(value: float) -> str:
-    return f"{value:.6g}".replace("-", "−")
 
 
 def _said(value: float | None, reason: str) -> Cell:

@@ -37,7 +37,7 @@ from rubric_measures.cli import main
 logging.disable()
 with contextlib.suppress(SystemExit):
     main({arguments.split()})
-heavy = {{"pydantic", "numpy", "scipy", "pandas", "ir_datasets", "torch", "openai"}} & set(sys.modules)
+heavy = {{"pydantic", "numpy", "scipy", "pandas", "ir_datasets", "torch", "openai", "jinja2"}} & set(sys.modules)
 print(sorted(heavy), file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)

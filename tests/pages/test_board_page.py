@@ -248,6 +248,15 @@ def test_a_hundred_queries_and_three_systems_fit_in_three_megabytes() -> None:
     assert 100_000 < len(page.encode("utf-8")) < 3_000_000
 
 
+def test_the_wheel_holds_templates_style_and_script() -> None:
+    wheel = pytest.importorskip("hatchling.builders.wheel")
+    root = Path(rubric_measures.__file__).parents[1]
+    names = {included.distribution_path for included in wheel.WheelBuilder(str(root)).recurse_project_files()}
+    shared = {f"pages/templates/{name}" for name in ("page.html", "board.html", "macros.html", "style.css", "page.js")}
+    own = {"verification/templates/verification.html", "verification/templates/blocks.html"}
+    assert {f"rubric_measures/{name}" for name in shared | own} <= names
+
+
 def test_the_axis_holds_raw_scores() -> None:
     result = evaluated()
     page = page_of(result)

@@ -85,7 +85,12 @@ def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     command = ["verify", str(graded), "--bank", str(bank), "--format", "html", "--output", str(report)]
     assert main(command) == 0
-    reader = Reader(report.read_text(encoding="utf-8"))
+    text = report.read_text(encoding="utf-8")
+    reader = Reader(text)
+    # Three numbers, each with a link to its list, and then the lists.
+    numbers = re.findall(r"<div><b>(\d+) <small>of (\d+)</small></b><a href=\"#(\w+)\">", text)
+    assert [name for *_, name in numbers] == ["never", "uncovered", "doubtful"]
+    assert text.index('class="figures"') < text.index("What to look at")
     assert reader.headings[0] == "What to look at"
     names = [re.sub(r"[ :(].*", "", name) for name in reader.headings[1:6]]
     assert names == ["Items", "Items", "Items", "Relevant", "Doubtful"]
@@ -103,7 +108,19 @@ def test_the_command_opens_with_what_to_look_at(tmp_path: Path) -> None:
     heads = re.findall(r'<th scope="col" dir="auto">([^<]*)</th>', report.read_text(encoding="utf-8"))
     assert not [name for name in heads if "_" in name and "/" not in name]
     assert main([*command, "--bad-question"]) == 0
-    assert Reader(report.read_text(encoding="utf-8")).headings[-1].startswith("Items (")
+    assert Reader(report.read_text(encoding="utf-8")).headings[-1] == "Items"
+
+
+def test_items_are_shown_by_their_texts(tmp_path: Path) -> None:
+    """Ids of items, which may be hashes, are hints alone, and passages are links."""
+    grades = [grade_set({"q1/a": 5, "q1/b": 0}), grade_set({"q1/a": 1, "q1/b": 0}, llm="other")]
+    graded = write_lines(tmp_path / "graded.jsonl", [["q1", [passage("q1", "d1", grades, judgment=1)]]])
+    report, bank = tmp_path / "report.html", write_lines(tmp_path / "bank.jsonl", BANK)
+    for asked in (["--grader-statistics"], ["--item-statistics", "--grader", "model"]):
+        command = ["verify", str(graded), "--bank", str(bank), *asked, "--output", str(report), "--format", "html"]
+        assert main(command) == 0
+        cells = Reader(report.read_text(encoding="utf-8")).cells
+        assert "What is a?" in cells and not [cell for cell in cells if cell.startswith("q1/")]
 
 
 def test_lists_say_the_worst_and_lead_to_it(tmp_path: Path) -> None:
@@ -119,20 +136,21 @@ def test_lists_say_the_worst_and_lead_to_it(tmp_path: Path) -> None:
     text = report.read_text(encoding="utf-8")
     reader = Reader(text)
     assert reader.headings[1:6] == [
-        "Items that passages judged not relevant cover (1)",
-        "Items that no passage covers (1)",
-        "Items that work against judgments or other items (1)",
-        "Relevant passages that no item covers (1)",
-        "Doubtful grades (1)",
+        "Items that passages judged not relevant cover",
+        "Items that no passage covers",
+        "Items that work against judgments or other items",
+        "Relevant passages that no item covers",
+        "Doubtful grades",
     ]
+    assert text.count('<span class="note">(1)</span>') >= 5
     # Items without a text have a number, not an id; the first item: once covered where it should not be, once right.
     assert reader.cells[:4] == ["Item 1", "q1", "1", "1"]
     assert reader.cells[4:7] == ["Item 2", "q1", "3"]
-    # Covering is 1, 0, 1 where judgments are 0, 2, 1: r = -1 / sqrt(2/3 · 2) = -0.87.
-    assert reader.cells[7:11] == ["Item 1", "q1", "-0.87", "–"]
+    # Covering is 1, 0, 1 where judgments are 0, 2, 1: r = -1 / sqrt(2/3 · 2) = -0.866.
+    assert reader.cells[7:11] == ["Item 1", "q1", "−0.8660", "–"]
     assert reader.cells[12:15] == ["q1", "2", "2"]
     assert reader.cells[15] == "Item 1"
-    assert reader.cells[17:19] == ["5", "covers, and the passage is judged not relevant"]
+    assert reader.cells[18:20] == ["5", "covers, and the passage is judged not relevant"]
     assert 'class="grade g4 covers">5</td>' in text and 'class="grade g0">0</td>' in text
 
 
@@ -145,8 +163,8 @@ def test_items_that_work_against_the_others_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     write_html(str(path), [Section("items", "t", columns, rows), query], ReportSettings(min_rating=4))
     reader = Reader(path.read_text(encoding="utf-8"))
-    assert reader.headings[3] == "Items that work against judgments or other items (2)"
-    assert reader.cells[:8] == ["How?", "why", "0.50", "-0.75", "Why?", "why", "-0.50", "–"]
+    assert reader.headings[3] == "Items that work against judgments or other items"
+    assert reader.cells[:8] == ["How?", "why", "0.5000", "−0.7500", "Why?", "why", "−0.5000", "–"]
 
 
 def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> None:
@@ -156,9 +174,9 @@ def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> No
     ids = [f"{number:032x}" for number in range(2)]
 
     def queries():
-        for number in range(5):
+        for number in range(20):
             passages = []
-            for place in range(2000):
+            for place in range(500):
                 text, doc_id = texts[place % 100], f"d{place}"
                 grades = {
                     item: CheckedGrade(
@@ -178,23 +196,25 @@ def test_ten_thousand_passages_make_pages_of_two_megabytes(tmp_path: Path) -> No
     assert max(sizes.values()) <= LARGEST_PAGE
     # All passages are there once, and links lead to places that there are.
     pages = {name: (tmp_path / name).read_text(encoding="utf-8") for name in sizes}
-    assert sum(len(re.findall(r'<tr id="q\dp', page)) for page in pages.values()) == 10_000
+    assert sum(len(re.findall(r'<tr id="q\d+p', page)) for page in pages.values()) == 10_000
     known = {name: set(re.findall(r' id="([^"]+)"', page)) for name, page in pages.items()}
-    for page in pages.values():
+    for here, page in pages.items():
         for target in set(re.findall(r'href="([^":]+)"', page)):
             name, _, anchor = target.partition("#")
-            assert name in known and (not anchor or anchor in known[name]), target
-    assert "query 0, continued</h2>" in pages[Path(files[2]).name]
+            assert not anchor or anchor in known[name or here], target
+            assert not name or name in known, target
+    # A query stands on one page.
+    assert sum(page.count("<h2 id=") for page in pages.values()) == 21
     with pytest.raises(InputError, match="several pages"):
         write_html("-", queries(), ReportSettings(min_rating=4))
 
 
 def test_nothing_is_left_of_pages_that_cannot_be_written(tmp_path: Path) -> None:
-    rows = [["x" * 1000] for _ in range(5000)]
+    section = Section("graders", "t", ["item"], [["x" * 1000] for _ in range(1500)])
     folder = tmp_path / "report-2.html"
     folder.mkdir()
     with pytest.raises(InputError, match="is a folder"):
-        write_html(str(tmp_path / "report.html"), [Section("graders", "t", ["item"], rows)], ReportSettings())
+        write_html(str(tmp_path / "report.html"), [section, section], ReportSettings())
     assert list(tmp_path.iterdir()) == [folder]
 
 
@@ -207,7 +227,7 @@ def test_in_a_browser(tmp_path: Path) -> None:
     grade = CheckedGrade("q1", "a", "Why?", "d1", 5, "graded", "5", 0, "word " * 50)
     query = CheckedQuery("q1", "why", {"a": "Why?"}, [CheckedPassage("d1", grade.text, 0, {"a": grade})])
     write_html(
-        str(path), [Section("graders", "t", ["item", "count", "text"], rows), query], ReportSettings(min_rating=4)
+        str(path), [Section("graders", "t", ["item", "count", "answer"], rows), query], ReportSettings(min_rating=4)
     )
     page = browser.Browser(tmp_path / "profile", path.as_uri())
     try:
@@ -222,12 +242,13 @@ def test_in_a_browser(tmp_path: Path) -> None:
         heads[1].click()
         assert page.driver.execute_script(column) == ["b", "a", "c"]
         # A link opens what it leads to.
-        page.driver.execute_script("location.hash = 'q1p0'")
-        row = page.find("#q1p0 details")
+        page.driver.execute_script("location.hash = 'q0p0'")
+        row = page.find("#q0p0 details")
         assert row.get_attribute("open") is not None
         page.find("#search").send_keys("SCRIPT שלום")
-        page.wait_for(" rows")
+        page.wait_for("1 of ")
         visible = "[...document.querySelectorAll('tbody tr:not([hidden])')].map((row) => row.cells[0].textContent)"
         assert page.driver.execute_script(f"return {visible}") == ["a"]
+        browser.check_page(page, [""])
     finally:
         page.driver.quit()

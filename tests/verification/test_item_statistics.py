@@ -258,4 +258,4 @@ def test_the_report_draws_the_size_of_the_bank_without_matplotlib(tmp_path: Path
     # A dot a size with a defined τ; the numbers of the table are the tooltips.
     assert page.count("<circle") == sum(isinstance(row[3], float) for row in section.rows) == 4
     assert "<title>4: 1.0000 (1.0000 to 1.0000)</title>" in page and 'role="img"' in page
-    assert stability_section(item_report([]).coverage, []).figure == ""
+    assert stability_section(item_report([]).coverage, []).plot is None
