@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import Annotated, Any, NamedTuple
 
@@ -47,6 +49,7 @@ from rubric_measures.types.entities import RubricItem, TestBank
 from rubric_measures.types.scales import ASSIGNED, CONTRADICTED, Scale
 
 FAILED = "failed"
+_LABEL = attrgetter("label")
 _Name = Annotated[str, Meta(min_length=1)] | int
 
 
@@ -353,22 +356,26 @@ def judged(lines: Iterable[tuple[int, JudgedAnswer]], notes: Oddities, name: str
     Raises:
         FormatError: an item has no text.
     """
-    # Of each query the items of its last line; most lines have those of the one before.
+    # Of each query the items of a line; most lines have those of the one before, but for the labels.
     last: dict[str, tuple[Sequence[Any], ItemSet]] = {}
     sets: dict[tuple[Any, ...], ItemSet] = {}
     said_of = attrgetter(*notes.toolkit.fields)
     for number, line in lines:
         query_id, marks = str(line.qid), line.marks or ()
-        said = list(map(said_of, marks))
-        before, found = last.get(query_id, (None, None))
-        if found is None or before != said:
+        labels = list(map(_LABEL, marks))
+        before, found = last.get(query_id, ((), None))
+        # The fastest way to set many, and to compare all but the labels.
+        any(map(setattr, before, repeat("label"), labels))
+        if found is None or before != marks:
+            said = list(map(said_of, marks))
             found = sets.get(key := (query_id, *said))
             if found is None:
                 found = sets[key] = _item_set(query_id, said, notes.toolkit, name, number)
-            last[query_id] = said, found
+            last[query_id] = list(map(copy, marks)), found
         if found.odd:
             notes.importances.update(found.odd)
-        labels = [one.label for one in marks] if line.status == "completed" else []
+        if line.status != "completed":
+            labels = []
         if found.places is not None and labels:
             notes.doubles += len(labels) - len(found.places)
             labels = [labels[place] for place in found.places]
