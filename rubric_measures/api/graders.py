@@ -430,7 +430,7 @@ class Combined(PassageRecords):
 
 
 def combine(
-    passages: Passages,
+    passages: Passages | Rows,
     grader: Sequence[str] = (),
     *,
     by: Literal["majority", "median", "mean", "prefer"] = "majority",
@@ -452,11 +452,11 @@ def combine(
     member that has one: a member that failed, or was not asked, leaves the item to the next.
 
     Args:
-        passages: graded records, or their file.
+        passages: graded records, or their file; a table of grades, whose records have no texts.
         grader: the members, two or more; for `prefer` in the order of preference.
         by: how their grades become one.
         name: what the new grader is called; by default `panel:` and how it is made.
-        output: a file for the records with the new grades.
+        output: a file for the records with the new grades, or a table of them (`.csv`, `.tsv`, `.parquet`).
         bank: only items of this test bank; queries without grades count in leaderboards.
         cutoff: from which label and which judgment on something is relevant, for κ with the judgments in the records;
             by default the level that covers on the scale, and 1.
@@ -501,7 +501,7 @@ def combine(
     lost = {"lost_where": "no member has one"} if by == "prefer" else {}
     report = panel_report(gathered, name, outcomes, rest, cutoff, known, **lost)
     made = with_grades(source, gathered, outcomes, name, {"by": by})
-    return Combined.kept(made, output, grader=name, report=report)
+    return Combined.kept(made, output, as_table=True, grader=name, report=report)
 
 
 def _rule_of_others(by: str, members: int, place: int) -> Any:

@@ -49,11 +49,11 @@ from rubric_measures.corpora.collections import opened_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats import added_format, head_of
 from rubric_measures.formats.answers import is_answer_header, read_answers
-from rubric_measures.formats.grade_tables import read_judgments
+from rubric_measures.formats.grade_tables import read_as_records, read_judgments
 from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.formats.reports import Answer, answer_doc_id
-from rubric_measures.formats.trec import distinct_run_names, read_run
+from rubric_measures.formats.trec import distinct_run_names, is_run_table, read_run
 from rubric_measures.types.entities import Run, TestBank
 from rubric_measures.types.scales import covering_level
 
@@ -183,6 +183,8 @@ def _read(sources: Sequence[Any]) -> tuple[list[Run], list[Answer]]:
 
 
 def _holds_answers(path: str) -> bool:
+    if is_run_table(path):
+        return False
     first = peek_head(path).lstrip().partition(b"\n")[0]
     # JSON, or a table with the three columns query_id, run_id and text; a run has five or six, and so has a table of
     # ranked questions.
@@ -212,13 +214,18 @@ Passages: TypeAlias = Union[File, "Iterable[QueryPassages]"]
 """Passages by query: a file of records, or the records (what `pool`, `grade` and `load_graded` return)."""
 
 
-def passages_of(passages: Passages) -> PassageRecords:
-    """The queries of a file or of records, to be gone through as often as needed."""
-    from rubric_measures.records.models import load_graded
+def passages_of(passages: Passages | Rows, needs: str = "") -> PassageRecords:
+    """The queries of a file, of records, or of a table of grades, to be gone through as often as needed.
 
+    Args:
+        passages: what holds them.
+        needs: what needs the texts of passages, which a table does not have; see `read_as_records`.
+    """
     if is_file(passages):
         with file_path(passages) as path:
-            return PassageRecords(load_graded(path), path=path)
+            return PassageRecords(read_as_records(path, needs), path=path)
+    if are_rows(passages):
+        return PassageRecords(read_as_records(passages, needs))
     return passages if isinstance(passages, PassageRecords) else PassageRecords(passages)
 
 
@@ -420,7 +427,7 @@ def grade(
         fields={name: str(value) for name, value in (prompt_field or {}).items()},
         documents=_documents(documents, level_shown, label_prompt, label_set),
     )
-    source = passages_of(passages)
+    source = passages_of(passages, "grading")
     with fewer_collections():
         asking = Grader(
             asked.runner(), prompts, settings, change, needed=needed, citations=most, give_up_after=give_up_after

@@ -33,9 +33,11 @@ from rubric_measures.formats.grade_tables import (
     GradeRow,
     chosen_grades,
     is_grade_table,
+    read_as_records,
     read_judgments,
     runs_of_rows,
 )
+from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS
 from rubric_measures.formats.tables import cells_of
 from rubric_measures.formats.trec import as_known, distinct_run_names, map_qrels, read_run, written_id
 from rubric_measures.measures.grades import BANK_DOC, Grades, ItemRows, OnFailed, QueryGrades, check_on_failed
@@ -71,23 +73,37 @@ class PassageRecords(Sequence["QueryPassages"]):
         self._given = None if groups is None else list(groups)
 
     @classmethod
-    def kept(cls, groups: Iterable[QueryPassages], output: str | os.PathLike[str] | None, **more: Any) -> Self:
-        """The records in memory, or written to the output and read from there; `more` is what else they have."""
+    def kept(
+        cls, groups: Iterable[QueryPassages], output: str | os.PathLike[str] | None, as_table: bool = False, **more: Any
+    ) -> Self:
+        """The records in memory, or written to the output and read from there.
+
+        Args:
+            groups: the records.
+            output: a file, or None.
+            as_table: whether a name of a table (`.csv`, `.tsv`, `.parquet`) asks for one of the grades.
+            more: what else the records have.
+        """
         if output is None:
             return cls(groups, **more)
         from rubric_measures.records.models import write_graded
 
-        write_graded(output, groups)
+        if as_table and os.fspath(output).removesuffix(".gz").endswith((".csv", ".tsv", ".parquet")):
+            from rubric_measures.corpora.conversion import Options, bridged
+
+            GRADES.write(output, bridged(list(groups), "records", "grades", Options()))
+        else:
+            write_graded(output, groups)
         return cls(None, path=os.fspath(output), **more)
 
     @cached_property
     def _groups(self) -> list[QueryPassages]:
-        from rubric_measures.records.models import QueryPassages, load_graded
+        from rubric_measures.records.models import QueryPassages
 
         if self._given is None:
             if self.path == "-":
                 raise InputError("the records went to standard output, and cannot be read again")
-            return load_graded(self.path)
+            return read_as_records(self.path)
         for group in self._given:
             if not isinstance(group, QueryPassages):
                 raise InputError(f"expected the passages of a query (QueryPassages), found {type(group).__name__}")
@@ -846,7 +862,7 @@ def _read(run: AnyRun, name: str | None, place: int, said: list[str] | None) -> 
     called = name or f"run {place}"
     try:
         rows = list(_rows(run))
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):
         raise InputError(
             f"{called}: is no run; give a run file, a frame or rows with query_id, doc_id and score, or query -> "
             "document -> score"
@@ -860,7 +876,8 @@ def _rows(run: Any) -> Iterator[tuple[str, str, float]]:
             for doc_id, score in scores.items():
                 yield str(query_id), str(doc_id), float(score)
     elif hasattr(run, "columns"):
-        columns = (run[name].tolist() for name in ("query_id", "doc_id", "score"))
+        named = (next(name for name in names if name in run.columns) for names in (QUERY_IDS, DOC_IDS, ("score",)))
+        columns = (run[name].tolist() for name in named)
         yield from (
             (str(query_id), str(doc_id), float(score)) for query_id, doc_id, score in zip(*columns, strict=True)
         )

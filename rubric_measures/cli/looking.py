@@ -288,7 +288,7 @@ def _canary_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.add_argument("graded", metavar="GRADED", help="graded records")
+    parser.add_argument("graded", metavar="GRADED", help="graded records, or a table of grades")
     group = parser.add_argument_group("reports (where none is named: the first four, in HTML all)")
     add = group.add_argument
     add("--verify-grading", action="store_true", help="per item, every passage's grade beside its answer, best first")
@@ -349,7 +349,7 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
 def run_verify(options: argparse.Namespace) -> int:
     """Runs the command; 1 where a case of the canary suite has no grade."""
     from rubric_measures.api import load_bank, run_canaries
-    from rubric_measures.records.models import load_graded
+    from rubric_measures.formats.grade_tables import read_as_records
     from rubric_measures.verification.html import write_html
     from rubric_measures.verification.reports import check_reports, chosen_queries, report_parts, report_sections
     from rubric_measures.verification.sections import sections_report
@@ -363,7 +363,7 @@ def run_verify(options: argparse.Namespace) -> int:
     review = review_of(options)
     canaries: tuple[Section, ...] = ()
     is_complete = True
-    source = load_graded(options.graded)
+    source = read_as_records(options.graded, "the canary suite" if options.canary else "")
     if options.canary:
         # What the reports would stop at is found before a call is made.
         check_reports(source, bank, settings)

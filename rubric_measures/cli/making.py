@@ -219,7 +219,7 @@ def _print_size(cache: ReplyCache) -> None:
 def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     add = parser.add_argument
-    add("graded", metavar="GRADED", help="graded records")
+    add("graded", metavar="GRADED", help="graded records, or a table of grades")
     ways = ("majority", "median", "mean")
     add("--by", choices=ways, help="how grades become one (default majority)")
     add(
@@ -231,7 +231,12 @@ def add_combine_arguments(parser: argparse.ArgumentParser) -> None:
         "not asked, leaves it to the next",
     )
     add("--name", default="", metavar="NAME", help="what the new grader is called (default: panel:majority, …)")
-    add("-o", "--output", metavar="OUT", help="the records with the new grades (default: only the report)")
+    add(
+        "-o",
+        "--output",
+        metavar="OUT",
+        help="the records with the new grades, or their table by name: .csv, .tsv, .parquet (default: only the report)",
+    )
     add = parser.add_argument_group("the report").add_argument
     cutoff = "kappa with judgments: labels from A, judgments from B on are relevant (default: covering level, 1)"
     add("--cutoff", metavar=("A", "B"), nargs=2, type=int, help=cutoff)

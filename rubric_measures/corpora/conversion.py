@@ -38,8 +38,8 @@ from rubric_measures.formats.grade_tables import (
     chosen_grades,
     grades_of_rows,
     is_grade_table,
-    judgments_of_rows,
     read_judgments,
+    records_of_rows,
 )
 from rubric_measures.formats.judged import (
     NUGGETIZER,
@@ -92,11 +92,9 @@ from rubric_measures.records.merging import merge_records
 from rubric_measures.records.models import (
     DirectGrade,
     GradedPassage,
-    ItemGradeSet,
     JsonRecord,
     Judgment,
     PassageData,
-    PromptInfo,
     QueryPassages,
     RankingEntry,
     cited_answers,
@@ -106,7 +104,7 @@ from rubric_measures.records.models import (
     reasons_of,
 )
 from rubric_measures.types.entities import Grade, ItemKind, Qrel, Run, TestBank, make_run, sentence_items
-from rubric_measures.types.scales import ASSIGNED, HELD, Scale
+from rubric_measures.types.scales import ASSIGNED, Scale
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -197,51 +195,6 @@ def _say_lost(lost: set[tuple[str, str]], what: str) -> None:
     if lost:
         query_id, doc_id = min(lost)
         warn(f"{len(lost)} {what} have no record and are left out (such as {doc_id} of query {query_id})")
-
-
-def records_of_item_grades(
-    rows: Iterable[Qrel], texts: Mapping[str, str], scale: Scale, *, grader: str, kind: ItemKind = "question"
-) -> list[QueryPassages]:
-    """Graded records of item judgments (diversity qrels): one grade set a passage.
-
-    Rows of the document `*` only say that an item exists; records do not hold banks, so they are left out.
-
-    Args:
-        rows: grades; `iteration` is the item id.
-        texts: doc_id -> text.
-        scale: the scale of the grades; records hold -2 to 1000.
-        grader: who graded, the `llm` of the grade sets.
-        kind: what the items are.
-
-    Raises:
-        InputError: a grade is not on the scale or not -2 to 1000, an item of a document has two, or one has no text.
-    """
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for row in rows:
-        if row.doc_id == "*":
-            continue
-        where = f"query {row.query_id!r}, document {row.doc_id!r}"
-        lowest, highest = max(scale.lowest, HELD[0]), min(scale.highest, HELD[1])
-        if row.relevance not in scale or not lowest <= row.relevance <= highest:
-            raise InputError(
-                f"{where}, item {row.iteration!r}: grade {row.relevance} is outside of {lowest} to {highest}"
-            )
-        if row.doc_id not in texts:
-            raise InputError(f"query {row.query_id!r}: document {row.doc_id!r} is not in the collection")
-        grades = found.setdefault(row.query_id, {}).setdefault(row.doc_id, {})
-        if grades.setdefault(row.iteration, row.relevance) != row.relevance:
-            both = f"{grades[row.iteration]} and {row.relevance}"
-            raise InputError(f"{where}: item {row.iteration!r} is graded {both}; keep one")
-    groups = []
-    info = PromptInfo(**scale.as_json())
-    for query_id, documents in found.items():
-        passages = []
-        for doc_id, grades in documents.items():
-            answers = [(item_id, str(grade)) for item_id, grade in grades.items()]
-            entry = ItemGradeSet.build(grades, answers=answers, llm=grader, kind=kind, prompt_info=info)
-            passages.append(GradedPassage(doc_id=doc_id, text=texts[doc_id], exam_grades=[entry]))
-        groups.append(QueryPassages(query_id, passages))
-    return groups
 
 
 @dataclass(frozen=True)
@@ -378,14 +331,19 @@ def _one_grader(rows: Sequence[GradeRow], options: Options) -> list[GradeRow]:
 
 
 def _grades_of_table(rows: Sequence[GradeRow], options: Options) -> Grades:
-    return build_grades(grades_of_rows(_one_grader(rows, options)), options.bank, scale=options.wanted.scale)
+    rows = _one_grader(rows, options)
+    texts = sum(row.text is not None or row.reason is not None for row in rows)
+    warn("texts of items or reasons of %d grades left out: judgments have no place for them", texts)
+    return build_grades(grades_of_rows(rows), options.bank, scale=options.wanted.scale)
 
 
 def _table_to_records(rows: Sequence[GradeRow], options: Options) -> list[QueryPassages]:
-    """The grades of items with the texts of their passages, by the grader that the table names."""
-    chosen = _one_grader(rows, options)
-    by = replace(options, grader=chosen[0].grader or options.grader)
-    return _item_qrels_to_records(judgments_of_rows(chosen, options.name), by)
+    """The grades with the texts of their passages: of one grader, where the user names it, else of all."""
+    if not {None}.issuperset((options.wanted.grader, options.wanted.prompt_class)):
+        rows = _one_grader(rows, options)
+    rows = [row if row.grader else row._replace(grader=options.grader) for row in rows]
+    texts, _ = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
+    return records_of_rows(rows, options.name, texts=texts, kind=_kind_of(options.bank), scale=options.wanted.scale)
 
 
 def _docs(options: Options) -> Any:
@@ -400,16 +358,23 @@ def _docs(options: Options) -> Any:
 
 
 def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[QueryPassages]:
-    kinds = {item.kind for item in options.bank} if options.bank is not None else set()
-    kind = kinds.pop() if len(kinds) == 1 else "question"
     texts, names = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
     queries = spaced_ids(options.bank.items) if options.bank is not None else {}
     items = spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
+    # Rows of the document `*` only say that an item exists; records do not hold banks.
     named = [
         Qrel(queries.get(query_id, query_id), names.get(doc_id, doc_id), grade, items.get(item_id, item_id))
         for query_id, doc_id, grade, item_id, *_ in rows
+        if doc_id != BANK_DOC
     ]
-    return records_of_item_grades(named, texts, _scale_of(rows, options), grader=options.grader, kind=kind)
+    graded = _item_qrels_to_grades(named, replace(options, bank=None))
+    scale, kind = _scale_of(rows, options), _kind_of(options.bank)
+    return records_of_rows(graded, options.name, texts=texts, kind=kind, scale=scale)
+
+
+def _kind_of(bank: TestBank | None) -> ItemKind:
+    kinds = {item.kind for item in bank or ()}
+    return kinds.pop() if len(kinds) == 1 else "question"
 
 
 def _scale_of(rows: Sequence[Qrel], options: Options) -> Scale:

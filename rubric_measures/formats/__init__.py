@@ -40,6 +40,7 @@ FORMATS: Registry[Format] = Registry(
     "format",
     {
         "records": "rubric_measures.formats.judged:RECORDS",
+        "run": "rubric_measures.formats.trec:RUN",
         "ragelo:experiment": "rubric_measures.formats.plain:RAGELO_EXPERIMENT",
         "ragelo:results": "rubric_measures.formats.plain:RAGELO_RESULTS",
         "ragelo:queries": "rubric_measures.formats.plain:RAGELO_QUERIES",
@@ -48,7 +49,6 @@ FORMATS: Registry[Format] = Registry(
         "ragelo:evaluations": "rubric_measures.formats.plain:RAGELO_EVALUATIONS",
         "ragelo:games": "rubric_measures.formats.plain:RAGELO_GAMES",
         "ragelo:ranking": "rubric_measures.formats.plain:RAGELO_RANKING",
-        "run": "rubric_measures.formats.trec:RUN",
         "dragun:question-assessments": "rubric_measures.formats.judged:QUESTION_ASSESSMENTS.format",
         "questions": "rubric_measures.formats.plain:QUESTION_RUNS.format",
         "qrels": "rubric_measures.formats.trec:QRELS",

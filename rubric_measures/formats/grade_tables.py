@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import begins_records, path_name, peek_head
-from rubric_measures.formats.base import Head, head_of
+from rubric_measures.formats.base import Head, given, head_of
 from rubric_measures.formats.specs import (
     COLUMN,
     DOC_IDS,
@@ -19,14 +19,21 @@ from rubric_measures.formats.specs import (
     Field,
     Row,
     Spec,
+    columns_in,
     ident,
     number,
     one_of,
     text,
     whole,
 )
+from rubric_measures.formats.tables import plain_name
 from rubric_measures.formats.trec import read_qrels
-from rubric_measures.types.entities import Grade, GradeStatus, Qrel, Ranking, Run, TestBank, by_rank
+from rubric_measures.types.entities import Grade, GradeStatus, ItemKind, Qrel, Ranking, Run, TestBank, by_rank
+from rubric_measures.types.scales import HELD
+
+if TYPE_CHECKING:
+    from rubric_measures.records.models import GradedFile
+    from rubric_measures.types.scales import Scale
 
 # What stands in the place of an item where a whole passage was labelled.
 WHOLE = "0"
@@ -99,6 +106,20 @@ GRADES = Spec(
     told=(), key=("query_id", "doc_id", "item_id", "grader", "prompt_class", "run_id"), check=_wrong,
     is_guarded=True, into=_grade_rows, outof=lambda rows: (row._asdict() for row in rows),
 )  # fmt: skip
+# A run as frames are written; `formats.trec` reads it.
+RUN_TABLE: Spec[list[Row]] = Spec(
+    kind="runs", description="a run as a table", what="ranked documents", forms=("csv", "tsv", "jsonl", "parquet"),
+    fields=(
+        Field("query_id", QUERY_IDS, ident), Field("doc_id", DOC_IDS, ident), Field("score", ("score",), number),
+        Field("rank", ("rank",), whole, 0), Field("run_id", (*RUN_IDS, "tag", "method"), ident, None),
+        # PyTerrier's frames have them.
+        Field("", ("query", "docid"), default=None),
+    ),
+    key=("query_id", "doc_id"), check=lambda said: "the rank is below 0" if said["rank"] < 0 else None,
+    # Grades may be called scores, too.
+    told=lambda head: {*_GRADES[:-1], *_ITEMS[:-1], *_GRADERS}.isdisjoint(map(plain_name, columns_in(head)))
+    and not RUN_TABLE.lacking(columns_in(head)), into=list, outof=lambda rows: (),
+)  # fmt: skip
 PARQUET = replace(GRADES, description="the same as parquet (extra parquet)", forms=("parquet",))
 
 
@@ -160,12 +181,10 @@ def grades_of_rows(rows: Iterable[GradeRow]) -> list[Grade]:
 
 
 def judgments_of_rows(rows: Sequence[GradeRow], name: str) -> list[Qrel]:
-    """The grades as judgments; those that failed, and texts, have no place there and are counted."""
+    """The grades as judgments; those that failed have no place there and are counted."""
     grades = grades_of_rows(rows)
     judged = [Qrel(*one[:2], one.relevance, one.iteration) for one in grades if one.relevance is not None]
     warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
-    texts = sum(row.text is not None or row.reason is not None for row in rows)
-    warn("%s: texts of items or reasons of %d grades left out: judgments have no place for them", name, texts)
     return judged
 
 
@@ -215,3 +234,115 @@ def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:
         scores = [1 / rank for rank in range(1, len(doc_ids) + 1)]
         rankings.setdefault(run_id, {})[query_id] = Ranking(doc_ids, scores)
     return [Run(run_id, of_run) for run_id, of_run in rankings.items()]
+
+
+def read_as_records(source: Any, needs: str = "") -> GradedFile:
+    """Graded records of a file, or those that the grades of a table are: its passages have no texts.
+
+    Args:
+        source: the file; or a table in memory.
+        needs: what needs the texts; then a table is refused. Empty where nothing does.
+
+    Raises:
+        InputError: the file cannot be opened; the table contradicts itself, or is refused.
+        FormatError: it is neither; names file and line.
+    """
+    from rubric_measures.records.models import load_graded
+
+    is_file = isinstance(source, str | os.PathLike)
+    if is_file and not is_grade_table(source):
+        return load_graded(source)
+    name = path_name(source) if is_file else "the table"
+    if needs:
+        problem = f"is a table of grades, and {needs} needs the texts of passages; convert it to records"
+        raise InputError(f"{name}: {problem}, with the collection that has them")
+    return records_of_rows(GRADES.read(source), name)
+
+
+def records_of_rows(
+    rows: Sequence[GradeRow],
+    name: str,
+    *,
+    texts: Mapping[str, str] | None = None,
+    kind: ItemKind = "question",
+    scale: Scale | None = None,
+) -> GradedFile:
+    """The grades as records: of each passage a grade set by grader and prompt, and where runs rank it.
+
+    Args:
+        rows: the table.
+        name: what messages call it.
+        texts: document -> text; None leaves passages without.
+        kind: what the items are.
+        scale: of the grades; None where only their prompt may tell it.
+
+    Raises:
+        InputError: a grade or a rank is said twice, and differently; a grade is not on the scale, or none that records
+            hold; a text is missing.
+    """
+    from rubric_measures.records.models import (
+        GradedFile,
+        GradedPassage,
+        PassageData,
+        PromptInfo,
+        QueryPassages,
+        RankingEntry,
+    )
+
+    least, most = (HELD[0], HELD[1]) if scale is None else (max(scale.lowest, HELD[0]), min(scale.highest, HELD[1]))
+    found: dict[tuple[str, str], dict[tuple[str, str | None], dict[str, GradeRow]]] = {}
+    for row in rows:
+        where = f"{name}: query {row.query_id!r}, document {row.doc_id!r}"
+        if row.grade is not None and not (least <= row.grade <= most and (scale is None or row.grade in scale)):
+            raise InputError(f"{where}, item {row.item_id!r}: grade {row.grade} is outside of {least} to {most}")
+        if texts is not None and row.doc_id not in texts:
+            raise InputError(f"{where}: is not in the collection")
+        items = found.setdefault((row.query_id, row.doc_id), {}).setdefault((row.grader, row.prompt_class), {})
+        if (before := items.setdefault(row.item_id, row).grade) != row.grade:
+            raise InputError(f"{where}: item {row.item_id!r} is graded {before} and {row.grade}; keep one")
+    places: dict[tuple[str, str], list[RankingEntry]] = {}
+    for run in runs_of_rows(rows, name):
+        for query_id, ranking in run.rankings.items():
+            for rank, doc_id in enumerate(ranking.doc_ids, 1):
+                place = RankingEntry(method=run.run_id, doc_id=doc_id, query_id=query_id, rank=rank, score=1 / rank)
+                places.setdefault((query_id, doc_id), []).append(place)
+    groups: dict[str, list[GradedPassage]] = {}
+    for key, sets in found.items():
+        made: dict[str, Any] = {"paragraph_data": PassageData(rankings=places[key])} if key in places else {}
+        for (grader, prompt_class), items in sets.items():
+            named = given({"prompt_class": prompt_class, **({} if scale is None else scale.as_json())})
+            for field, entry in _grade_sets(items, kind, {"llm": grader, "prompt_info": PromptInfo(**named)}):
+                made.setdefault(field, []).append(entry)
+        groups.setdefault(key[0], []).append(GradedPassage(doc_id=key[1], text=(texts or {}).get(key[1], ""), **made))
+    return GradedFile(name, (QueryPassages(query_id, passages) for query_id, passages in groups.items()))
+
+
+def _grade_sets(items: Mapping[str, GradeRow], kind: ItemKind, by: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What one grader says of the items of a passage, and of all of it, with the field that holds it."""
+    from rubric_measures.records.models import DirectGrade, ItemGradeSet
+
+    if of_items := {item_id: row for item_id, row in items.items() if item_id != WHOLE}:
+        yield "exam_grades", ItemGradeSet.build(
+            {item_id: row.grade for item_id, row in of_items.items() if row.grade is not None},
+            answers=[(item_id, row.reason or _said(row)) for item_id, row in of_items.items()],
+            item_status={item_id: row.status for item_id, row in of_items.items() if row.status != "graded"},
+            details={item_id: {"reason": row.reason} for item_id, row in of_items.items() if row.reason} or None,
+            kind=kind, **by,
+        )  # fmt: skip
+    if (row := items.get(WHOLE)) is not None:
+        more = given({"self_rating": row.grade, "status": row.status})
+        yield (
+            "grades",
+            DirectGrade(
+                correct_answered=bool(row.grade),
+                answer=row.reason or _said(row),
+                prompt_type="direct_grading",
+                **more,
+                **by,
+            ),
+        )
+
+
+def _said(row: GradeRow) -> str:
+    """What stands where a grader's reply stands."""
+    return "" if row.grade is None else str(row.grade)

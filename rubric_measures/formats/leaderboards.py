@@ -31,7 +31,7 @@ from rubric_measures.base.files import (
 )
 from rubric_measures.base.tables import active, inert
 from rubric_measures.formats.base import FORMS, OVERALL, Form, Format, Head, say_left_out
-from rubric_measures.formats.specs import QUERY_IDS
+from rubric_measures.formats.specs import QUERY_IDS, RUN_IDS
 from rubric_measures.formats.tables import PARQUET, cells_of, rows_of
 from rubric_measures.formats.trec import IdCleaner, columns_of, is_number, run_name_of
 from rubric_measures.types.scales import LARGEST_SCORE
@@ -56,13 +56,14 @@ COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(
 # What files call the columns of long forms.
 _TITLES: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("run", "run_id", "runid", "run_tag"), "run"),
+        **dict.fromkeys(RUN_IDS, "run"),
         **dict.fromkeys(("topic", "query", *QUERY_IDS), "topic"),
         **dict.fromkeys(("measure", "metric"), "measure"),
         **dict.fromkeys(("value", "score"), "value"),
     }
 )
-_RUN_HEADERS = {"run_id", "run", "run_tag", "method", "system"}
+# `runid` begins a row of trec_eval.
+_RUN_HEADERS = {*RUN_IDS, "method"} - {"runid"}
 _TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
 # Columns of tables of answers, which are no measures.
 _TEXT_HEADERS = {"text", "answer", "response"}

@@ -26,7 +26,7 @@ from rubric_measures.base.files import path_name
 from rubric_measures.base.json_text import json_texts, parse_json
 from rubric_measures.base.words import sentence_ends
 from rubric_measures.formats.base import Format, Head, PathName, say_left_out, write_lines
-from rubric_measures.formats.specs import RecordLines
+from rubric_measures.formats.specs import TOPIC_IDS, RecordLines
 from rubric_measures.records.models import JsonRecord
 from rubric_measures.types.entities import Grade
 
@@ -228,7 +228,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
             raise ValueError("has neither answer nor responses; expected a list of {text, citations}")
         if self.answer is not None and self.responses is not None and self.answer != self.responses:
             raise ValueError("answer and responses differ; a report has one of them")
-        for what, names in (("run_id", ("run_id",)), ("topic_id or narrative_id", _TOPIC_IDS)):
+        for what, names in (("run_id", ("run_id",)), ("topic_id or narrative_id", TOPIC_IDS)):
             found = self._named(*names)
             if not all(found) or len(found) != 1:
                 two = f"two {what}: {', '.join(found)}" if len(found) > 1 and all(found) else f"no {what}"
@@ -241,7 +241,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
     @property
     def query_id(self) -> str:
         """The topic."""
-        return self._named(*_TOPIC_IDS)[0]
+        return self._named(*TOPIC_IDS)[0]
 
     @property
     def run_name(self) -> str:
@@ -304,8 +304,7 @@ class CitedReport(JsonRecord, frozen=True, kw_only=True):
             raise InputError(f"{where}: evaldata.nugget_grades is not {{item id: {{grade, reasoning}}}}") from None
 
 
-_TOPIC_IDS = ("topic_id", "narrative_id", "qa_id", "request_id", "qid")
-_IDS = (*_TOPIC_IDS, "run_id")
+_IDS = (*TOPIC_IDS, "run_id")
 _OF_SENTENCES = ("supported_citations", "contradicted_citations", "existing_supported_citations")
 
 

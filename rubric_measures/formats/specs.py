@@ -46,6 +46,8 @@ _MOST = 1000
 
 # The names that programs have for one thing; the first is ours.
 QUERY_IDS = ("query_id", "qid", "question_id", "topic_id", "request_id", "narrative_id", "query-id")
+# Those of topics in reports, which may have several that agree.
+TOPIC_IDS = ("topic_id", "narrative_id", "qa_id", "request_id", "qid")
 DOC_IDS = ("doc_id", "docno", "pid", "docid", "did", "corpus-id", "passage_id", "paragraph_id", "_id", "id")
 RUN_IDS = ("run_id", "run", "run_tag", "runid", "system", "agent")
 # What calls an id no more than that, and what queries of TREC CAR and BioGen have.
@@ -229,6 +231,13 @@ class Inside(Struct, frozen=True):
         return made if None in keys else dict(zip(keys, made, strict=True))
 
 
+def columns_in(head: Head) -> Sequence[str]:
+    """The columns of the first row of a table; none where it is none."""
+    if head.first.startswith(PARQUET):
+        return parquet_columns(head.name)
+    return list(head.row) if head.is_json else cells_of(head.line)
+
+
 class Spec(Struct, Generic[T], frozen=True, kw_only=True):
     """One format of rows.
 
@@ -286,11 +295,9 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         """Whether a file that begins so has the format: its object, or its header, names the columns."""
         if callable(self.told):
             return self.told(head)
-        if head.first.startswith(PARQUET):
-            return "parquet" in self.forms and not self._lacking(parquet_columns(head.name))
-        if self.told == ():
-            row = head.row if head.is_json else dict.fromkeys(cells_of(head.line), "")
-            return bool(row) and not self._lacking(row)
+        is_parquet = head.first.startswith(PARQUET)
+        if is_parquet or self.told == ():
+            return ("parquet" in self.forms or not is_parquet) and not self.lacking(columns_in(head))
         told = self.told
         if told is None:
             told = tuple(field.names[0] for field in self.fields if isinstance(field.default, Need))
@@ -333,7 +340,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             source, self.what, is_header=self.is_header, bare=[list(map(self._named, names)) for names in self.bare],
             is_quoted=self.is_quoted, by_hand=self.by_hand, unwrap=self._unwrapped,
         )  # fmt: skip
-        if found.columns is not None and (lacking := self._lacking(found.columns)):
+        if found.columns is not None and (lacking := self.lacking(found.columns)):
             raise FormatError(self._lacks(lacking, found.columns), path=found.name, line=1)
         rows = self._parsed(found.rows, found.name, found.is_text, only)
         keyed = ((row.line, tuple(row.said[to] for to in self.key), row) for row in rows)
@@ -351,7 +358,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
 
     def is_header(self, columns: Sequence[str]) -> bool:
         """Whether a line names columns: all that are needed, or that of the id where a line may be a row as well."""
-        return not self._lacking(columns) or any(columns[0] in self._names_of(names[0]) for names in self.bare)
+        return not self.lacking(columns) or any(columns[0] in self._names_of(names[0]) for names in self.bare)
 
     def _unwrapped(self, line: int, value: dict[str, Any]) -> list[tuple[int, Any]]:
         """The rows of one object: each by its key, unless it names the field that the keys stand for.
@@ -371,7 +378,7 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
         pairs = ((key, one if isinstance(one, dict) else {inner: one}) for key, said in lists.items() for one in said)
         return [(line, {**said, names[0]: key}) for key, said in pairs]
 
-    def _lacking(self, columns: Collection[str]) -> list[Field]:
+    def lacking(self, columns: Collection[str]) -> list[Field]:
         """The fields that must be there and are not."""
         known = {*columns, *map(plain_name, columns)}
         needed = (field for field in self.fields if isinstance(field.default, Need))
@@ -416,7 +423,10 @@ class Spec(Struct, Generic[T], frozen=True, kw_only=True):
             if (wrong := self.check(said)) is not None:
                 raise FormatError(wrong, path=name, line=line)
             if not self.keeps:
-                strange.update(column for column, value in further.items() if value not in (None, "", {}, []))
+                # The index of a frame has no name.
+                strange.update(
+                    column for column, value in further.items() if column and value not in (None, "", {}, [])
+                )
             yield Row(line, said, further)
         if not count and only is None:
             raise FormatError(f"holds no {self.what}", path=name)

@@ -39,6 +39,7 @@ from rubric_measures.base.files import (
     open_binary,
     path_name,
     paused_collector,
+    peek_head,
 )
 from rubric_measures.formats.base import Format, Head, PathName
 from rubric_measures.types.entities import Gap, Qrel, Ranking, RankNotes, Run, by_rank, put_in_order
@@ -140,7 +141,7 @@ class IdCleaner:
 START, END = "# ir_metadata.start", "# ir_metadata.end"
 _CHECKED_SPACE = re.compile("[ \t\v\f\r]+")
 _DIGITS = 18
-_RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input"}
+_RUN_SUFFIXES = {".run", ".txt", ".trec", ".res", ".tsv", ".input", ".csv", ".jsonl", ".parquet"}
 
 
 def checked_rankings(
@@ -157,10 +158,6 @@ def checked_rankings(
     Raises:
         FormatError: names the line where something is wrong.
     """
-    import numpy as np
-
-    from rubric_measures.formats.columns import Tokens, rankings
-
     rows: dict[str, list[tuple[bytes, int, float]]] = {}
     seen: dict[tuple[str, str], int] = {}
     tags: set[str] = set()
@@ -191,16 +188,70 @@ def checked_rankings(
     if not rows:
         raise FormatError("is empty; expected lines 'query_id Q0 doc_id rank score tag'", path=name)
     notes.append(partial(note_unfinished, text[-1], name))
-    doc_ids, ranks, scores = zip(*chain.from_iterable(rows.values()), strict=True)
-    edges, numbers = np.cumsum([0, *map(len, rows.values())]), np.array(ranks, np.int64)
-    ranked = rankings(list(rows), Tokens.of(doc_ids), numbers, np.array(scores, np.float64), edges, indexes)
-    found = dict(zip(rows, ranked, strict=True))
+    return _named(tags, name, notes), _ranked(rows, indexes)
+
+
+def _named(tags: set[str], name: str, notes: Notes) -> str:
+    """The run that lines name; where they name none, or several, that of the file, which is noted."""
     if len(tags) == 1:
-        return tags.pop(), found
+        return tags.pop()
     run_id = run_name_of(name)
     why = f"has {len(tags)} different tags" if tags else "has no tag column"
     notes.append(partial(_said, f"{name}: {why}; the run is called {run_id}"))
-    return run_id, found
+    return run_id
+
+
+def _ranked(
+    rows: Mapping[str, Sequence[tuple[bytes, int, float]]], indexes: Sequence[DocRows]
+) -> dict[str, tuple[Ranked, int]]:
+    """The ranking of each query, of documents with their ranks and scores in file order; see `columns.rankings`."""
+    import numpy as np
+
+    from rubric_measures.formats.columns import Tokens, rankings
+
+    doc_ids, ranks, scores = zip(*chain.from_iterable(rows.values()), strict=True)
+    edges, numbers = np.cumsum([0, *map(len, rows.values())]), np.array(ranks, np.int64)
+    ranked = rankings(list(rows), Tokens.of(doc_ids), numbers, np.array(scores, np.float64), edges, indexes)
+    return dict(zip(rows, ranked, strict=True))
+
+
+def is_run_table(path: PathName) -> bool:
+    """Whether a file is a run as a table with named columns; standard input can be read after it.
+
+    Raises:
+        InputError: the file cannot be opened.
+    """
+    head = peek_head(path).lstrip()
+    first, _, rest = head.partition(b"\n")
+    # Each such table names its scores; the spec takes its time to import.
+    if not head.startswith(b"PAR1") and b"score" not in first.lower():
+        return False
+    from rubric_measures.formats.grade_tables import RUN_TABLE
+
+    return RUN_TABLE.recognise(Head(path_name(path), first, rest))
+
+
+def tabled_rankings(
+    path: PathName, notes: Notes, indexes: Sequence[DocRows] = ()
+) -> tuple[str, dict[str, tuple[Ranked, int]]]:
+    """The run and the rankings of a table, as `checked_rankings` gives those of lines.
+
+    Raises:
+        FormatError: names the line where something is wrong.
+    """
+    from rubric_measures.formats.grade_tables import RUN_TABLE
+
+    rows: dict[str, list[tuple[bytes, int, float]]] = {}
+    tags: set[str | None] = set()
+    for _, said, _ in RUN_TABLE.rows(path):
+        tags.add(said["run_id"])
+        place = said["doc_id"].encode(), said["rank"], float(said["score"])
+        rows.setdefault(said["query_id"], []).append(place)
+    named = sorted(filter(None, tags))
+    if len(tags) > 1:
+        problem = f"holds several runs ({', '.join(named[:5])}); give each a file of its own"
+        raise FormatError(problem, path=path_name(path))
+    return _named(set(named), path_name(path), notes) if named else run_name_of(path_name(path)), _ranked(rows, indexes)
 
 
 def checked_qrels(text: str, name: str) -> list[Qrel]:
@@ -278,6 +329,8 @@ def run_name_of(name: str) -> str:
 def _wrong_columns(found: int, expected: str, line: str) -> str:
     why = "lines end in a carriage return alone; write line feeds" if "\r" in line.strip() else "ids cannot hold spaces"
     wanted = len(expected.split())
+    if found < 3 and wanted > 4 and line.count(",") > 1:
+        why = "a table has the columns query_id, doc_id and score"
     if {found, wanted} == {4, 6}:
         why = f"it looks like {'a run' if found == 6 else 'qrels'}: are qrels and run the wrong way round?"
     return f"has {found} columns; expected {wanted}: {expected} ({why})"
@@ -374,8 +427,10 @@ def _said(text: str) -> str:
 def read_run(path: str | os.PathLike[str], said: list[str] | None = None) -> Run:
     """Reads a run file: `query_id Q0 doc_id rank score tag`, tabs or spaces; five columns where there is no tag.
 
-    The lines of a query may stand anywhere. Scores are Python floats (double precision); the rank column is only
-    compared with them. The run is named after its tag, or after the file where there is none or several (said).
+    Or a table, as frames are written: CSV, TSV, JSON lines or parquet with `query_id`, `doc_id` and `score`, maybe
+    `rank` and `run_id`. The lines of a query may stand anywhere. Scores are Python floats (double precision); the rank
+    column is only compared with them. The run is named after its tag, or after the file where there is none or several
+    (said); a table holds one run.
 
     Args:
         path: the file.
@@ -446,11 +501,20 @@ def _read_rankings(
     name = path_name(path)
     notes: Notes = []
 
-    def careful(text: str) -> tuple[str, dict[str, tuple[T, int]]]:
-        run_id, rankings = checked_rankings(text, name, notes, indexes)
+    def taken_of(run_id: str, rankings: Mapping[str, tuple[Ranked, int]]) -> tuple[str, dict[str, tuple[T, int]]]:
         return run_id, {query_id: (take(query_id, ranked), count) for query_id, (ranked, count) in rankings.items()}
 
-    run_id, taken = _read(path, lambda stream: regular_rankings(stream, take, name, notes, indexes), careful)
+    def regular(stream: BinaryIO) -> tuple[str, dict[str, tuple[T, int]]] | None:
+        found = regular_rankings(stream, take, name, notes, indexes)
+        # A table is never regular.
+        if found is None and Path(name).is_file() and is_run_table(name):
+            return taken_of(*tabled_rankings(name, notes, indexes))
+        return found
+
+    if name == "-" and is_run_table(name):
+        run_id, taken = taken_of(*tabled_rankings(name, notes, indexes))
+    else:
+        run_id, taken = _read(path, regular, lambda text: taken_of(*checked_rankings(text, name, notes, indexes)))
     disagreements = [count for _, count in taken.values() if count]
     if disagreements:
         where = f"{len(disagreements)} queries ({sum(disagreements)} places)"
@@ -637,6 +701,11 @@ def _columns(head: Head) -> list[str]:
 
 
 def _is_run(head: Head) -> bool:
+    if b"score" in head.first and b"rank" in head.first:
+        from rubric_measures.formats.grade_tables import RUN_TABLE
+
+        # Grades may be called scores, but nobody ranks them.
+        return RUN_TABLE.recognise(head)
     if head.line.startswith(START):
         return True
     columns = _columns(head)

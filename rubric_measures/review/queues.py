@@ -24,6 +24,7 @@ from rubric_measures.base.errors import InputError, UnknownNameError
 from rubric_measures.base.files import path_name
 from rubric_measures.corpora.conversion import read_entries
 from rubric_measures.formats.banks import bank_of_entries
+from rubric_measures.formats.grade_tables import read_as_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.measures.grade_sets import (
     CHOOSING,
@@ -49,7 +50,6 @@ from rubric_measures.records.models import (
     grade_of_items,
     grade_set_key,
     items_of_set,
-    load_graded,
     stale_in,
 )
 from rubric_measures.review.store import AssessorGrade, CellKey, ItemState, Snapshot, adjudicated
@@ -358,7 +358,7 @@ def load_material(
     """
     name = os.fspath(graded)
     the_bank = bank_of_entries(read_entries(bank), path_name(bank))
-    groups = load_graded(name)
+    groups = read_as_records(name, "a review")
     # What a review looks at: grades by assessors are what it makes.
     machine = list(by_machines(groups))
     wanted = wanted or GradeFilter()

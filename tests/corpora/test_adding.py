@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from rubric_measures.base.errors import InputError
-from rubric_measures.corpora.conversion import add_judgments, add_runs, records_of_item_grades
+from rubric_measures.corpora.conversion import add_judgments, add_runs
 from rubric_measures.records.merging import merge_records
-from rubric_measures.records.models import GradedPassage, QueryPassages, grade_of_items
+from rubric_measures.records.models import GradedPassage, QueryPassages
 from rubric_measures.types.entities import Qrel, make_run
-from rubric_measures.types.scales import SELF_RATING, YES_NO
 
 
 def passage(doc_id: str = "d", **fields: Any) -> GradedPassage:
@@ -79,22 +78,3 @@ def test_judgments_are_added(caplog: pytest.LogCaptureFixture) -> None:
         add_judgments([group], [Qrel("q", "d", 0)])
     with pytest.raises(InputError, match="judged 1 and 2"):
         add_judgments(groups, [Qrel("q", "d", 1, "a"), Qrel("q", "d", 2, "b")])
-
-
-def test_records_of_item_grades() -> None:
-    rows = [Qrel("q", "d", 4, "q/a"), Qrel("q", "*", 0, "q/z"), Qrel("q", "d", 0, "q/b"), Qrel("q", "e", 1, "q/a")]
-    (group,) = records_of_item_grades(rows, {"d": "D", "e": "E"}, SELF_RATING, grader="human:ada", kind="nugget")
-    assert [(one.doc_id, one.text) for one in group.passages] == [("d", "D"), ("e", "E")]
-    entries = [entry for one in group.passages for entry in one.exam_grades or ()]
-    assert [(entry.llm, entry.prompt_type, grade_of_items(entry)) for entry in entries] == [
-        ("human:ada", "nugget", {"q/a": 4, "q/b": 0}),
-        ("human:ada", "nugget", {"q/a": 1}),
-    ]
-    with pytest.raises(InputError, match="'x' is not in the collection"):
-        records_of_item_grades([Qrel("q", "x", 1, "a")], {}, SELF_RATING, grader="g")
-    with pytest.raises(InputError, match="document 'd': item 'q/a' is graded 4 and 3; keep one"):
-        records_of_item_grades([rows[0], rows[0]._replace(relevance=3)], {"d": "D"}, SELF_RATING, grader="g")
-    with pytest.raises(InputError, match="grade 6 is outside"):
-        records_of_item_grades([Qrel("q", "d", 6, "a")], {"d": ""}, SELF_RATING, grader="g")
-    with pytest.raises(InputError, match="grade 2 is outside of 0 to 1"):
-        records_of_item_grades([Qrel("q", "d", 2, "a")], {"d": ""}, YES_NO, grader="g")

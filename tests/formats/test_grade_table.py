@@ -18,6 +18,7 @@ from rubric_measures.corpora.conversion import convert_files
 from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.measures.grades import all_rows
+from rubric_measures.records.models import load_graded
 from tests.example_records import RECORDS, grade_set, passage, write_lines
 
 COLUMNS = ["query_id", "doc_id", "run_id", "rank", "item_id", "text", "grade", "status", "grader", "prompt_class"]
@@ -338,3 +339,72 @@ def test_a_reason_that_looks_like_a_formula_is_guarded_and_comes_back(tmp_path: 
     # Programs compare ids, so these stay as they are.
     assert written == [("-d1", "'=not said"), ("d2", "'- a list"), ("d3", "''=quoted"), ("d4", "-1"), ("d5", "plain")]
     assert [(row.doc_id, row.reason) for row in GRADES.read(path)] == rows
+
+
+TWO_JUDGES = """query_id,doc_id,item_id,grade,judge,reason
+q1,d1,a,5,gpt,says so
+q1,d1,b,0,gpt,
+q1,d2,a,,gpt,
+q1,d1,a,4,llama,
+q1,d1,b,1,llama,
+q1,d2,a,3,llama,
+"""
+
+
+def test_judges_of_a_table_become_one_and_a_table_is_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, bank, panel = str(tmp_path / "two.csv"), str(tmp_path / "bank.csv"), tmp_path / "panel.csv"
+    Path(table).write_text(TWO_JUDGES, encoding="utf-8")
+    Path(bank).write_text("query_id,item_id,text\nq1,a,What?\nq1,b,Why?\n", encoding="utf-8")
+    asked = ["combine", table, "--grader", "gpt", "--grader", "llama"]
+    assert main([*asked, "--by", "mean", "-o", str(panel)]) == 0
+    found = {(row["doc_id"], row["item_id"], row["grader"]): row for row in rows_of(panel)}
+    # (5 + 4) / 2, (0 + 1) / 2, and one of two graded the third, which is not more than half.
+    grades = [found["d1", "a", "panel:mean"], found["d1", "b", "panel:mean"], found["d2", "a", "panel:mean"]]
+    assert [row["grade"] for row in grades] == ["4.5", "0.5", ""] and grades[2]["status"] == "unparsed"
+    # What the judges said stays beside it.
+    assert found["d1", "a", "gpt"]["reason"] == "says so" and found["d2", "a", "gpt"]["status"] == "unparsed"
+    assert main([*asked, "-o", str(tmp_path / "panel.jsonl.gz")]) == 0
+    kept = rubric_measures.load(tmp_path / "panel.jsonl.gz", grader="panel:majority", scale="0-5:4")
+    assert kept.queries["q1"].grades.tolist()[0] == [4.0, 0.0]
+    frame = pytest.importorskip("pandas").read_csv(table)
+    combined = rubric_measures.combine(frame, ["gpt", "llama"], by="prefer", output=panel)
+    assert [group.query_id for group in combined] == ["q1"]
+    capsys.readouterr()
+    assert main(["verify", table, "--bank", bank, "--grader", "llama", "--scale", "0-5:4", "--grid-display"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["d1", "-", "4", "4", "1"] in lines and ["d2", "-", "3", "3", "-"] in lines
+    assert main(["verify", table, "--grader-statistics"]) == 0
+    assert "Graders: how often each grade was given" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "what"), [(["review"], "a review"), (["grade", "--model", "lexical", "-o", "out.jsonl"], "grading")]
+)
+def test_what_needs_texts_refuses_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], what: str
+) -> None:
+    table, bank = str(tmp_path / "two.csv"), str(tmp_path / "bank.csv")
+    Path(table).write_text(TWO_JUDGES, encoding="utf-8")
+    Path(bank).write_text("query_id,item_id,text\nq1,a,What?\n", encoding="utf-8")
+    assert main([command[0], table, "--bank", bank, *command[1:]]) == 2
+    problem = f"is a table of grades, and {what} needs the texts of passages; convert it to records"
+    assert f"{table}: {problem}, with the collection that has them" in capsys.readouterr().err
+
+
+def test_a_table_of_several_judges_becomes_records_with_all_that_it_says(tmp_path: Path) -> None:
+    table, output = tmp_path / "two.csv", tmp_path / "records.jsonl"
+    table.write_text(TWO_JUDGES, encoding="utf-8")
+    (tmp_path / "docs.jsonl").write_text('{"id": "d1", "text": "One."}\n{"id": "d2", "text": "Two."}\n')
+    arguments = ["convert", str(table), "--to", "records", "-c", str(tmp_path / "docs.jsonl"), "--scale", "0-5:4"]
+    assert main([*arguments, "-o", str(output)]) == 0
+    (group,) = load_graded(output)
+    assert [(one.doc_id, one.text) for one in group.passages] == [("d1", "One."), ("d2", "Two.")]
+    assert rubric_measures.load(output, grader="gpt").queries["q1"].failed.tolist() == [[False, False], [True, False]]
+    assert main(["convert", str(output), "-o", str(tmp_path / "back.csv")]) == 0
+    names = ("doc_id", "item_id", "grade", "grader", "reason")
+    said = [[row[name] for name in names] for row in rows_of(tmp_path / "back.csv")]
+    assert sorted(said) == sorted([*row[1:4], *row[4:]] for row in csv.reader(TWO_JUDGES.splitlines()[1:]))
+    (tmp_path / "docs.jsonl").write_text('{"id": "d1", "text": "One."}\n')
+    assert main([*arguments, "-o", str(output)]) == 2

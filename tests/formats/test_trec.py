@@ -1,10 +1,12 @@
 """Tests of TREC runs and qrels: the one sort, both reading paths, what is refused, what is said, identity."""
 
 import gzip
+import importlib.util
 import io
 import logging
 import os
 import random
+import re
 import threading
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rubric_measures.base.errors import FormatError, InputError
+from rubric_measures.cli import main
 from rubric_measures.formats import columns
 from rubric_measures.formats.trec import (
     QueryQrels,
@@ -27,6 +30,7 @@ from rubric_measures.formats.trec import (
     write_qrels,
     write_runs,
 )
+from rubric_measures.records.models import load_graded
 from rubric_measures.types.entities import Qrel, Ranking, Run, make_run
 
 
@@ -355,3 +359,67 @@ def test_real_runs_and_judgments_are_read() -> None:
     shuffled = [(q, d, s) for q, ranking in _rankings(run).items() for d, s in ranking]
     random.Random(0).shuffle(shuffled)
     assert make_run(run.run_id, shuffled).rankings == run.rankings
+
+
+RUN_TABLE = "qid,docno,score,rank\nq1,a,1.25,1\nq1,b,0.5,0\nq2,c,3,0\n"
+
+
+def test_a_run_as_a_table_is_that_of_trec(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As notebooks leave it: CSV with or without the index of the frame, TSV, JSON lines, parquet."""
+    pandas = pytest.importorskip("pandas")
+    (tmp_path / "bm25.csv").write_text(RUN_TABLE)
+    frame = pandas.read_csv(tmp_path / "bm25.csv")
+    frame.to_csv(tmp_path / "index.csv")
+    # PyTerrier's frames have a number and the query, too.
+    pyterrier = frame.assign(docid=[7, 8, 9], query="what?")
+    pyterrier.to_csv(tmp_path / "bm25.tsv.gz", sep="\t", index=False)
+    frame.assign(run_id="bm25").to_json(tmp_path / "lines.jsonl", orient="records", lines=True)
+    paths = [tmp_path / name for name in ("bm25.csv", "index.csv", "bm25.tsv.gz", "lines.jsonl")]
+    if importlib.util.find_spec("pyarrow"):
+        paths.append(tmp_path / "bm25.parquet")
+        frame.to_parquet(paths[-1])
+    caplog.clear()
+    for path in paths:
+        run = read_run(path)
+        assert run.run_id == ("index" if path.name == "index.csv" else "bm25")
+        found = {query_id: (one.doc_ids, one.scores) for query_id, one in run.rankings.items()}
+        assert found == {"q1": (["a", "b"], [1.25, 0.5]), "q2": (["c"], [3.0])}
+        # The ranks of q1 say the opposite.
+        assert run.rank_disagreements == 1
+    assert {record.getMessage().partition(": ")[2] for record in caplog.records} == {
+        "the rank column disagrees with the scores in 1 queries (1 places); the scores count"
+    }
+    assert dict(map_runs([str(path) for path in paths[:1]], lambda _, one: len(one.scores))) == {
+        "bm25": {"q1": 2, "q2": 1}
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (RUN_TABLE + "q1,a,1,1\n", ":5: q1 / a stands in line 2 already; keep one"),
+        (RUN_TABLE + "q1,d,nan,1\n", ":5: score: expected a number; found 'nan'"),
+        (RUN_TABLE + "q1,d,1,-1\n", ":5: the rank is below 0"),
+        ("run,qid,docno,score\nx,q1,a,1\ny,q1,b,1\n", ": holds several runs (x, y); give each a file of its own"),
+        ("qid,docno,similarity\nq1,a,1\n", ":1: has 1 columns; expected 6: query_id Q0 doc_id rank score tag (a table"),
+        # Grades of a judge are no run.
+        ("qid,docno,score,judge\nq1,a,1,gpt\n", ":1: has 1 columns; expected 6: query_id Q0 doc_id rank score tag"),
+    ],
+)
+def test_what_is_wrong_in_a_run_as_a_table_is_said(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "run.csv").write_text(text)
+    with pytest.raises(InputError, match=re.escape(f"run.csv{problem}")):
+        read_run(tmp_path / "run.csv")
+
+
+def test_commands_take_runs_as_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bm25.csv").write_text(RUN_TABLE)
+    (tmp_path / "qrels").write_text("q1 0 a 1\nq2 0 c 0\n")
+    (tmp_path / "docs.tsv").write_text("a\tA.\nb\tB.\nc\tC.\n")
+    run = str(tmp_path / "bm25.csv")
+    assert main(["evaluate", str(tmp_path / "qrels"), run, "RR"]) == 0
+    assert capsys.readouterr().out == "RR\t0.5000\n"
+    assert main(["convert", run, "--to", "run", "-o", str(tmp_path / "bm25.run")]) == 0
+    assert (tmp_path / "bm25.run").read_text().splitlines()[0] == "q1 Q0 a 1 1.25 bm25"
+    assert main(["pool", run, "-c", str(tmp_path / "docs.tsv"), "-o", str(tmp_path / "pool.jsonl")]) == 0
+    assert len(load_graded(tmp_path / "pool.jsonl")) == 2
