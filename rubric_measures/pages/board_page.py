@@ -20,7 +20,7 @@ from rubric_measures.base.words import content_stems, sentence_ends
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.measures.checked import CheckedGrade, CheckedQuery, check_records
 from rubric_measures.measures.grade_sets import GradeFilter, GradeSetSelector
-from rubric_measures.pages.frame import ReviewAddress, Shown, page, plain_number, ticks
+from rubric_measures.pages.frame import ReviewAddress, PageCell, page, plain_number, ticks
 from rubric_measures.records.models import QueryPassages
 from rubric_measures.types.entities import CitedAnswer, RubricItem, TestBank, sentence_items
 from rubric_measures.types.scales import Scale, covering_level
@@ -267,7 +267,7 @@ def board_page(
     listed = list(queries)
     if not listed or not runs:
         raise InputError("there is nothing to report: no run, or no query")
-    report = _Report(board, listed, runs, baseline, board.measures[0], review)
+    report = _BoardReport(board, listed, runs, baseline, board.measures[0], review)
     intervals = mean_intervals(board, Draws(level=level))
     return page(
         "board.html",
@@ -287,7 +287,7 @@ _Intervals = Mapping[str, Mapping[str, Interval]]
 
 
 @dataclass(frozen=True)
-class _Report:
+class _BoardReport:
     """What the template asks for."""
 
     board: Leaderboard
@@ -354,15 +354,15 @@ class _Report:
         numbers = [(place(tick), plain_number(tick)) for tick in axis]
         return {"measure": measure, "rows": rows, "ticks": numbers, "caption": f"{caption}; grey: single queries."}
 
-    def scores(self, intervals: _Intervals) -> list[tuple[str, list[Shown]]]:
+    def scores(self, intervals: _Intervals) -> list[tuple[str, list[PageCell]]]:
         """All scores, as rows of a table."""
         rows = []
         for run in self.runs:
-            cells = [Shown(f"{run}{' (baseline)' if run == self.baseline else ''}")]
+            cells = [PageCell(f"{run}{' (baseline)' if run == self.baseline else ''}")]
             for name in self.board.measures:
                 mean, ends = self.board.cells[run][name].mean, _ends(intervals[run][name])
                 between = " ({:.3f}–{:.3f})".format(*ends) if ends else ""
-                cells.append(Shown(f"{'–' if mean is None else f'{mean:.4f}'}{between}", "number"))
+                cells.append(PageCell(f"{'–' if mean is None else f'{mean:.4f}'}{between}", "number"))
             rows.append(("", cells))
         return rows
 

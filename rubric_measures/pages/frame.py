@@ -109,7 +109,7 @@ class ReviewAddress(NamedTuple):
         return f"{self.address}/check/{cell}?seen=1"
 
 
-class Shown(NamedTuple):
+class PageCell(NamedTuple):
     """A cell of a page.
 
     Attributes:

@@ -21,7 +21,7 @@ from rubric_measures.base.tables import Cell, Marked, Undefined, number
 from rubric_measures.measures.checked import CheckedQuery, bad_items, level_of, uncovered_passages
 from rubric_measures.pages.frame import (
     ReviewAddress,
-    Shown,
+    PageCell,
     environment,
     item_names,
     page,
@@ -90,7 +90,7 @@ _CELL = ("doc_id", "item_id")
 
 
 @dataclass
-class _Place:
+class _Placed:
     """Where a query or a table stands, and what it calls its parts.
 
     Attributes:
@@ -126,7 +126,7 @@ class _Place:
         return (item_id in self.items and self.href("i", [*self.items].index(item_id))) or self.href()
 
 
-_NOWHERE = _Place()
+_NOWHERE = _Placed()
 
 
 def write_html(
@@ -153,7 +153,7 @@ def write_html(
     Raises:
         InputError: a file cannot be written, or there is more than standard output can take: one page.
     """
-    found = _Report(settings, review, bank)
+    found = _Blocks(settings, review, bank)
     sections: list[Section] = []
     with _Pages(path, title) as pages:
         for part in parts:
@@ -180,7 +180,7 @@ class _Pages:
 
     def __init__(self, path: str, title: str) -> None:
         self._path, self._title = path, title
-        self._places: list[_Place] = []
+        self._places: list[_Placed] = []
         self.size = 0
         self.written: list[str] = []
 
@@ -193,7 +193,7 @@ class _Pages:
                 with contextlib.suppress(OSError):
                     Path(name).unlink()
 
-    def add(self, place: _Place) -> None:
+    def add(self, place: _Placed) -> None:
         """Puts a block on the page that has room for it; a larger one has a page of its own."""
         if self._places and self.size + len(place.block) > LARGEST_PAGE:
             self.flush()
@@ -225,14 +225,14 @@ class _Pages:
             stream.writelines(page("verification.html", self._title, _PACKAGE, blocks=blocks, home=home))
 
 
-class _Report:
+class _Blocks:
     """Makes the blocks of the pages, and gathers what stands on the first one."""
 
     def __init__(self, settings: ReportSettings, review: ReviewAddress | None, bank: TestBank | None) -> None:
         self._settings, self._review = settings, review
         # The table of passages takes the place of the grid.
         self._asked = replace(settings, reports=[name for name in settings.reports if name != "grid_display"])
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _Placed] = {}
         self._texts = {} if bank is None else {one.item_id: one.text for of in bank.items.values() for one in of}
         self._blocks = environment(_PACKAGE).get_template("blocks.html").module
         # Of each kind what is worth a look, and of how many there are such things; rows are (key, cells).
@@ -241,11 +241,11 @@ class _Report:
         self._counts: list[list[Cell]] = []
         self._lists: list[Section] = []
 
-    def query(self, query: CheckedQuery) -> _Place:
+    def query(self, query: CheckedQuery) -> _Placed:
         """The block of a query: its passages with all grades, the grades of each item, and what is wrong with items."""
         reports = set(self._settings.reports)
         has_passages = {"verify_grading", "grid_display", "uncovered_passages"} & reports
-        place = self._places[query.query_id] = _Place(
+        place = self._places[query.query_id] = _Placed(
             f"q{len(self._places)}",
             query.text or query.query_id,
             len(query.passages),
@@ -265,7 +265,7 @@ class _Report:
         place.block = self._blocks.query(place.anchor, query.text, query.query_id, tables)
         return place
 
-    def _passages(self, query: CheckedQuery, place: _Place) -> Section:
+    def _passages(self, query: CheckedQuery, place: _Placed) -> Section:
         """A row a passage: its text, judgment, best grade, and its grade of every item."""
         names = dict(zip(map("item {}".format, range(len(place.items))), place.items.values(), strict=True))
         if "grid_display" not in self._settings.reports:
@@ -362,7 +362,7 @@ class _Report:
                 cells: list[Cell] = [said["item"], said["query_id"], *pair, place.first.get(said["item_id"])]
                 self._add("against", (-worst,), [*cells, said["item_id"]])
 
-    def start(self, tables: Sequence[_Place]) -> str:
+    def start(self, tables: Sequence[_Placed]) -> str:
         """Three numbers, what to look at, and where the tables are."""
         counts = {one.kind: len(self._found.get(one.kind, one.rows)) for one in self._lists}
         order = sorted(counts, key=("fooled", "never", "uncovered", "doubtful").__contains__, reverse=True)
@@ -373,12 +373,12 @@ class _Report:
         note = self._review.note if self._review is not None else ""
         return self._blocks.start(numbers[:3], lists, note, tables)  # type: ignore[no-any-return]
 
-    def tables(self, sections: Sequence[Section]) -> list[_Place]:
+    def tables(self, sections: Sequence[Section]) -> list[_Placed]:
         """The tables of statistics."""
         places = []
         for count, section in enumerate(sections):
             name = _NAMES.get(section.kind, readable(section.kind))
-            place = _Place(f"t{count}", name, len(section.rows))
+            place = _Placed(f"t{count}", name, len(section.rows))
             place.block = self._blocks.table(self._table(section, place.anchor))
             places.append(place)
         return places
@@ -422,45 +422,45 @@ class _Report:
             "rows": rows,
         }
 
-    def _link(self, said: Mapping[str, Any]) -> Shown:
+    def _link(self, said: Mapping[str, Any]) -> PageCell:
         """The link to review; of a passage to its first item."""
         query_id, doc_id = said.get("query_id"), said["doc_id"]
         item_id = said.get("item_id") or next(iter(self._places.get(str(query_id), _NOWHERE).items), None)
         if self._review is None or None in (query_id, doc_id, item_id):
-            return Shown("")
-        return Shown("review", href=self._review.link(str(query_id), doc_id, str(item_id)))
+            return PageCell("")
+        return PageCell("review", href=self._review.link(str(query_id), doc_id, str(item_id)))
 
-    def _cell(self, section: Section, column: str, cell: Cell, said: Mapping[str, Any]) -> Shown:
+    def _cell(self, section: Section, column: str, cell: Cell, said: Mapping[str, Any]) -> PageCell:
         place = self._places.get(str(said.get("query_id")), _NOWHERE)
         value = cell.value if isinstance(cell, Marked) else cell
         if column == "query_id":
-            return Shown(place.name or str(value), "words", place.href(), name=str(value))
+            return PageCell(place.name or str(value), "words", place.href(), name=str(value))
         if (id_of := _ITEMS.get(column, column)) in said and id_of.endswith("item_id"):
             item_id = str(said[id_of])
             text = (value if column in _ITEMS else None) or self._texts.get(item_id) or place.items.get(item_id)
-            return Shown(str(text or said[id_of] or "–"), "words", place.item_href(item_id), name=item_id)
+            return PageCell(str(text or said[id_of] or "–"), "words", place.item_href(item_id), name=item_id)
         if isinstance(value, Undefined):
-            return Shown(f"– ({value.reason})", "none")
+            return PageCell(f"– ({value.reason})", "none")
         if isinstance(value, str):
             return self._text(section, column, value, place, said)
         if not isinstance(value, int | float):
-            return Shown(str(said.get("status", "–")) if column == "grade" else "–", "none number")
+            return PageCell(str(said.get("status", "–")) if column == "grade" else "–", "none number")
         if section.scale is not None and (isinstance(cell, Marked) or column == "grade"):
             covers = isinstance(cell, Marked) and cell.bold
-            return Shown(plain_number(value), shade(value, section.scale) + (" covers" if covers else ""))
+            return PageCell(plain_number(value), shade(value, section.scale) + (" covers" if covers else ""))
         is_count = isinstance(value, int) or column in ("judgment", "best_grade", "grade", "relevant")
-        return Shown(plain_number(value) if is_count else number(value).replace("-", "−"), "number")
+        return PageCell(plain_number(value) if is_count else number(value).replace("-", "−"), "number")
 
-    def _text(self, section: Section, column: str, value: str, place: _Place, said: Mapping[str, Any]) -> Shown:
+    def _text(self, section: Section, column: str, value: str, place: _Placed, said: Mapping[str, Any]) -> PageCell:
         """A text; one of a passage leads to all of it, or opens to it."""
         href = place.href("p", place.docs.get(str(said.get("doc_id"))))
         if column == "doc_id":
-            return Shown(value, "id", "" if section.kind == "passages" else href)
+            return PageCell(value, "id", "" if section.kind == "passages" else href)
         more = f" … ({len(value) - _LONGEST:,} more characters)" if len(value) > _LONGEST else ""
         whole = value[:_LONGEST] + more
         if column != "text":
-            return Shown(whole, "text" if len(value) > 60 or "\n" in value else "")
+            return PageCell(whole, "text" if len(value) > 60 or "\n" in value else "")
         start = snippet(value)
         if href and section.kind != "passages":
-            return Shown(start, "words", href)
-        return Shown(start, "words text", whole=whole if start.endswith("…") else "")
+            return PageCell(start, "words", href)
+        return PageCell(start, "words text", whole=whole if start.endswith("…") else "")
