@@ -20,8 +20,8 @@ from rubric_measures.base.files import atomic_writer
 from rubric_measures.base.tables import Cell, Marked, Undefined, number
 from rubric_measures.measures.checked import CheckedQuery, bad_items, level_of, uncovered_passages
 from rubric_measures.pages.frame import (
-    ReviewAddress,
     PageCell,
+    ReviewAddress,
     environment,
     item_names,
     page,
