@@ -14,19 +14,20 @@ from rubric_measures.formats.base import Head, given, head_of
 from rubric_measures.formats.specs import (
     COLUMN,
     DOC_IDS,
+    GRADE_NAMES,
+    GRADERS,
+    ITEM_IDS,
     QUERY_IDS,
     RUN_IDS,
     Field,
     Row,
     Spec,
-    columns_in,
     ident,
     number,
     one_of,
     text,
     whole,
 )
-from rubric_measures.formats.tables import plain_name
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.types.entities import Grade, GradeStatus, ItemKind, Qrel, Ranking, Run, TestBank, by_rank
 from rubric_measures.types.scales import HELD
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 WHOLE = "0"
 # The filters that choose a grader here.
 OF_TABLES = ("grader", "prompt_class")
-_GRADES = ("grade", "label", "relevance", "rel", "rating", "score")
-_ITEMS = ("item_id", "iteration", "subtopic_id", "criterion_id", "criterion", "nugget_id", "item", "question_id")
-_GRADERS = ("grader", "judge", "judge_model", "assessor", "annotator", "llm", "model")
 _SHOWN = 12
 # Whether there is no grade -> the status, where nothing else is said.
 STATUS: Mapping[bool, GradeStatus] = {True: "unparsed", False: "graded"}
@@ -97,28 +95,14 @@ GRADES = Spec(
     fields=(
         Field("query_id", QUERY_IDS, ident), Field("doc_id", DOC_IDS, ident),
         Field("run_id", RUN_IDS, ident, None), Field("rank", ("rank",), whole, None),
-        Field("item_id", _ITEMS, ident, WHOLE), Field("text", ("text", "item_text"), text, None),
-        Field("grade", _GRADES, number, COLUMN),
+        Field("item_id", ITEM_IDS, ident, WHOLE), Field("text", ("text", "item_text"), text, None),
+        Field("grade", GRADE_NAMES, number, COLUMN),
         Field("status", ("status",), one_of({one: one for one in get_args(GradeStatus)}), None),
-        Field("grader", _GRADERS, text, ""), Field("prompt_class", ("prompt_class",), text, None),
+        Field("grader", GRADERS, text, ""), Field("prompt_class", ("prompt_class",), text, None),
         Field("reason", ("reason", "reasoning", "rationale", "explanation"), text, None),
     ),
     told=(), key=("query_id", "doc_id", "item_id", "grader", "prompt_class", "run_id"), check=_wrong,
     is_guarded=True, into=_grade_rows, outof=lambda rows: (row._asdict() for row in rows),
-)  # fmt: skip
-# A run as frames are written; `formats.trec` reads it.
-RUN_TABLE: Spec[list[Row]] = Spec(
-    kind="runs", description="a run as a table", what="ranked documents", forms=("csv", "tsv", "jsonl", "parquet"),
-    fields=(
-        Field("query_id", QUERY_IDS, ident), Field("doc_id", DOC_IDS, ident), Field("score", ("score",), number),
-        Field("rank", ("rank",), whole, 0), Field("run_id", (*RUN_IDS, "tag", "method"), ident, None),
-        # PyTerrier's frames have them.
-        Field("", ("query", "docid"), default=None),
-    ),
-    key=("query_id", "doc_id"), check=lambda said: "the rank is below 0" if said["rank"] < 0 else None,
-    # Grades may be called scores, too.
-    told=lambda head: {*_GRADES[:-1], *_ITEMS[:-1], *_GRADERS}.isdisjoint(map(plain_name, columns_in(head)))
-    and not RUN_TABLE.lacking(columns_in(head)), into=list, outof=lambda rows: (),
 )  # fmt: skip
 PARQUET = replace(GRADES, description="the same as parquet (extra parquet)", forms=("parquet",))
 

@@ -50,6 +50,10 @@ QUERY_IDS = ("query_id", "qid", "question_id", "topic_id", "request_id", "narrat
 TOPIC_IDS = ("topic_id", "narrative_id", "qa_id", "request_id", "qid")
 DOC_IDS = ("doc_id", "docno", "pid", "docid", "did", "corpus-id", "passage_id", "paragraph_id", "_id", "id")
 RUN_IDS = ("run_id", "run", "run_tag", "runid", "system", "agent")
+# `question_id` is a query in most tables; and what of a table says a grade and who gave it.
+ITEM_IDS = ("item_id", "iteration", "subtopic_id", "criterion_id", "criterion", "nugget_id", "item", "question_id")
+GRADE_NAMES = ("grade", "label", "relevance", "rel", "rating", "score")
+GRADERS = ("grader", "judge", "judge_model", "assessor", "annotator", "llm", "model")
 # What calls an id no more than that, and what queries of TREC CAR and BioGen have.
 ANY_IDS = ("_id", "id", "squid", "qa_id")
 # What is asked; of several the first counts, and the others are further fields.
@@ -755,3 +759,24 @@ class RecordLines(Struct, Generic[R], frozen=True, kw_only=True):
         raw = (one.raw for one in content)
         texts = (formatted(one, indent=0) if b"\n" in one else one for one in raw)
         write_lines(path, (text.decode("utf-8") for text in texts), self.what)
+
+
+def _is_run_table(head: Head) -> bool:
+    """Whether a table says scores of documents, and nothing of grades, which may be called scores, too."""
+    columns = columns_in(head)
+    of_grades = {*GRADE_NAMES, *ITEM_IDS, *GRADERS} - {"score", *QUERY_IDS}
+    return of_grades.isdisjoint(map(plain_name, columns)) and not RUN_TABLE.lacking(columns)
+
+
+# A run as frames are written; `formats.trec` reads it.
+RUN_TABLE: Spec[list[Row]] = Spec(
+    kind="runs", description="a run as a table", what="ranked documents", forms=("csv", "tsv", "jsonl", "parquet"),
+    fields=(
+        Field("query_id", QUERY_IDS, ident), Field("doc_id", DOC_IDS, ident), Field("score", ("score",), number),
+        Field("rank", ("rank",), whole, 0), Field("run_id", (*RUN_IDS, "tag", "method"), ident, None),
+        # PyTerrier's frames have them.
+        Field("", ("query", "docid"), default=None),
+    ),
+    key=("query_id", "doc_id"), check=lambda said: "the rank is below 0" if said["rank"] < 0 else None,
+    told=_is_run_table, into=list, outof=lambda rows: (),
+)  # fmt: skip

@@ -226,7 +226,7 @@ def is_run_table(path: PathName) -> bool:
     # Each such table names its scores; the spec takes its time to import.
     if not head.startswith(b"PAR1") and b"score" not in first.lower():
         return False
-    from rubric_measures.formats.grade_tables import RUN_TABLE
+    from rubric_measures.formats.specs import RUN_TABLE
 
     return RUN_TABLE.recognise(Head(path_name(path), first, rest))
 
@@ -239,7 +239,7 @@ def tabled_rankings(
     Raises:
         FormatError: names the line where something is wrong.
     """
-    from rubric_measures.formats.grade_tables import RUN_TABLE
+    from rubric_measures.formats.specs import RUN_TABLE
 
     rows: dict[str, list[tuple[bytes, int, float]]] = {}
     tags: set[str | None] = set()
@@ -702,7 +702,7 @@ def _columns(head: Head) -> list[str]:
 
 def _is_run(head: Head) -> bool:
     if b"score" in head.first and b"rank" in head.first:
-        from rubric_measures.formats.grade_tables import RUN_TABLE
+        from rubric_measures.formats.specs import RUN_TABLE
 
         # Grades may be called scores, but nobody ranks them.
         return RUN_TABLE.recognise(head)
