@@ -153,18 +153,18 @@ def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: se
 
 
 # The format of the JSON of comparisons.
-COMPARISONS = "rubric_measures compare 2"
+COMPARISONS = "rubric_measures compare 3"
 
 
-def comparison_report(comparisons: Mapping[str, Comparison], places: int, settings: Mapping[str, object]) -> Report:
+def comparison_report(comparisons: Mapping[str, Comparison], places: int, asked: Mapping[str, object]) -> Report:
     """What is concluded, and each run against the best or the baseline; for programs all pairs with all numbers.
 
     Args:
         comparisons: measure -> comparison.
         places: decimal places; -1 prints all digits.
-        settings: `rounds` and `seed`, for the JSON.
+        asked: what was asked for, for the JSON.
     """
-    content = {"format": COMPARISONS, "comparisons": comparisons, **settings}
+    content = {"format": COMPARISONS, "comparisons": comparisons, "asked": asked}
     pairs = [(one, pair) for one in comparisons.values() for pair in one.pairs]
     data = declared(pairs, {
         "measure": lambda row: row[0].measure,

@@ -49,7 +49,7 @@ from rubric_measures.analysis.resampling import (
     score_table,
     weighted_means,
 )
-from rubric_measures.base.errors import InputError, MeasureError, UnknownNameError, warn
+from rubric_measures.base.errors import InputError, MeasureError, warn
 from rubric_measures.base.tables import Cell, Column, Marked, Report, Table, letters, number, plain, ranged
 from rubric_measures.boards.board import BELOW, Leaderboard
 from rubric_measures.boards.programs import score_workbench, workbench_filter
@@ -744,15 +744,19 @@ class _Shape:
         return Table(heads, rows)
 
 
+# The format of the JSON of correlations.
+CORRELATIONS = "rubric_measures correlate 2"
+
+
 def correlation_report(
     official: RunScores,
     path: str,
     results: Sequence[tuple[str, LeaderboardCorrelation]],
     grid: Sequence[GridCell],
     coefficients: Sequence[str],
-    best_by: str | None,
+    best_by: str,
     places: int,
-    bootstrap: Mapping[str, object],
+    asked: Mapping[str, object],
     pick: Pick | None = None,
     together: Sequence[Sequence[int]] | None = None,
 ) -> Report:
@@ -764,19 +768,13 @@ def correlation_report(
         results: each leaderboard's file and what was found.
         grid: the cells of a grid.
         coefficients: the coefficients that were computed.
-        best_by: the one whose best cells are marked; the first by default.
+        best_by: the one whose best cells are marked.
         places: decimal places; -1 prints all digits.
-        bootstrap: rounds, seed and level, for the JSON.
+        asked: what was asked for, for the JSON.
         pick: by how much the best of the grid flatters; None where nobody asked.
         together: places of results that the first coefficient cannot tell apart; None where nobody knows.
-
-    Raises:
-        UnknownNameError: `best_by` was not computed.
     """
-    name = best_by or coefficients[0]
-    if name not in coefficients:
-        raise UnknownNameError("coefficient", name, coefficients, settings=("best_by",))
-    best = best_cells(grid, name)
+    best = best_cells(grid, best_by)
     own: list[str] = []
     if together is not None:
         own = [letters(at for at, group in enumerate(together) if place in group) for place in range(len(results))]
@@ -790,18 +788,18 @@ def correlation_report(
             rows = [[measure, *_pair_cells(one)] for measure, one in pairs]
             yield shape.table(["significantly different pairs"], _PAIRS, rows)
         if grid:
-            yield _grid(grid, shape, best, name, pick)
+            yield _grid(grid, shape, best, best_by, pick)
 
     content = {
-        "format": "rubric_measures correlate 1",
+        "format": CORRELATIONS,
         "official": {"path": path, "measure": official.name, "ranks": official.ranks},
         "leaderboards": [
             {"path": path, **_json(result), "group": own[place] if own else None}
             for place, (path, result) in enumerate(results)
         ],
         "grid": [_grid_json(cell, index in best) for index, cell in enumerate(grid)],
-        "bootstrap": bootstrap,
-        "best_by": name,
+        "best_by": best_by,
+        "asked": asked,
         "pick": None if pick is None else {**plain(pick), "flattery": pick.flattery},
     }
     return Report(tables(False), tables(True), lambda: plain(content))

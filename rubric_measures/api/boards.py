@@ -43,7 +43,7 @@ from rubric_measures.api.scoring import Board, Compat, in_units, score, units
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, tell, warn
 from rubric_measures.base.files import open_binary, path_name, read_text
 from rubric_measures.base.json_text import parse_json
-from rubric_measures.base.tables import Cell, Report, Table, columns, plain
+from rubric_measures.base.tables import Cell, Report, Table, columns
 from rubric_measures.boards.board import BELOW, ROUNDED, AskedBoard, BoardInputs, Leaderboard, board_content
 from rubric_measures.formats.leaderboards import OWN_FORMAT, read_leaderboard
 from rubric_measures.measures.grades import OnFailed, check_on_failed
@@ -53,6 +53,7 @@ from rubric_measures.types.entities import Run, Signature, TestBank, canonical_j
 if TYPE_CHECKING:
     from ir_measures.measures.base import Measure
 
+    from rubric_measures.api.comparing import Comparisons, Correlations
     from rubric_measures.boards.scoring import LeaderboardChecks
     from rubric_measures.formats.leaderboards import LeaderboardTable
     from rubric_measures.measures.grades import Grades
@@ -224,6 +225,9 @@ def _compared(kept: Mapping[str, Any], now: Mapping[str, Any], signature: str = 
             found[place] = "claimed"
         elif _is_same(old, new, slack if ROUNDED.intersection(path) else 1e-12):
             found[place] = "claimed" if place.startswith(_CLAIMED) else "proved"
+        elif path[-1] == "path":
+            # Where the files stood.
+            found[place] = "claimed"
         elif path[0] == "prediction_powered":
             # Only the file of the assessors' scores could show it.
             found[place] = "not looked at"
@@ -300,56 +304,42 @@ def _said(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:100]}…"
 
 
-class _KeptComparison(Struct):
-    """What was asked for of a comparison, and the runs that it has."""
-
-    means: dict[str, float]
-    unscored: list[str]
-    baseline: str | None
-    procedure: Literal["max-t", "holm", "bh", "none"]
-    alpha: float
-    smallest: float | None
-
-
-class _KeptComparisons(Struct):
-    """A file of comparisons, as `Comparisons.render("json")` writes it."""
-
-    comparisons: dict[str, _KeptComparison]
-    rounds: int
-    seed: int
-
-
-def check_comparisons(path: str | os.PathLike[str], *scores: Any) -> Proof:
-    """Makes the comparisons of a file again, and compares every value of it.
+def check_conclusions(path: str | os.PathLike[str], scores: Any, *others: Any, bank: Any = None) -> Proof:
+    """Makes the comparisons or correlations of a file again, and compares every value of it.
 
     Args:
-        path: comparisons as JSON.
-        scores: as for `compare`: the boards that they were made of.
+        path: what `compare` or `correlate` found, as JSON.
+        scores: as for these: the board that it was made of, or the official one.
+        others: the others.
+        bank: of a grid.
 
     Raises:
         FormatError: it is no such file.
-        InputError: as of `compare`.
+        InputError: as of `compare` and `correlate`.
     """
     from rubric_measures.analysis.board_reports import COMPARISONS
-    from rubric_measures.api.comparing import compare
+    from rubric_measures.analysis.leaderboards import CORRELATIONS
+    from rubric_measures.api.comparing import AskedComparison, AskedCorrelation, compare, correlate
 
-    name, content = _kept(path, COMPARISONS, "is no comparison as JSON; write one with the output form json")
-    kept = _typed(_KeptComparisons, content, name)
-    made: dict[str, Any] = {}
-    for measure, one in kept.comparisons.items():
-        runs = [run for run in (*one.means, *one.unscored) if run != one.baseline]
-        asked = {"correction": one.procedure, "alpha": one.alpha, "smallest": one.smallest}
-        asked |= {"rounds": kept.rounds, "seed": kept.seed}
-        made |= compare(*scores, measures=measure, runs=runs, baseline=one.baseline, **asked)  # type: ignore[arg-type]
-    now = {"format": COMPARISONS, "comparisons": plain(made), "rounds": kept.rounds, "seed": kept.seed}
-    return _compared(content, now)
+    problem = "is no comparison or correlation as JSON; write one with the output form json"
+    name, content = _kept(path, (COMPARISONS, CORRELATIONS), problem)
+    asked: Any
+    made: Comparisons | Correlations
+    if content["format"] == COMPARISONS:
+        asked = asdict(_typed(AskedComparison, content.get("asked"), name))
+        made = compare(scores, *others, **asked)
+    else:
+        asked = asdict(_typed(AskedCorrelation, content.get("asked"), name))
+        made = correlate(scores, *others, **asked.pop("chosen"), **asked, bank=bank, notes=False)
+    now = made.report().content
+    return _compared(content, {} if now is None else now())
 
 
-def _kept(path: str | os.PathLike[str], form: str, problem: str) -> tuple[str, dict[str, Any]]:
+def _kept(path: str | os.PathLike[str], forms: tuple[str, ...], problem: str) -> tuple[str, dict[str, Any]]:
     """The name of a JSON file of ours and all that it says; `problem` is what is wrong with one of another format."""
     name = path_name(path)
     content = parse_json(read_text(name), path=name)
-    if not isinstance(content, dict) or content.get("format") != form:
+    if not isinstance(content, dict) or content.get("format") not in forms:
         raise FormatError(problem, path=name)
     return name, content
 
@@ -369,7 +359,7 @@ def read_board(path: str | os.PathLike[str]) -> KeptBoard:
     Raises:
         FormatError: it is no such file, or one without settings and digests.
     """
-    name, content = _kept(path, OWN_FORMAT, "is no leaderboard as JSON; write one with the output form json")
+    name, content = _kept(path, (OWN_FORMAT,), "is no leaderboard as JSON; write one with the output form json")
     if not isinstance(content.get("settings"), dict) or not isinstance(content.get("inputs"), dict):
         raise FormatError("does not say what it was scored from; score again and keep the JSON", path=name)
     board = _typed(KeptBoard, content, name)
@@ -634,7 +624,7 @@ def bundle(
         made = Path(temporary) / "bundle"
         made.mkdir()
         shutil.copyfile(board, made / _BOARD)
-        manifest = _Manifest(
+        manifest = Manifest(
             format=_FORMAT,
             texts=texts,
             certificate=certificate,
@@ -736,7 +726,7 @@ def _fields_only(entry: Any) -> Any:
     return entry.replacing(**changed) if changed else entry
 
 
-class _Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """What a bundle says of its files."""
 
     format: Literal["rubric_measures bundle 1"]
@@ -756,9 +746,9 @@ class _Manifest(Struct, frozen=True, forbid_unknown_fields=True):
         return [*(name for name in (_BOARD, self.graded, self.bank, self.qrels) if name), *self.runs, *self.also]
 
 
-def _manifest(folder: Path) -> _Manifest:
-    name, content = _kept(folder / _MANIFEST, _FORMAT, "is no bundle; make one with `bundle`")
-    manifest = _typed(_Manifest, content, name)
+def _manifest(folder: Path) -> Manifest:
+    name, content = _kept(folder / _MANIFEST, (_FORMAT,), "is no bundle; make one with `bundle`")
+    manifest = _typed(Manifest, content, name)
     for one in (*manifest.files, *manifest.named):
         path = PurePosixPath(one)
         if path.is_absolute() or ".." in path.parts or "\\" in one:

@@ -13,8 +13,10 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct, to_builtins
 
 from rubric_measures.api.loading import (
     Bank,
@@ -64,6 +66,20 @@ QueryScores: TypeAlias = "File | Rows | Leaderboard | _Values"
 """Per-query scores: a leaderboard of any form that has them (a file, a frame), a board, or run -> query -> score."""
 
 
+class AskedComparison(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was asked of `compare`: its arguments but the scores."""
+
+    measures: str | Sequence[str] | None = None
+    runs: Sequence[str] | None = None
+    baseline: str | None = None
+    correction: Literal["max-t", "holm", "bh", "none"] = "max-t"
+    alpha: float = 0.05
+    rounds: int = 10_000
+    seed: int = 42
+    smallest: float | None = None
+    form: str | None = None
+
+
 @dataclass(frozen=True)
 class Comparisons(Reported, Mapping[str, "Comparison"]):
     """Runs compared by each measure: measure -> `Comparison` (means, pairs with intervals, groups of equals).
@@ -71,10 +87,12 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
     Attributes:
         by_measure: the comparisons.
         left_out: measures by which fewer than two runs have a score, or the baseline has none.
+        asked: what was asked for; with it they are made again.
     """
 
     by_measure: Mapping[str, Comparison]
     left_out: Sequence[str] = ()
+    asked: AskedComparison = field(default_factory=AskedComparison)
 
     def __getitem__(self, measure: str) -> Comparison:
         return self.by_measure[measure]
@@ -88,16 +106,15 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
     def __repr__(self) -> str:
         return f"<Comparisons by {', '.join(self.by_measure)}>"
 
-    def report(self, places: int = 4, **settings: object) -> Report:
+    def report(self, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form: what is concluded, and each run against the best or baseline.
 
         Args:
             places: decimal places; -1 prints all digits.
-            settings: rounds and seed, for the JSON.
         """
         from rubric_measures.analysis.board_reports import comparison_report
 
-        return comparison_report(self.by_measure, places, settings)
+        return comparison_report(self.by_measure, places, to_builtins(self.asked))
 
     @property
     def is_complete(self) -> bool:
@@ -233,6 +250,7 @@ def compare(
                 if name not in left_out
             },
             left_out,
+            AskedComparison(measures, runs, baseline, correction, alpha, rounds, seed, smallest, form),
         )
 
 
@@ -325,6 +343,30 @@ measure)."""
 PlotKind = Literal["ranks", "scatter"]
 
 
+_Filter = Literal[
+    "grader", "prompt_class", "prompt_type", "question_set", "grade_set", "assessors", "scale", "grade"
+]  # fmt: skip
+
+
+class AskedCorrelation(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was asked of `correlate`: its arguments but the scores and the bank."""
+
+    measures: str | Sequence[str] | None = None
+    official_measure: str | None = None
+    coefficients: Sequence[str] | None = None
+    best_by: str | None = None
+    form: str | None = None
+    official_form: str | None = None
+    official_ranks: bool | None = None
+    rel: Sequence[int] | None = None
+    compat: Literal["workbench"] | None = None
+    rounds: int = 10_000
+    seed: int = 42
+    level: float = 0.95
+    on_failed: OnFailed | None = None
+    chosen: Mapping[_Filter, Any] = {}
+
+
 @dataclass(frozen=True)
 class Correlations(Reported):
     """Leaderboards against the official one; `print` shows them.
@@ -337,7 +379,7 @@ class Correlations(Reported):
         columns: the scores behind `results`, in their order.
         errors: label of a column -> run -> standard error.
         coefficients: what was computed.
-        bootstrap: rounds, seed and level.
+        asked: what was asked for; with it they are made again.
         groups: places in `results` of leaderboards that the first coefficient cannot tell apart, best group first. All
             see the same resampled queries; so this is None where their queries or runs differ.
     """
@@ -349,31 +391,21 @@ class Correlations(Reported):
     columns: Sequence[RunScores]
     errors: Mapping[str, Mapping[str, float]]
     coefficients: Sequence[str]
-    bootstrap: Mapping[str, object]
+    asked: AskedCorrelation
     one_file: bool = field(default=True, repr=False)
     groups: Sequence[Sequence[int]] | None = None
 
     def __repr__(self) -> str:
         return f"<Correlations of {len(self.results) + len(self.grid)} leaderboards with {self.official.name}>"
 
-    def report(self, best_by: str | None = None, places: int = 4) -> Report:
-        """What `base.tables.render` shows in any form.
-
-        Args:
-            best_by: the coefficient whose best cells of a grid are marked; the first by default.
-            places: decimal places; -1 prints all digits.
-
-        Raises:
-            UnknownNameError: `best_by` was not computed.
-        """
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
         from rubric_measures.analysis.leaderboards import correlation_report
 
-        source, results, grid = self.official_path, self.results, self.grid
-        names, drawn = self.coefficients, self.bootstrap
-        pick = self.pick(best_by) if len(grid) > 1 and drawn["rounds"] and best_by in {None, *names} else None
-        return correlation_report(
-            self.official, source, results, grid, names, best_by, places, drawn, pick, self.groups
-        )
+        best_by = self.asked.best_by or self.coefficients[0]
+        pick = self.pick(best_by) if len(self.grid) > 1 and self.asked.rounds else None
+        columns, asked = (self.official, self.official_path, self.results, self.grid), to_builtins(self.asked)
+        return correlation_report(*columns, self.coefficients, best_by, places, asked, pick, self.groups)
 
     def pick(self, best_by: str | None = None) -> Pick:
         """By how much the best cell of the grid flatters: picked on half of the queries, looked at on the other.
@@ -383,8 +415,7 @@ class Correlations(Reported):
         """
         from rubric_measures.analysis.leaderboards import pick_of_grid
 
-        seed = self.bootstrap["seed"]
-        return pick_of_grid(self.official, self.grid, best_by or self.coefficients[0], seed=int(str(seed)))
+        return pick_of_grid(self.official, self.grid, best_by or self.coefficients[0], seed=self.asked.seed)
 
     @property
     def found(self) -> list[LeaderboardCorrelation]:
@@ -532,6 +563,7 @@ def correlate(
     measures: str | Sequence[str] | None = None,
     official_measure: str | None = None,
     coefficients: Sequence[str] | None = None,
+    best_by: str | None = None,
     form: Form | None = None,
     official_form: Form | None = None,
     official_ranks: bool | None = None,
@@ -562,6 +594,7 @@ def correlate(
             one of its own name (`RubricQrels(measure='nDCG@10')` with `nDCG@10`).
         coefficients: `kendall`, `spearman`, `pearson`, `tau_ap_b`, `tau_gap`, `rbo`, `max_rank_drop`, …, also of the
             official top k (`kendall@15`).
+        best_by: the coefficient whose best cells of a grid are marked; the first by default.
         form: the form of the other files, where their content does not show it.
         official_form: that of the official file.
         official_ranks: whether the official numbers are ranks, 1 best; told by the column's name if None.
@@ -585,6 +618,9 @@ def correlate(
     from rubric_measures.analysis.panels import equal_boards
     from rubric_measures.analysis.resampling import Draws
 
+    filters: Any = {name: value for name, value in chosen.items() if value is not None}
+    given = (measures, official_measure, coefficients, best_by, form, official_form, official_ranks, rel, compat)
+    about = AskedCorrelation(*given, rounds, seed, level, on_failed, filters)
     if rounds < 0:
         raise InputError("the number of rounds is 0 or more", settings=("rounds",))
     wanted = [measures] if isinstance(measures, str) else measures
@@ -598,6 +634,8 @@ def correlate(
     if not any(records) and all(one is other for one, other in zip(boards, others, strict=True)):
         refuse_filters(" and ".join(called), chosen, "scores of runs")
     names = tuple(coefficients or DEFAULT_COEFFICIENTS)
+    if best_by not in {None, *names}:
+        raise UnknownNameError("coefficient", str(best_by), names, settings=("best_by",))
     is_paired = official_measure is None and not any(records) and side.choice(None, asked) is None
     column, errors = side.take(side.columns[0] if is_paired else side.chosen(official_measure, asked))
     draws = Draws(rounds, seed, level)
@@ -633,8 +671,8 @@ def correlate(
                 found = correlate_leaderboards(own, scores, names, draws, strict=compat is not None)
             results.append((name, found))
     together = None if is_paired else equal_boards(column, columns, names[0], draws)
-    about = asdict(draws), len(others) == 1, together
-    made = Correlations(column, _name(official), results, grid, columns, spreads, names, *about)
+    found_of = (column, _name(official), results, grid, columns, spreads)
+    made = Correlations(*found_of, names, about, len(others) == 1, together)
     if notes:
         say(made.notes)
     return made

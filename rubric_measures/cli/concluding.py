@@ -76,7 +76,7 @@ def run_compare(options: argparse.Namespace) -> int:
     compared = api.compare(*options.scores, **passed(options, api.compare))
     if options.plot is not None:
         compared.plot(options.plot)
-    write_output(options, compared.report(options.places, rounds=options.rounds, seed=options.seed))
+    write_output(options, compared.report(options.places))
     compared.log_notes()
     return 0 if compared.is_complete else 1
 
@@ -136,7 +136,7 @@ def run_correlate(options: argparse.Namespace) -> int:
     """Runs the command."""
     keep_inputs_of(options, options.official, *options.others, options.bank)
     found = api.correlate(options.official, *options.others, **passed(options, api.correlate), notes=False)
-    report = found.report(options.best_by, options.places)
+    report = found.report(options.places)
     if options.plot is not None:
         found.plot(options.plot, options.plot_kind)
     write_output(options, report)

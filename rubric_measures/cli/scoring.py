@@ -21,6 +21,7 @@ import argparse
 import contextlib
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -106,7 +107,7 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "board",
         metavar="BOARD.json",
-        help="a leaderboard as written by `leaderboard --format json`; or a bundle, or a comparison",
+        help="what `leaderboard --format json` writes, or `compare` or `correlate`; or a bundle",
     )
     parser.add_argument(
         "graded", metavar="GRADED", nargs="?", help="as for `leaderboard`; of a bundle another one to compare it with"
@@ -124,8 +125,9 @@ again), claimed (who graded, what texts say) and not looked at; as JSON value by
   rubric_measures check evaluation
   rubric_measures check evaluation later        (what changed from one bundle to the other)
 
-What `compare` writes as JSON is checked with the boards that it was made of:
-  rubric_measures check compared.json board.json"""
+What `compare` and `correlate` write as JSON is checked with the boards that it was made of:
+  rubric_measures check compared.json board.json
+  rubric_measures check correlated.json official.json board.json"""
 
 
 def run_check(options: argparse.Namespace) -> int:
@@ -134,8 +136,9 @@ def run_check(options: argparse.Namespace) -> int:
         return _check_bundle(options)
     if options.graded is None:
         raise InputError(f"{options.board}: name the grades that the board was scored from")
-    if b'"rubric_measures compare ' in peek_head(options.board):
-        return _write_proof(options, api.check_comparisons(options.board, options.graded, *options.runs))
+    if re.search(rb'"rubric_measures (compare|correlate) ', peek_head(options.board)):
+        proof = api.check_conclusions(options.board, options.graded, *options.runs, bank=options.bank)
+        return _write_proof(options, proof)
     board = api.read_board(options.board)
     # As the board has it, unless it is said.
     if options.on_failed is None:

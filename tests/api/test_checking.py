@@ -343,4 +343,32 @@ def test_comparisons_are_made_again(folder: Path, capsys: pytest.CaptureFixture[
     assert said in capsys.readouterr().out
     path.write_text(honest.replace('"holm"', '"all"'), encoding="utf-8")
     assert main(["check", str(path), board]) == 2
-    assert "procedure" in capsys.readouterr().err
+    assert "correction" in capsys.readouterr().err
+
+
+def test_correlations_are_made_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, path = example_folder(), folder / "correlated.json"
+    runs = sorted(map(str, (source / "runs").iterdir()))
+    bank, records = ("--bank", str(source / "questions.jsonl")), str(source / "graded.jsonl.gz")
+    official, board = str(folder / "official.json"), str(folder / "board.json")
+    assert main(["leaderboard", str(source / "qrels.txt"), *runs, "-m", "nDCG@10", "-o", official]) == 0
+    assert main(["leaderboard", records, *runs, *bank, *BOARD, "-o", board]) == 0
+    # Two boards, and a grid of records; from another folder, too.
+    grid = [records, *bank, "-m", "RubricCover@20", "--best-by", "spearman", "--rel", "4", "5"]
+    shutil.copy(official, folder / "moved.json")
+    for given in ([board, "--coefficients", "kendall", "spearman@3", "--rounds", "50", "--level", "0.9"], grid):
+        main(["correlate", official, *given, "--rounds", "50", "-o", str(path)])
+        capsys.readouterr()
+        for first in (official, str(folder / "moved.json")):
+            assert main(["check", str(path), first, given[0], *bank]) == 0
+            out = capsys.readouterr().out
+            assert out.startswith("the same\n") and f"\nclaimed: {'official, ' * (first != official)}asked\n" in out
+    forged = json.loads(path.read_text(encoding="utf-8"))
+    forged["grid"][0]["result"]["coefficients"][0]["value"] = 0.99
+    path.write_text(json.dumps(forged), encoding="utf-8")
+    assert main(["check", str(path), official, *grid[:3]]) == 1
+    assert "grid, 0, result, coefficients, 0, value: 0.99 in the file, " in capsys.readouterr().out
+    forged["asked"]["rounds"] = "many"
+    path.write_text(json.dumps(forged), encoding="utf-8")
+    assert main(["check", str(path), official, *grid[:3]]) == 2
+    assert "rounds" in capsys.readouterr().err

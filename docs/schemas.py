@@ -1,0 +1,248 @@
+"""The JSON schemas of json.md, made from the types of the code: `python docs/schemas.py` writes them into the page.
+
+A file is a row of `FILES`, made of the records that the code prints. Each field is described as its class says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+from msgspec import UNSET, UnsetType, defstruct
+from msgspec.json import schema_components
+
+from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, QuerySpread
+from rubric_measures.analysis.board_reports import COMPARISONS
+from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue, PredictionPowered
+from rubric_measures.analysis.comparison import Comparison, Components, Design
+from rubric_measures.analysis.correlation import Coefficient
+from rubric_measures.analysis.label_sources import AgreementCell
+from rubric_measures.analysis.leaderboards import CORRELATIONS, LeaderboardCorrelation, Pick
+from rubric_measures.analysis.panels import JudgeRow
+from rubric_measures.analysis.resampling import Interval
+from rubric_measures.api.boards import Manifest, Standing
+from rubric_measures.api.comparing import AskedComparison, AskedCorrelation
+from rubric_measures.boards.board import AskedBoard, Best, Cell, Failures
+from rubric_measures.boards.scoring import LeaderboardChecks
+from rubric_measures.formats.leaderboards import OWN_FORMAT
+from rubric_measures.games.ratings import WinTable
+from rubric_measures.games.tournaments import Rating, Tournament
+
+PAGE = Path(__file__).parent / "json.md"
+Fields = dict[str, Any]
+Number = float | None
+# Records to which fields may be added, and records whose fields are left out where they say nothing.
+OPEN, SPARSE = {"leaderboard", "tournament"}, {"AskedBoard"}
+# Fields that have another name in files.
+RENAMED = {"name": "measure", "pairs": "significant_pairs"}
+# What the code makes of its records on the way into a file.
+MADE: set[str] = set()
+
+
+def fields(kind: Any, *without: str) -> Fields:
+    """The fields of a record of the code, but some."""
+    return {name: of for name, of in get_type_hints(kind).items() if name not in without}
+
+
+def record(name: str, of: Fields, like: Any = None) -> Any:
+    """A record of these fields, described as those of another one; a list of one type is a field that may lack."""
+    MADE.add(name)
+    told = [(field, one[0] | UnsetType, UNSET) if isinstance(one, list) else (field, one) for field, one in of.items()]
+    return defstruct(name, told, namespace={"__doc__": like.__doc__} if like else {}, kw_only=True)
+
+
+COEFFICIENT = record(
+    "coefficient",
+    {**fields(Coefficient), "interval": Interval | None, "resampled": Literal["query", "run"]},
+    Coefficient,
+)
+RESULT: Fields = {
+    **fields(LeaderboardCorrelation, "name", "pairs", "coefficients"),
+    "measure": str,
+    "significant_pairs": fields(LeaderboardCorrelation)["pairs"],
+    "coefficients": list[COEFFICIENT],  # type: ignore[valid-type]
+}
+CELL = record(
+    "cell",
+    {**fields(Cell, "failures"), "per_query": dict[str, Number], "failures": [Failures], "interval": [Interval]},
+    Cell,
+)
+RUN = record("run", {"run_id": str, "missing_queries": list[str], "measures": dict[str, CELL]})  # type: ignore[valid-type]
+BOARD: Fields = {
+    "format": Literal[OWN_FORMAT],  # type: ignore[valid-type]
+    "measures": list[str],
+    "runs": list[RUN],  # type: ignore[valid-type]
+    "signature": str,
+    "signature_hash": str,
+    "settings": dict[str, Any],
+    "exact": [list[str]],
+    "best": [dict[str, Best]],
+    "asked": [AskedBoard],
+    "inputs": [record("inputs", {"grades": dict[str, str], "runs": dict[str, str], "qrels": [dict[str, str]]})],
+    "comparisons": [dict[str, dict[str, Any]]],
+    "checks": [LeaderboardChecks | None],
+    "prediction_powered": [dict[str, dict[str, PredictionPowered]]],
+}
+RATING: Fields = {**fields(Rating, "low", "high", "groups"), "interval": tuple[Number, Number]}
+POSITIONS: Fields = {
+    **dict.fromkeys(("pairs", "consistent", "decided", "first"), int),
+    **dict.fromkeys(("consistency_rate", "first_rate"), Number),
+}
+GAMES: Fields = {
+    "ratings": list[record("rating", RATING, Rating)],  # type: ignore[misc]
+    "matrix": WinTable,
+    "position_bias": record("position_bias", POSITIONS),
+    **{name: fields(Tournament)[name] for name in
+       ("groups", "separate", "games", "queries", "undecided", "by_assessors", "both_bad", "notes")},
+}  # fmt: skip
+DESIGN: Fields = {
+    **fields(Design, "components"),
+    "components": record("components", {**fields(Components), "reliability": Number}, Components),
+}
+LABELS: Fields = {
+    "source": str, "documents": int, "group": str, "statistics": dict[str, Interval], "outside": int,
+    "cutoffs": list[record(  # type: ignore[misc]
+        "judge_cutoff",
+        {"truth": int, "judge": int, "kappa": Interval, "tpr": Interval, "tnr": Interval, "f1": Interval},
+    )],
+    "leaderboard": record("judged_board", {
+        "measure": str, "runs": list[str], "worst_run": str | None, "worst_drop": Number,
+        "coefficients": list[record(  # type: ignore[misc]
+            "judged_coefficient", {"name": str, "value": Number, "reason": str, "interval": Interval | None}
+        )],
+    }) | None,
+}  # fmt: skip
+TABLE: Fields = {"table": str, "min_answers": int, "totals": list[int], "cells": list[AgreementCell]}
+
+FILES: dict[str, Fields] = {
+    "correlate": {
+        "format": Literal[CORRELATIONS],  # type: ignore[valid-type]
+        "official": record("official", {"path": str, "measure": str, "ranks": bool}),
+        "leaderboards": list[  # type: ignore[misc]
+            record("board", {"path": str, **RESULT, "group": str | None}, LeaderboardCorrelation)
+        ],
+        "grid": list[record("grid_cell", {  # type: ignore[misc]
+            **dict.fromkeys(("llm", "prompt_class", "kind", "measure", "reason"), str), "best": bool,
+            "result": record("result", RESULT, LeaderboardCorrelation) | None,
+        })],
+        "best_by": str,
+        "asked": AskedCorrelation,
+        "pick": record("pick", {**fields(Pick), "flattery": Number}, Pick) | None,
+    },
+    "agreement": {
+        "format": Literal["rubric_measures agreement 2"],
+        "sources": list[str],
+        "only_in": list[int],
+        "agreement": Agreement,
+        "intervals": dict[str, Interval],
+        "cutoffs": list[BinaryAgreement],
+        "query_kappa": QuerySpread,
+        "histograms": list[Histogram],
+        "alpha_all": dict[str, Interval],
+        "truth": record("truth", {"source": str, "scale": tuple[int, int], "clamped": bool}),
+        "judges": list[record("judge", LABELS, JudgeRow)],  # type: ignore[misc]
+        "groups": list[list[str]],
+    },
+    "agreement-tables": {
+        "format": Literal["rubric_measures agreement-tables 1"],
+        "tables": list[record("table", TABLE)],  # type: ignore[misc]
+    },
+    "compare": {
+        "format": Literal[COMPARISONS],  # type: ignore[valid-type]
+        "comparisons": dict[str, Comparison],
+        "asked": AskedComparison,
+    },
+    "power": {
+        "format": Literal["rubric_measures power 1"],
+        "delta": float, "runs": int, "alpha": float, "power": float,
+        "correction": fields(Comparison)["procedure"],
+        "measures": list[record("design", DESIGN, Design)],  # type: ignore[misc]
+    },
+    "calibrate": {
+        "format": Literal["rubric_measures calibrate 1"],
+        "against": str, "assessors": dict[str, int], "rel": int, "smallest": float, "rounds": int, "seed": int,
+        "level": float, "reason": str,
+        "bias": list[record("bias", {  # type: ignore[misc]
+            **fields(Bias), "drift": Literal["higher", "lower", "none that matters", "unknown"]
+        }, Bias)],
+        "grades": list[record("grade", fields(GradeValue), GradeValue)],  # type: ignore[misc]
+        "runs": list[record("calibrated", fields(Calibrated), Calibrated)],  # type: ignore[misc]
+    },
+    "leaderboard": BOARD,
+    "tournament": {"format": BOARD["format"], "tournament": record("games", GAMES, Tournament)},
+    "verify": {
+        "rows": list[record("row", {  # type: ignore[misc]
+            "report": str, "title": str, "reasons": [dict[str, str]]
+        })],
+    },
+    "check": {
+        "format": Literal["rubric_measures check 1"], "same": bool, "differences": list[str], "signature_hash": str,
+        "digest": str | None, "exact": list[str], "values": dict[str, Standing],
+    },
+    "bundle": fields(Manifest),
+}  # fmt: skip
+
+
+def schema(name: str) -> Fields:
+    """The schema of a file."""
+    _, parts = schema_components([record(name, FILES[name])])
+    result = parts.pop(name)
+    for part, of in [(name, result), *parts.items()]:
+        told = dict(described(of.pop("description", "")))
+        told |= {new: told[old] for old, new in RENAMED.items() if old in told}
+        del of["title"]
+        if "properties" not in of:
+            continue
+        if part not in MADE | SPARSE:
+            of["required"] = list(of["properties"])
+        of["additionalProperties"] = part in OPEN or part == "row"
+        of["properties"] = {
+            field: {**tidy(one), **({"description": told[field]} if field in told else {})}
+            for field, one in of["properties"].items()
+        }
+    return {**result, **({"$defs": parts} if parts else {})}
+
+
+def tidy(of: Any) -> Any:
+    """A type on one line: what may be null, without defaults."""
+    if not isinstance(of, dict):
+        return of
+    kinds = of.get("anyOf", [])
+    if len(kinds) == 2 and {"type": "null"} in kinds and all(isinstance(one.get("type"), str) for one in kinds):
+        [one] = [one for one in kinds if one["type"] != "null"]
+        of = {**one, "type": [one["type"], "null"]}
+    return {name: [tidy(one) for one in value] if isinstance(value, list) else tidy(value)
+            for name, value in of.items() if name != "default"}  # fmt: skip
+
+
+def described(text: str) -> Iterator[tuple[str, str]]:
+    """The fields that a docstring describes, each with what it says."""
+    attributes = text.partition("Attributes:\n")[2].partition("\n\n")[0]
+    for found in re.finditer(r"^ +(\w+): ((?:.|\n(?! +\w+: ))+)", attributes, re.MULTILINE):
+        yield found[1], re.sub(r"\bNone\b", "null", " ".join(found[2].split()).rstrip("."))
+
+
+def dumped(value: Any, depth: int = 0) -> str:
+    """JSON with as much on a line as fits."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) + depth <= 116 or not isinstance(value, dict | list) or not value:
+        return line
+    pad, (start, end) = "\n" + " " * (depth + 1), "{}" if isinstance(value, dict) else "[]"
+    named = {f"{json.dumps(name)}: ": one for name, one in value.items()} if isinstance(value, dict) else {}
+    parts = [f"{name}{dumped(one, depth + 1)}" for name, one in named.items()] or [
+        dumped(one, depth + 1) for one in value
+    ]
+    return f"{start}{pad}{f',{pad}'.join(parts)}{pad[:-1]}{end}"
+
+
+def page() -> str:
+    """json.md with its schemas made anew."""
+    block = re.compile(r"(?<=^```json schema=)([\w-]+)\n.*?(?=^```)", re.MULTILINE | re.DOTALL)
+    return block.sub(lambda found: f"{found[1]}\n{dumped(schema(found[1]))}\n", PAGE.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
