@@ -104,7 +104,9 @@ class _Visitor:
         begin = time.perf_counter()
         self.process, url = _start(self.folder)
         print(f"started in {time.perf_counter() - begin:.1f} s ({_seconds(self.process.pid):.1f} s of the processor)")
-        self.client = httpx.Client(base_url=url, trust_env=False, timeout=60)
+        self.client = httpx.Client(base_url=url.partition("?")[0], trust_env=False, timeout=60)
+        # The token of the link is shown once.
+        self.client.get(url)
         token = re.search(r'name="form_token" value="(\w+)"', self.client.get("/person").text)
         assert token is not None
         self.form = {"form_token": token.group(1), "order": "disagreement"}

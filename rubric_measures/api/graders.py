@@ -188,7 +188,7 @@ def agreement(
         level: nominal coverage of intervals, in (0, 1).
         bank: the test bank of records.
         grader_b: the second source's model, where both are records.
-        prompt_class_b: its prompt.
+        prompt_class_b: its prompt; left out, that of the first where `grader_b` is left out, too.
         grade_set_b: its settings.
         notes: log what is left out, see `LabelAgreement.notes`.
         chosen: which grades of records count, see `load`.
@@ -311,8 +311,9 @@ def _sources(
         if graded[1:2] != [True]:
             given = [f"{name}_b" for name in second]
             raise InputError("the second source holds no several graders; leave its choice out", settings=given)
-        # The hash of one grader is not that of another; a second hash alone is of the same one.
-        wanted[1] = {**chosen, "grade_set": None, **second}
+        # Prompt and hash of one grader are not those of another; a second hash alone is of the same one.
+        own = {"grade_set": None} | ({"prompt_class": None} if "grader" in second else {})
+        wanted[1] = {**chosen, **own, **second}
     return _told_apart(
         sources,
         [

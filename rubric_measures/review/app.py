@@ -1,6 +1,6 @@
 """The application: opened, served on this machine alone, its screens.
 
-What keeps the page safe: checked Host headers, tokens in forms, a token for other machines, strict headers.
+What keeps the page safe: checked Host headers, a token in the link, one in forms, strict headers.
 
 The other screens: progress, export, who works here; and the addresses of all screens.
 
@@ -21,7 +21,6 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
@@ -36,17 +35,13 @@ from rubric_measures.review.bank_screens import bank, impact, post_bank, post_im
 from rubric_measures.review.check_screens import check, post_decide, post_grade, post_note, post_undo, queue
 from rubric_measures.review.queues import load_material
 from rubric_measures.review.requests import (
-    ASSETS,
     Asked,
     ScreenAnswer,
-    about,
     assessor_link,
     checked_assessor,
     error_page,
-    kind_of,
     local_path,
     page,
-    read_asset,
     render,
     render_markdown,
 )
@@ -74,7 +69,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 ANY_ADDRESS = ("0.0.0.0", "::")
-LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 def is_loopback(address: str) -> bool:
@@ -88,7 +83,7 @@ def is_loopback(address: str) -> bool:
 
 
 def check_bind(address: str, allow_remote: bool, names: Iterable[str] = ()) -> frozenset[str]:
-    """The names under which the server may be asked.
+    """The names under which the server may be asked; IPv6 addresses stand in brackets.
 
     Args:
         address: where the server listens.
@@ -101,84 +96,31 @@ def check_bind(address: str, allow_remote: bool, names: Iterable[str] = ()) -> f
     given = {name.lower() for name in names}
     is_remote = not is_loopback(address)
     if is_remote and not allow_remote:
-        raise InputError(
-            f"{address}: other machines could connect; allow it if they shall (they then need the token)",
-            settings=("allow_remote",),
-        )
+        raise InputError(f"{address}: other machines could connect; allow it if they shall", settings=("allow_remote",))
     if is_remote and address in ANY_ADDRESS and not given:
         raise InputError(f"{address}: name the host by which others reach this machine", settings=("host_name",))
-    return LOCAL_NAMES | {address.lower()} | given
+    return LOCAL_NAMES | {_in_url(address.lower())} | given
 
 
-def host_name(header: str) -> str:
-    """The name in a Host header, without the port and the brackets; empty where it cannot be one."""
-    name = header.strip().lower()
-    if name.startswith("["):
-        inside, bracket, rest = name[1:].partition("]")
-        return inside if bracket and (not rest or rest.startswith(":")) else ""
-    return name.rpartition(":")[0] if ":" in name else name
-
-
-@dataclass(frozen=True)
-class Access:
-    """Who may ask, and which forms are ours.
-
-    Attributes:
-        hosts: the names that a Host header may have.
-        secret: makes the tokens of forms.
-        token: what a browser must have shown once; None where only this machine can connect.
-    """
-
-    hosts: frozenset[str]
-    secret: str
-    token: str | None = None
-
-    def _sign(self, what: str) -> str:
-        return hmac.new(self.secret.encode(), what.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
-
-    def form_token(self, session: str) -> str:
-        """The token that every form of a session carries."""
-        return self._sign(f"form {session}")
-
-    def is_form_token(self, session: str, given: str) -> bool:
-        """Whether a form is one of the session's own."""
-        return bool(session) and hmac.compare_digest(self.form_token(session).encode(), given.encode())
-
-    def pass_of(self) -> str:
-        """What the cookie of a browser holds that has shown the token; not the token itself."""
-        return self._sign(f"pass {self.token}")
-
-    def may_enter(self, shown: str, cookie: str) -> bool:
-        """Whether a browser may see pages: no token is needed, or it shows the token, or it has shown it before."""
-        if self.token is None:
-            return True
-        by_token = hmac.compare_digest(shown.encode(), self.token.encode())
-        return by_token or hmac.compare_digest(cookie.encode(), self.pass_of().encode())
-
-    def is_own_origin(self, origin: str | None) -> bool:
-        """Whether an Origin header (which not every browser sends) names this server."""
-        if origin is None or origin == "null":
-            return origin is None
-        return host_name(origin.partition("://")[2]) in self.hosts
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
 def progress(review: Review, asked: Asked) -> ScreenAnswer:
     """What everybody did, and how well they agree."""
     snapshot = review.store.snapshot()
-    events = list(reversed(review.store.events()[-30:]))
+    last = {event.assessor: event.time for event in review.store.events()}
     return page(
         "progress.html",
         review,
         asked,
         title="Progress",
-        assessors=[(row, _given(review, row.assessor)) for row in _rows(review, snapshot)],
+        assessors=[
+            (row, {**_given(review, row.assessor), "last": last.get(row.assessor)}) for row in _rows(review, snapshot)
+        ],
         agreements=agreement_rows(review.material, snapshot),
         few=FEW,
         adjudicator=review.adjudicator,
-        events=events,
-        kinds={event.event_id: kind_of(review, asked.assessor, event) for event in events},
-        about={event.event_id: about(review, event) for event in events},
-        undone=snapshot.undone,
     )
 
 
@@ -195,7 +137,7 @@ def _given(review: Review, assessor: str) -> dict[str, object]:
     ranges = review.material.ranges
     total = sum(len(ranges[one]) for one in queries if one in ranges) if queries else len(review.material.cells)
     link = assessor_link(assessor, review.token) if assessor in review.link_names else ""
-    return {"total": total, "queries": queries, "link": link}
+    return {"total": total, "queries": review.spans(assessor), "link": link}
 
 
 def work_as(review: Review, asked: Asked) -> ScreenAnswer:
@@ -402,48 +344,59 @@ def _span(part: str, queries: Sequence[str]) -> Sequence[str]:
 _LIMIT = 1 << 20
 # What a cell's address begins with: /check/QUERY/PASSAGE/ITEM.
 _CELL = "/check/"
-_SESSION, _PASS, _ASSESSOR = "review_session", "review_pass", "review_person"
+_YEAR = 31_536_000
 
 
-@dataclass(frozen=True)
-class _Visit:
-    """One request, as far as safety is concerned."""
-
-    path: str
-    session: str
-    is_new: bool
-    shown_token: bool
-    assessor: str
-
-
-def make_app(review: Review, access: Access) -> Any:
+def make_app(review: Review, hosts: Iterable[str], token: str, secret: str) -> Any:
     """The application (ASGI).
+
+    Args:
+        review: what is reviewed.
+        hosts: the names that a Host header may have.
+        token: what a browser must show once.
+        secret: signs the sessions of browsers.
 
     Raises:
         MissingExtraError: the extra `review` is not installed.
     """
-    applications = require("starlette.applications", "review")
+    require("itsdangerous", "review")
     routing = require("starlette.routing", "review")
-    routes = [routing.Route("/assets/{name}", _asset, methods=["GET"])]
+    wrapped = require("starlette.middleware", "review").Middleware
+    trusted = require("starlette.middleware.trustedhost", "review").TrustedHostMiddleware
+    sessions = require("starlette.middleware.sessions", "review").SessionMiddleware
+    # Browsers keep no cookies apart by port: reviews that run side by side have one each.
+    cookie = f"review_{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+    static = require("starlette.staticfiles", "review").StaticFiles(packages=[("rubric_measures.review", "static")])
+    routes = [routing.Mount("/assets", static)]
     # Starlette lets whoever may get a page ask for its head.
     for path, handlers in [*SCREENS.items(), (f"{_CELL}{{cell:path}}", SCREENS["/check"])]:
-        routes.append(routing.Route(path, _endpoint(review, access, handlers), methods=[*handlers]))
-    app = applications.Starlette(routes=routes, exception_handlers={404: _refuse, 405: _refuse})
+        routes.append(routing.Route(path, _endpoint(review, token, handlers), methods=[*handlers]))
+    app = require("starlette.applications", "review").Starlette(
+        routes=routes,
+        exception_handlers={404: _refuse, 405: _refuse},
+        middleware=[
+            wrapped(_with_headers),
+            wrapped(trusted, allowed_hosts=sorted(hosts), www_redirect=False),
+            # Not strict: whoever follows a link in a mail or in a report is who they are. Forms carry a token.
+            wrapped(sessions, secret_key=secret, session_cookie=cookie, max_age=_YEAR),
+        ],
+    )
     # A redirect would be to whatever name the request calls this machine.
     app.router.redirect_slashes = False
-    return _of_own_host(app, access)
+    return app
 
 
-def _of_own_host(app: Any, access: Access) -> Any:
-    """The application for requests that call this machine by one of its names; also pages that there are not."""
-    headers = require("starlette.datastructures", "review").Headers
+def _with_headers(app: Any) -> Any:
+    """The application with `HEADERS` in all that it answers."""
+    headers_of = require("starlette.datastructures", "review").MutableHeaders
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
-        is_request = scope["type"] == "http"
-        if is_request and host_name(headers(scope=scope).get("host", "")) not in access.hosts:
-            await _refused("This server does not answer under that name.", 421)(scope, receive, send)
-        else:
-            await app(scope, receive, send)
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers_of(scope=message).update(HEADERS)
+            await send(message)
+
+        await app(scope, receive, sent)
 
     return answer
 
@@ -452,36 +405,15 @@ async def _refuse(_: Any, error: Any) -> Any:
     return _refused("There is no such page." if error.status_code == 404 else "Not allowed.", error.status_code)
 
 
-def _response(content: str, status: int = 200, kind: str = "text/html; charset=utf-8", **headers: str) -> Any:
-    responses = require("starlette.responses", "review")
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return responses.Response(
-        content.encode("utf-8", "replace"), status_code=status, media_type=kind, headers={**HEADERS, **named}
-    )
-
-
 def _refused(text: str, status: int) -> Any:
-    return _response(render("refused.html", text=text), status)
+    return _response(ScreenAnswer(render("refused.html", text=text), status))
 
 
-async def _asset(request: Any) -> Any:
-    name = request.path_params["name"]
-    if name not in ASSETS:
-        return _refused("There is no such file.", 404)
-    return _response(read_asset(name), kind=ASSETS[name])
-
-
-def _visit(request: Any, access: Access, default_assessor: str) -> _Visit | tuple[str, int]:
-    """Checks who asks; a text and a status where the answer is no."""
-    cookies = request.cookies
-    shown = request.query_params.get("token", "")
-    if not access.may_enter(shown, cookies.get(_PASS, "")):
-        return "Open the address with the token that the server printed when it was started.", 403
-    session = cookies.get(_SESSION, "")
-    assessor = unquote(cookies.get(_ASSESSOR, "")) or default_assessor
-    return _Visit(
-        request.url.path, session or secrets.token_urlsafe(24), not session, bool(access.token and shown), assessor
-    )
+def _response(answer: ScreenAnswer) -> Any:
+    made = require("starlette.responses", "review").HTMLResponse
+    if answer.redirect:
+        return made("", 303, {"location": answer.redirect})
+    return made(answer.content.encode("utf-8", "replace"), answer.status)
 
 
 async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
@@ -494,16 +426,23 @@ async def _form(request: Any) -> Mapping[str, Sequence[str]] | None:
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
 
 
-def _endpoint(review: Review, access: Access, handlers: Mapping[str, Screen]) -> Callable[[Any], Any]:
+def _endpoint(review: Review, token: str, handlers: Mapping[str, Screen]) -> Callable[[Any], Any]:
     in_thread = require("starlette.concurrency", "review").run_in_threadpool
     disconnected = require("starlette.requests", "review").ClientDisconnect
 
     async def answer(request: Any) -> Any:
-        visit = _visit(request, access, review.default_assessor)
-        if isinstance(visit, tuple):
-            return _refused(*visit)
+        session, path, is_form = request.session, request.url.path, request.method == "POST"
+        if _is_same(request.query_params.get("token", ""), token):
+            # What shows that the token was shown is also what forms carry: no other page can know it.
+            session.setdefault("form_token", secrets.token_hex(24))
+            if not is_form:
+                # The token leaves the address, which the browser keeps in its history and shows on the screen.
+                kept = [pair for pair in parse_qsl(request.url.query, keep_blank_values=True) if pair[0] != "token"]
+                return _response(ScreenAnswer(redirect=path + ("?" + urlencode(kept) if kept else "")))
+        if "form_token" not in session:
+            return _refused("Open the address with the token that the server printed when it was started.", 403)
         form: Mapping[str, Sequence[str]] = {}
-        if request.method == "POST":
+        if is_form:
             try:
                 found = await _form(request)
             except disconnected:
@@ -512,24 +451,24 @@ def _endpoint(review: Review, access: Access, handlers: Mapping[str, Screen]) ->
             if found is None:
                 return _refused("The form is too large.", 413)
             form = found
-            token = next(iter(form.get("form_token", ())), "")
-            if not access.is_own_origin(request.headers.get("origin")) or not access.is_form_token(
-                "" if visit.is_new else visit.session, token
-            ):
+            if not _is_same(next(iter(form.get("form_token", ())), ""), session["form_token"]):
                 return _refused("This form did not come from this page. Go back, load the page again, and retry.", 403)
         fields = {name: values[-1] for name, values in parse_qs(request.url.query, keep_blank_values=True).items()}
         fields |= _cell_fields(request.scope)
-        asked = Asked(visit.path, fields, form, visit.assessor, access.form_token(visit.session))
-        if visit.shown_token and request.method == "GET":
-            # The token leaves the address, which the browser keeps in its history and shows on the screen.
-            kept = [pair for pair in parse_qsl(request.url.query, keep_blank_values=True) if pair[0] != "token"]
-            return _finish(ScreenAnswer(redirect=visit.path + ("?" + urlencode(kept) if kept else "")), visit, access)
-        if not visit.assessor and visit.path not in ("/person", "/as"):
-            return _finish(ScreenAnswer(redirect="/person?" + urlencode({"then": _target(request)})), visit, access)
-        method = "GET" if request.method == "HEAD" else request.method
-        return _finish(await in_thread(_answered, handlers[method], review, asked), visit, access)
+        who = session.get("assessor") or review.default_assessor
+        if not who and path not in ("/person", "/as"):
+            return _response(ScreenAnswer(redirect="/person?" + urlencode({"then": _target(request)})))
+        handler = handlers["GET" if request.method == "HEAD" else request.method]
+        made = await in_thread(_answered, handler, review, Asked(path, fields, form, who, session["form_token"]))
+        if made.assessor:
+            session["assessor"] = made.assessor
+        return _response(made)
 
     return answer
+
+
+def _is_same(given: str, known: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())
 
 
 def _cell_fields(scope: Mapping[str, Any]) -> dict[str, str]:
@@ -559,21 +498,6 @@ def _answered(handler: Screen, review: Review, asked: Asked) -> ScreenAnswer:
         return error_page(review, asked, str(error), 400)
 
 
-def _finish(answer: ScreenAnswer, visit: _Visit, access: Access) -> Any:
-    headers = {"location": answer.redirect} if answer.redirect else {}
-    response = _response(answer.content, 303 if answer.redirect else answer.status, **headers)
-    # Not strict: whoever follows a link in a mail or in a report is who they are. Forms carry a token of their own.
-    if visit.is_new:
-        response.set_cookie(_SESSION, visit.session, httponly=True, samesite="lax", path="/")
-    if visit.shown_token:
-        response.set_cookie(_PASS, access.pass_of(), httponly=True, samesite="lax", path="/")
-    if answer.assessor:
-        response.set_cookie(
-            _ASSESSOR, quote(answer.assessor, safe=""), httponly=True, samesite="lax", path="/", max_age=31536000
-        )
-    return response
-
-
 _LOG = logging.getLogger("rubric_measures")
 
 
@@ -593,7 +517,7 @@ def serve(
         hosts: the names under which the server may be asked (`check_bind` gives them).
         bind: the address where it listens.
         port: 0 takes a free one.
-        token: for other machines; None draws one where they can connect.
+        token: of the links that are printed; None takes the one that the state keeps.
         host_name: names of this machine; the first is shown where it listens at all addresses.
 
     Raises:
@@ -603,18 +527,17 @@ def serve(
 
     require("jinja2", "review")
     uvicorn = require("uvicorn", "review")
-    token = review.token = token or (None if is_loopback(bind) else secrets.token_urlsafe(24))
-    app = make_app(review, Access(frozenset(hosts), review.store.secret(), token))
+    review.token = token or review.store.secret("token")
+    app = make_app(review, hosts, review.token, review.store.secret("sessions"))
     listener = listen(bind, port)
     # All addresses of the machine have no name of their own that a browser elsewhere could open.
     name = host_name[0] if bind in ANY_ADDRESS else bind
-    shown = f"[{name}]" if ":" in name else name
-    address = f"http://{shown}:{listener.getsockname()[1]}/"
-    start = address + (f"?token={quote(token)}" if token else "")
+    address = f"http://{_in_url(name)}:{listener.getsockname()[1]}/"
+    start = f"{address}?token={quote(review.token)}"
     _LOG.info("review at %s (Ctrl-C stops; everything is kept in %s)", start, review.store.path)
     for name in review.link_names:
         works = "decides what assessors differ on" if name == review.adjudicator else "works"
-        _LOG.info("%s %s at %s", name, works, address + assessor_link(name, token).removeprefix("/"))
+        _LOG.info("%s %s at %s", name, works, address + assessor_link(name, review.token).removeprefix("/"))
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from rubric_measures.base.errors import InputError
 from rubric_measures.review.check_screens import check_url, mark_words, state_of_grade
 from rubric_measures.review.queues import QueueChoice, words_of
-from rubric_measures.review.requests import Asked, ScreenAnswer, about, is_done, page
+from rubric_measures.review.requests import DONE, Asked, ScreenAnswer, about, is_done, page
 from rubric_measures.review.session import Review, changed_cells, impact_of
 from rubric_measures.review.store import EDITS, CellKey, ConflictError, Edit, Snapshot, StateError, state_of
 
@@ -118,16 +118,7 @@ def _saved(review: Review, asked: Asked) -> tuple[str, str] | None:
     event = next((one for one in reversed(review.store.events()) if str(one.event_id) == number), None)
     if event is None or event.assessor != asked.assessor or event.kind not in EDITS:
         return None
-    return None if event.event_id in review.store.snapshot().undone else (_SAVED[event.kind], about(review, event))
-
-
-_SAVED = {
-    "item_add": "added",
-    "item_edit": "changed",
-    "item_retire": "retired",
-    "item_split": "split",
-    "item_merge": "merged",
-}
+    return None if event.event_id in review.store.snapshot().undone else (DONE[event.kind], about(review, event))
 
 
 def post_bank(review: Review, asked: Asked) -> ScreenAnswer:

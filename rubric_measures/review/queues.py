@@ -234,12 +234,14 @@ class Material:
 
     @property
     def grade_names(self) -> dict[int, str]:
-        """The grades that can be given, each with its name; empty where it has none."""
+        """The grades that can be given, each with its name; the lowest and the highest always have one."""
         lowest, highest = self.scale[:2]
-        known = self.scale.names or _NAMES.get((lowest, highest), ("",) * (highest - lowest + 1))
-        # Where the others have names, a grade without one is none that anybody gives.
-        named = any(known)
-        return {grade: name.replace("_", " ") for grade, name in enumerate(known, lowest) if name or not named}
+        ends = ("not at all", *("",) * (highest - lowest - 1), "completely")
+        known = self.scale.names or _NAMES.get((lowest, highest), ends)
+        # Where a scale names its grades, one without a name is none that anybody gives.
+        return {
+            grade: name.replace("_", " ") for grade, name in enumerate(known, lowest) if name or not self.scale.names
+        }
 
     @cached_property
     def cells(self) -> list[CellKey]:

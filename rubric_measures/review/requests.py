@@ -1,8 +1,8 @@
 """What a request asks, and the pages and actions that answer it.
 
-Templates and assets of the page: everything is escaped; assets are served by their names only.
+Templates of the page: everything is escaped.
 
-What assessors did, in words, and what an undo took back.
+What an assessor did, in words, and what an undo took back.
 
 What a screen is asked and what it answers, without anything of the web server in it.
 """
@@ -13,7 +13,6 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -23,15 +22,6 @@ from rubric_measures.measures.grade_sets import HUMAN
 from rubric_measures.review.queues import QueueChoice, words_of
 from rubric_measures.review.session import Review
 from rubric_measures.review.store import AssessorGrade, Event, cell_of
-
-_SCRIPT = "text/javascript; charset=utf-8"
-ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": _SCRIPT, "bank.js": _SCRIPT}
-
-
-@lru_cache(maxsize=8)
-def read_asset(name: str) -> str:
-    """The text of one of the package's own style sheets or scripts."""
-    return resources.files("rubric_measures.review").joinpath("static", name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
@@ -71,28 +61,26 @@ def is_done(said: AssessorGrade | None) -> bool:
     return said is not None and (said.grade is not None or said.final is not None)
 
 
-def kind_of(review: Review, assessor: str, event: Event) -> str:
-    """What kind of action it was, for an assessor; that somebody decided tells that they differ from the grader."""
-    if event.kind == "look":
-        return "saw others' grades"
-    if event.kind not in ("grade", "decide", "note"):
-        return event.kind.replace("_", " ")
-    mine = review.store.snapshot().grades.get(cell_of(event.payload), {}).get(assessor)
-    return event.kind if not review.blind or event.assessor == assessor or is_done(mine) else "worked on a grade"
+# What an assessor did, by kind of action.
+DONE = {
+    "grade": "graded",
+    "decide": "decided",
+    "note": "noted",
+    "item_add": "added",
+    "item_edit": "changed",
+    "item_retire": "retired",
+    "item_split": "split",
+    "item_merge": "merged",
+}
 
 
 def about(review: Review, event: Event) -> str:
-    """What an action was about; never a grade, which others may still have to give blindly."""
+    """What an action of `DONE` was about."""
     payload = event.payload
-    if event.kind == "undo":
-        return f"action {payload['event']}"
-    if event.kind == "look":
-        return f"{counted(len(payload['cells']), 'grade')} of others"
-    if event.kind in ("grade", "decide", "note"):
+    if "doc_id" in payload:
         cell = cell_of(payload)
         item = review.material.items.get((cell.query_id, cell.item_id))
-        words = words_of(review.store.snapshot(), cell, item.text if item else cell.item_id)
-        return f"{cell.doc_id}: {words}"
+        return f"{cell.doc_id}: {words_of(review.store.snapshot(), cell, item.text if item else cell.item_id)}"
     if "text" in payload:
         return str(payload["text"])
     states = review.store.snapshot().items
@@ -101,13 +89,13 @@ def about(review: Review, event: Event) -> str:
 
 
 def taken_back(review: Review, assessor: str, number: str) -> tuple[str, str] | None:
-    """What an undo took back, as (kind, what it was about); None where there is no such undo of the assessor's."""
+    """What an undo took back, as (what was done, to what); None where there is no such undo of the assessor's."""
     by_id = {str(event.event_id): event for event in review.store.events()}
     undo = by_id.get(number)
     if undo is None or undo.kind != "undo" or undo.assessor != assessor:
         return None
     event = by_id[str(undo.payload["event"])]
-    return kind_of(review, assessor, event), about(review, event)
+    return DONE[event.kind], about(review, event)
 
 
 @dataclass(frozen=True)
@@ -205,9 +193,9 @@ def checked_assessor(name: str) -> str:
     return name
 
 
-def assessor_link(name: str, token: str | None) -> str:
-    """The path under which a browser becomes an assessor's; with the token, where one is needed."""
-    return "/as?" + urlencode({"name": name, **({"token": token} if token else {})}, quote_via=quote)
+def assessor_link(name: str, token: str) -> str:
+    """The path under which a browser becomes an assessor's."""
+    return "/as?" + urlencode({"name": name, "token": token}, quote_via=quote)
 
 
 def local_path(target: str) -> str:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -445,7 +445,7 @@ class Review:
         guidelines: instructions for assessors, as HTML; empty where there are none.
         assignments: assessor -> the queries that they were given; others work on all.
         adjudicator: who decides what assessors differ on; empty where nobody does.
-        token: what other machines have to show; None where only this machine can connect.
+        token: what a browser has to show once.
         next_command: (records, bank) -> what to type to grade the items that wait for grades; the command line says it.
     """
 
@@ -460,7 +460,7 @@ class Review:
     guidelines: str = ""
     assignments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     adjudicator: str = ""
-    token: str | None = None
+    token: str = ""
     next_command: Callable[[str, str], str] | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
     # The event after which what is kept was computed; what became of items that count no more; the queues without them.
@@ -472,6 +472,12 @@ class Review:
     def link_names(self) -> list[str]:
         """Those who work under a link of their own: who was given queries, and the adjudicator."""
         return list(dict.fromkeys([*self.assignments, *([self.adjudicator] if self.adjudicator else [])]))
+
+    def spans(self, assessor: str) -> str:
+        """The queries that an assessor was given, neighbours in the bank as from and to: `q1–q10, q12`."""
+        given = frozenset(self.assignments.get(assessor, ()))
+        runs = [list(run) for is_given, run in groupby(self.material.bank.items, given.__contains__) if is_given]
+        return ", ".join(run[0] if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
 
     def prepare(self) -> None:
         """Computes what every screen needs, before the first one is asked for."""

@@ -41,7 +41,7 @@ def test_pages_with_commands_are_run_by_a_test() -> None:
     tested = {f"docs/{path.stem.removeprefix('test_').replace('_', '-')}.md" for path in
               (ROOT / "tests" / "docs").glob("test_*.py")}  # fmt: skip
     shown = {page for page in PAGES for command in commands(page) if not {"hf", "openai"} & _models(command)}
-    assert shown - {"README.md", "docs/review.md"} <= tested
+    assert shown - {"README.md"} <= tested
 
 
 def _models(command: list[str]) -> set[str]:

@@ -88,6 +88,7 @@ def test_the_review_page(browser: Browser, tmp_path: Path) -> None:
     first, second = (material.grade(cell).grade for cell in material.cells[:2])
     server = Server(tmp_path, "--assessor", "ada")
     try:
+        browser.open(server.link)
         browser.url = server.url
         browser.open("check/" + "/".join(quote(part, safe="") for part in material.cells[0]) + "?order=query")
         # One grade is the grader's, the next one is not.

@@ -61,7 +61,7 @@ def test_what_the_adjudicator_decides_counts_for_all(tmp_path: Path, capsys: pyt
         # Nobody has anything left to decide there, and assessors are told.
         assert "lead</bdi> decided <b>3</b> for all, yours is 4" in screens.check(review, asked("bob", first)).content
         progress = screens.progress(review, Asked("/progress", {}, {}, "lead", "t")).content
-        assert 'href="/as?name=lead"' in progress and "Decided for all" in progress
+        assert 'href="/as?name=lead&amp;token=' in progress and "Decided for all" in progress
         # An own grade, later, takes nothing back, and is not blind; the undo takes it back, and then the decision.
         screens.post_grade(review, asked("lead", first, grade="1"))
         said = review.store.snapshot().grades[first]["lead"]

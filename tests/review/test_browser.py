@@ -61,7 +61,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def assessors(tmp_path: Path, server: Server) -> Iterator[tuple[Browser, Browser]]:
-    ada, bob = (Browser(tmp_path / name, server.url, name) for name in ("ada", "bob"))
+    ada, bob = (Browser(tmp_path / name, server.link, name) for name in ("ada", "bob"))
     yield ada, bob
     ada.driver.quit()
     bob.driver.quit()
@@ -97,7 +97,7 @@ def test_an_assessor_reviews_with_the_keyboard_alone(assessors: tuple[Browser, B
     assert "Note: no 4 at all" in ada.find("#items").text or "no 4 at all" in ada.find("#current textarea").text
     # Taken back: the decision is open again. Then the grader's is accepted; u hides the next one still.
     ada.press_keys("z")
-    ada.wait_for("Taken back: decide")
+    ada.wait_for("Taken back: decided")
     ada.press_keys("a")
     ada.wait_for("PASSAGE d2")
     ada.press_keys("u")
@@ -117,8 +117,12 @@ def test_an_assessor_reviews_with_the_keyboard_alone(assessors: tuple[Browser, B
     bob.wait_for("grader 4, agreed")
     # Killed without warning: the page says that nothing was kept, and goes on once the server is there.
     server.kill()
+    bob.driver.execute_script("window.scrollTo(0, 9999)")
     bob.keys("1")
     bob.wait_for("this was not kept")
+    # Wherever the page is scrolled to, and until something is kept again.
+    bar = bob.driver.execute_script("return document.getElementById('bar').getBoundingClientRect().toJSON()")
+    assert 0 < bar["top"] < bar["bottom"] <= bob.driver.execute_script("return innerHeight")
     server.start()
     ada.url = server.url
     ada.open("progress")
@@ -137,7 +141,7 @@ def test_fifty_cells_of_the_example_are_graded_by_keyboard(tmp_path: Path) -> No
     material = load_material(tmp_path / "graded.jsonl.gz", tmp_path / "bank.jsonl")
     keys = [f"{material.grade(cell).grade:.0f}" for cell in material.cells[:50]]
     running = Server(tmp_path)
-    ada = Browser(tmp_path / "ada", running.url, "ada")
+    ada = Browser(tmp_path / "ada", running.link, "ada")
     try:
         ada.open("check/" + "/".join(quote(part, safe="") for part in material.cells[0]) + "?order=query")
         ada.driver.execute_script("window.isFirst = true")
@@ -146,6 +150,37 @@ def test_fifty_cells_of_the_example_are_graded_by_keyboard(tmp_path: Path) -> No
         ada.wait_for("50 of ")
         assert len(keys) <= 1.2 * 50 and time.monotonic() - began < 300
         assert ada.driver.execute_script("return window.isFirst") and "0 to decide" in ada.find("#head").text
+    finally:
+        ada.driver.quit()
+        running.kill()
+
+
+def test_fifteen_items_stand_on_one_screen(tmp_path: Path) -> None:
+    """Those of the queue full size, the others a line each that leads to them; the ends of the scale in words."""
+    ids = [f"q1/{number:02}" for number in range(15)]
+    says = {"prompt_class": "Ours", "scale": [0, 10], "covers": 7}
+    sets = [{**grade_set(dict.fromkeys(ids, 3)), "prompt_info": says}]
+    write_lines(tmp_path / "graded.jsonl.gz", [["q1", [passage("q1", "d1", sets, {"one": 1}, 2)]]])
+    items = [{"query_id": "q1", "question_id": one, "question_text": f"{one}: " + "Why is it so? " * 9} for one in ids]
+    write_lines(tmp_path / "bank.jsonl", [{"query_id": "q1", "items": items}])
+    running = Server(tmp_path, "--audit", "1")
+    ada = Browser(tmp_path / "ada", running.link, "ada")
+    try:
+        ada.open()
+        ada.find("[data-order=audit] a.button").click()
+        ada.wait_for("HOW WELL DOES THE PASSAGE COVER EACH")
+        rows = ada.driver.find_elements(By.CSS_SELECTOR, "#items li")
+        assert len(rows) == 15 and sorted(row.size["height"] for row in rows)[13] < 30
+        assert ada.find("#items").size["height"] < 700
+        names = [one.text for one in ada.driver.find_elements(By.CSS_SELECTOR, "#current .segments button")]
+        assert names == ["0 not at all", *map(str, range(1, 10)), "10 completely"]
+        # A line opens its item, and j and k go there, too.
+        ada.find("#items li.brief a").click()
+        ada.wait_for("edit item")
+        other = ada.find("#current").get_attribute("data-item")
+        ada.press_keys("j", "k", "3")
+        ada.wait_for("yours 3")
+        assert "yours 3" in ada.find(f"[data-item='{other}'].brief").text and not violations(ada)
     finally:
         ada.driver.quit()
         running.kill()
@@ -200,7 +235,7 @@ def test_links_of_their_own_and_the_adjudicators_queue(tmp_path: Path) -> None:
     lead = Browser(tmp_path / "profile")
     try:
         # As in a mail or a report: from a page elsewhere, into a browser that was never here.
-        base = server.url.partition("?")[0]
+        base = server.url
         mail = tmp_path / "mail.html"
         links = {name: f"{base}as?name={name}&amp;token=open%20sesame" for name in ("ada", "bob", "lead")}
         links["cell"] = base + OPEN
@@ -329,8 +364,8 @@ def test_the_bank_is_edited_with_the_keyboard_alone(assessors: tuple[Browser, Br
     press("x", "j", "j", "x", "d", then="Saved: retired")
     assert rows() == ["What is alpha? vital 2.5 waits", "What are c1 and c2? okay waits"]
     ada.tab_to("#saved button")
-    press(Keys.ENTER, then="Taken back: item retire – What is d?")
-    press("z", then="Taken back: item retire – What is b!")
+    press(Keys.ENTER, then="Taken back: retired – What is d?")
+    press("z", then="Taken back: retired – What is b!")
     # Add; a text that there is already is said at the field.
     for said in ("need regrading: 3", "has an item with this text already"):
         ada.tab_to("#text-new")
@@ -359,7 +394,7 @@ def test_an_assessor_gives_grades_of_two_digits_with_the_keyboard(tmp_path: Path
     write_lines(tmp_path / "graded.jsonl.gz", [["q1", [passage("q1", "d1", sets, {"one": 1}, 2)]]])
     write_lines(tmp_path / "bank.jsonl", BANK[:1])
     running = Server(tmp_path)
-    ada = Browser(tmp_path / "ada", running.url, "ada")
+    ada = Browser(tmp_path / "ada", running.link, "ada")
     ended = [] if highest == 10 else [Keys.ENTER]
     try:
         ada.open(CHECK)

@@ -1,0 +1,63 @@
+"""The commands of docs/review.md, run on the example as they stand there: servers answer, and exports have it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from rubric_measures.cli import main
+from tests.docs.test_commands import commands
+
+pytest.importorskip("httpx")
+pytest.importorskip("uvicorn")
+pytest.importorskip("itsdangerous")
+pytest.importorskip("jinja2")
+
+from tests.review.test_app import Assessor, Server
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_commands_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = ROOT / "resources" / "example"
+    for name in ("graded.jsonl.gz", "questions.jsonl"):
+        shutil.copyfile(example / name, name)
+    runs = sorted(map(str, (example / "runs").iterdir()))
+    assert main(["pool", *runs, "--collection", str(example), "-o", "passages.jsonl.gz"]) == 0
+    assert main(["convert", "questions.jsonl", "-o", "draft.csv"]) == 0
+    written: dict[str, str] = {}
+    shown = commands("docs/review.md")
+    assert [name for name, *_ in shown].count("review") == 5
+    for command in shown:
+        capsys.readouterr()
+        if command[0] == "review" and "--export" not in command:
+            _visit(command)
+        else:
+            assert main(command) in (0, 1), (command, capsys.readouterr().err)
+            written[command[0]] = capsys.readouterr().out
+    # Ada graded two cells blindly.
+    assert "pairs                        2" in written["agreement"], written["agreement"]
+    assert len(written["leaderboard"].splitlines()) > len(runs)
+
+
+def _visit(command: list[str]) -> None:
+    """Starts the server on a free port, and grades two cells of the audit where there are any, as an assessor does."""
+    server = Server(Path(), command=command)
+    try:
+        if "--host-name" in command:
+            assert server.link.startswith("http://lab.example:") and "token=" in server.link
+            return
+        ada = Assessor(server, "ada")
+        for place in sorted(set(re.findall(r'href="/check/([^"?]*)', ada.get("/", order="audit"))))[:2]:
+            query_id, doc_id, item_id = map(unquote, place.split("/"))
+            answer = ada.post("/grade", q=query_id, d=doc_id, i=item_id, grade="3", order="audit")
+            assert answer.status_code == 303, answer.text
+    finally:
+        server.kill()
