@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, overload
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 from msgspec.structs import replace
 
@@ -462,7 +462,33 @@ class Records:
         return iter(self._found or ())
 
 
-class RecordGrades(Grades):
+class LazyGrades(Grades):
+    """The grades of a file or of records, read when they are looked at."""
+
+    def __init__(self, name: str, on_failed: OnFailed | None) -> None:
+        self.name = name
+        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
+
+    def __repr__(self) -> str:
+        return f"<Grades of {self.name}>"
+
+    @property
+    def found(self) -> Grades:
+        """What is read."""
+        raise NotImplementedError
+
+    @cached_property
+    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
+        """query_id -> its grades."""
+        return self.found.queries
+
+    @cached_property
+    def source(self) -> dict[str, object]:  # type: ignore[override]
+        """What the grades are, for the signature."""
+        return self.found.source
+
+
+class RecordGrades(LazyGrades):
     """The grades of graded records: compiled when they are looked at."""
 
     def __init__(
@@ -475,46 +501,24 @@ class RecordGrades(Grades):
     ) -> None:
         from rubric_measures.measures.grade_sets import GradeFilter
 
+        super().__init__(name, on_failed)
         is_read_again = isinstance(source, str) and source != "-"
         self.records = Records(source, bank, GradeFilter(**chosen), name, is_read_again)
-        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
-
-    def __repr__(self) -> str:
-        return f"<Grades of {self.records.name}>"
 
     @cached_property
-    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
-        """query_id -> its grades."""
+    def found(self) -> Grades:
+        """The grades that count."""
         from rubric_measures.measures.loading import collect_grades
 
-        found = collect_grades(self.records.queries(), self.records.bank)
-        vars(self)["source"] = found.source
-        return found.queries
-
-    @cached_property
-    def source(self) -> dict[str, object]:  # type: ignore[override]
-        """What the grades are, for the signature."""
-        assert self.queries is not None
-        return cast(dict[str, object], vars(self)["source"])
+        return collect_grades(self.records.queries(), self.records.bank)
 
 
-class AnswerGrades(Grades):
+class AnswerGrades(LazyGrades):
     """The grades of judged answers, with the runs that they are about; read when they are looked at."""
 
-    def __init__(
-        self,
-        path: str,
-        bank: TestBank | None,
-        on_failed: OnFailed | None,
-        kind: str = "assignments",
-    ) -> None:
-        self.path = path
-        self.kind = kind
-        self.bank = bank
-        self.on_failed_given = None if on_failed is None else check_on_failed(on_failed)
-
-    def __repr__(self) -> str:
-        return f"<Grades of {self.path}>"
+    def __init__(self, path: str, bank: TestBank | None, on_failed: OnFailed | None, kind: str) -> None:
+        super().__init__(path, on_failed)
+        self.kind, self.bank = kind, bank
 
     @cached_property
     def answers(self) -> AssignedAnswers:
@@ -522,17 +526,12 @@ class AnswerGrades(Grades):
         from rubric_measures.corpora.assigned import load_assignments
 
         source = {**describe((), self.bank), "grades": [self.kind]}
-        return load_assignments(self.path, self.bank, on_failed=self.on_failed_given, source=source, kind=self.kind)
+        return load_assignments(self.name, self.bank, on_failed=self.on_failed_given, source=source, kind=self.kind)
 
-    @cached_property
-    def queries(self) -> dict[str, QueryGrades]:  # type: ignore[override]
-        """query_id -> its grades."""
-        return self.answers.grades.queries
-
-    @cached_property
-    def source(self) -> dict[str, object]:  # type: ignore[override]
-        """What the grades are, for the signature."""
-        return self.answers.grades.source
+    @property
+    def found(self) -> Grades:
+        """The grades of the answers."""
+        return self.answers.grades
 
 
 class TableGrades(Grades):

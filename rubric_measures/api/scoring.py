@@ -565,7 +565,7 @@ def _of_answers_as(
     _refuse_on_failed(grades)
     from rubric_measures.boards.programs import score_nuggetizer, score_ragdoll
 
-    return (score_ragdoll if is_ragdoll else score_nuggetizer)(grades.path, measures)
+    return (score_ragdoll if is_ragdoll else score_nuggetizer)(grades.name, measures)
 
 
 def _refuse_on_failed(grades: Grades) -> None:

@@ -75,7 +75,7 @@ from rubric_measures.formats.trec import (
     spaced_ids,
     spaced_pairs,
 )
-from rubric_measures.measures.grade_sets import CHOOSING, GradeFilter, choices_of, prompt_cells
+from rubric_measures.measures.grade_sets import GradeFilter, prompt_cells
 from rubric_measures.measures.grades import (
     BANK_DOC,
     DIRECT_ITEM,
@@ -103,7 +103,7 @@ from rubric_measures.records.models import (
     items_of_set,
     reasons_of,
 )
-from rubric_measures.types.entities import Grade, ItemKind, Qrel, Run, TestBank, make_run, sentence_items
+from rubric_measures.types.entities import ItemKind, Qrel, Run, TestBank, make_run, sentence_items
 from rubric_measures.types.scales import ASSIGNED, Scale
 
 _LOG = logging.getLogger("rubric_measures")
@@ -323,6 +323,8 @@ def _item_qrels_to_grades(rows: Sequence[Qrel], options: Options) -> list[GradeR
     return [
         GradeRow(query_id, doc_id, None, None, item_id, texts.get((query_id, item_id)), grade, "graded", by, None, None)
         for query_id, doc_id, grade, item_id, *_ in rows
+        # Those of the document `*` only say that an item exists, which no table and no record holds.
+        if doc_id != BANK_DOC
     ]
 
 
@@ -361,11 +363,9 @@ def _item_qrels_to_records(rows: Sequence[Qrel], options: Options) -> list[Query
     texts, names = texts_of(_docs(options), sorted({row.doc_id for row in rows}))
     queries = spaced_ids(options.bank.items) if options.bank is not None else {}
     items = spaced_ids({item.item_id for item in options.bank}) if options.bank is not None else {}
-    # Rows of the document `*` only say that an item exists; records do not hold banks.
     named = [
         Qrel(queries.get(query_id, query_id), names.get(doc_id, doc_id), grade, items.get(item_id, item_id))
         for query_id, doc_id, grade, item_id, *_ in rows
-        if doc_id != BANK_DOC
     ]
     graded = _item_qrels_to_grades(named, replace(options, bank=None))
     scale, kind = _scale_of(rows, options), _kind_of(options.bank)
@@ -501,30 +501,6 @@ def _check_assignable(scale: Scale | None) -> None:
         _LOG.warning("the grades' scale was %s; as assignments it is %s (support, partial support)", scale, ASSIGNED)
 
 
-def _records_to_evaluations(groups: Sequence[QueryPassages], options: Options) -> list[Grade]:
-    """The labels of whole passages with the replies that they come from; without any, those that item grades imply."""
-    groups, wanted = list(groups), options.wanted
-    found = [
-        (group.query_id, passage.doc_id, entry)
-        for group in groups
-        for passage in group.passages
-        for entry in passage.grades or ()
-        if wanted.passes(wanted.key_of(entry), lambda: [DIRECT_ITEM])
-    ]
-    if not found:
-        if wanted.prompt_type == "direct":
-            raise InputError("the records hold no labels of whole passages for this filter")
-        _LOG.warning("the records hold no labels of whole passages: these are what item grades imply, without reasons")
-        return [Grade(row.query_id, row.doc_id, row.relevance) for row in _records_to_qrels(groups, options)]
-    made = {wanted.key_of(entry): entry for _, _, entry in reversed(found)}
-    if len(made) > 1:
-        raise InputError(f"several grade sets are left, choose one of: {choices_of(made, made)}", settings=CHOOSING)
-    return [
-        Grade(query_id, doc_id, entry.label, status=entry.known_status, answer=entry.answer, grader=entry.llm)
-        for query_id, doc_id, entry in found
-    ]
-
-
 def _records_to_support_labels(groups: Sequence[QueryPassages], options: Options) -> list[SupportAnswer]:
     groups = list(groups)
     grades = _grades(groups, options)
@@ -575,13 +551,8 @@ def _reports_to_item_qrels(reports: Sequence[CitedReport], _: Options) -> list[Q
     grades = list(grades_of_reports(reports))
     if not grades:
         raise InputError("the reports hold no evaldata.nugget_grades")
-    return _graded(grades, "entries of evaldata.nugget_grades left out: they have no grade")
-
-
-def _graded(grades: Sequence[Grade], lost: str) -> list[Qrel]:
-    """Grades as judgments, without replies; those that failed are left out and counted."""
     rows = [Qrel(one[0], one[1], one.relevance, one.iteration) for one in grades if one.relevance is not None]
-    warn(f"%d {lost}", len(grades) - len(rows))
+    warn("%d entries of evaldata.nugget_grades left out: they have no grade", len(grades) - len(rows))
     return rows
 
 
@@ -591,7 +562,6 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("records", "judgments"): _records_to_judgments,
     ("records", "runs"): _records_to_runs,
     ("records", "assignments"): _records_to_judged(NUGGETIZER),
-    ("records", "evaluations"): _records_to_evaluations,
     ("item qrels", "qrels"): _qrels("passage", lambda rows, options: build_grades(rows, options.bank)),
     ("item qrels", "records"): _item_qrels_to_records,
     ("qrels", "records"): lambda rows, options: list(pool(docs=_docs(options), judgments=rows, judged=True)),
@@ -605,8 +575,6 @@ BRIDGES: Mapping[tuple[str, str], Bridge] = {
     ("requests", "records"): _requests_to_records,
     ("records", "graded answers"): _records_to_judged(RAGDOLL),
     ("bank", "queries"): _bank_to_queries,
-    ("evaluations", "qrels"): lambda grades, _: _graded(grades, "evaluations left out: they have no label"),
-    ("qrels", "evaluations"): lambda rows, _: list(rows),
     ("support labels", "records"): lambda answers, _: records_of_support_labels(answers),
     ("records", "support labels"): _records_to_support_labels,
     ("support judgments", "support labels"): _judgments_to_labels,
@@ -690,7 +658,7 @@ def read_entries(path: PathName) -> list[BankEntry]:
 
 
 # Kinds that hold one grade set of records.
-_OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "evaluations", "support labels", "graded answers")
+_OF_ONE_GRADER = ("qrels", "item qrels", "assignments", "support labels", "graded answers")
 
 
 def convert_files(
@@ -884,6 +852,5 @@ _KEYS: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
     "requests": lambda line: (line.query_id or line.query,),
     "reports": lambda report: (report.query_id, report.run_name),
     "answers": lambda answer: (answer.query_id, answer.run_id),
-    "evaluations": lambda grade: (grade.query_id, grade.doc_id),
     "games": lambda game: (game.query_id, game.agent_a, game.agent_b, game.grader),
 }

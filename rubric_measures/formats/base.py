@@ -18,7 +18,7 @@ PathName: TypeAlias = str | os.PathLike[str]
 # What files hold; `docs/plugins.md` says what each is in Python.
 Kind = Literal[
     "records", "qrels", "item qrels", "judgments", "runs", "bank", "assignments", "requests", "queries",
-    "reports", "answers", "evaluations", "games", "leaderboard", "support labels", "graded answers",
+    "reports", "answers", "games", "leaderboard", "support labels", "graded answers",
     "support judgments", "argue judgments", "assessments", "experiment", "grades",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -1,4 +1,4 @@
-"""Formats of flat rows, each a spec: RAGElo's six tables, games, battles of RAGDoll; RAGElo's experiments."""
+"""Formats of flat rows, each a spec: RAGElo's four tables, games, battles of RAGDoll; RAGElo's experiments."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from msgspec import Struct
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.base.files import path_name
 from rubric_measures.formats.base import PathName
-from rubric_measures.formats.grade_tables import STATUS
-from rubric_measures.formats.leaderboards import ALL, LeaderboardTable, Score
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
 from rubric_measures.formats.specs import (
@@ -25,7 +23,6 @@ from rubric_measures.formats.specs import (
     Row,
     Spec,
     ident,
-    number,
     one_of,
     same,
     text,
@@ -33,7 +30,7 @@ from rubric_measures.formats.specs import (
 )
 from rubric_measures.formats.trec import is_number
 from rubric_measures.records.models import GradedPassage, JsonRecord, PassageData, QueryPassages, RankingEntry
-from rubric_measures.types.entities import Grade, GradeStatus, Preference, Verdict, make_run
+from rubric_measures.types.entities import GradeStatus, Preference, Verdict, make_run
 
 # Columns of RAGElo.
 _QUERY, _DOC, _AGENT = Field("query_id", ("qid",), ident), Field("doc_id", ("did",), ident), ("agent",)
@@ -53,12 +50,6 @@ def _passages(rows: list[Row]) -> list[QueryPassages]:
         query_id, data = row.said.pop("query_id"), PassageData(judgments=[], rankings=[])
         groups.setdefault(query_id, []).append(GradedPassage(**row.said, paragraph_data=data))
     return [QueryPassages(query_id, passages) for query_id, passages in groups.items()]
-
-
-def _said_of_labels(grades: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """What RAGElo's table says of `Grade` records, or of judgments (query_id, doc_id, relevance, …)."""
-    for one in grades:
-        yield {"query_id": one[0], "doc_id": one[1], "relevance": one[2], "answer": getattr(one, "answer", "")}
 
 
 def _is_one_game(said: Mapping[str, Any]) -> str | None:
@@ -85,16 +76,6 @@ def _said_of_games(games: Iterable[Preference]) -> Iterator[dict[str, Any]]:
             # That is what the verdict says.
             del said["status"]
         yield {name: value for name, value in said.items() if value or name == "verdict"}
-
-
-def _said_of_ranking(table: LeaderboardTable) -> Iterator[dict[str, Any]]:
-    """The only measure, the measure `score`, or else `Elo`, best agent first."""
-    measures = {row.measure for row in table.rows if row.query_id == ALL}
-    chosen = next((name for name in ("score", "Elo", *measures) if name in measures), None)
-    if chosen is None or (len(measures) > 1 and chosen not in ("score", "Elo")):
-        raise InputError(f"a ranking holds one measure; the leaderboard has {', '.join(sorted(measures)) or 'none'}")
-    for run_id, value in sorted(table.column(chosen).items(), key=lambda pair: (-pair[1], pair[0])):
-        yield {"run_id": run_id, "value": float(value)}
 
 
 def _question(value: Any) -> str:
@@ -146,12 +127,6 @@ RAGELO_ANSWERS = Spec(
         {**dict(zip(Answer._fields[:3], one, strict=False)), "citations": any(one.citations)} for one in answers
     ),
 )  # fmt: skip
-RAGELO_EVALUATIONS = Spec(
-    kind="evaluations", description="RAGElo's CSV of document labels", what="evaluations",
-    fields=(_QUERY, _DOC, _REPLY, Field("relevance", ("answer",), whole, COLUMN)),
-    key=("query_id", "doc_id"), outof=_said_of_labels,
-    into=lambda rows: [Grade(**one.said, status=STATUS[one.said["relevance"] is None]) for one in rows],
-)  # fmt: skip
 RAGELO_GAMES = Spec(
     kind="games", description="RAGElo's CSV of pairwise evaluations", what="games",
     fields=(
@@ -162,15 +137,6 @@ RAGELO_GAMES = Spec(
     outof=lambda games: (
         {**said, "both_bad": said.get("verdict") == "both_bad"} for said in _said_of_games(games)
     ),
-)  # fmt: skip
-RAGELO_RANKING = Spec(
-    kind="leaderboard", description="RAGElo's CSV of agents' scores", what="agents",
-    fields=(Field("run_id", _AGENT, ident), Field("value", ("score",), lambda value: float(number(value)))),
-    key=("run_id",),
-    into=lambda rows: LeaderboardTable(
-        tuple(Score(row.said["run_id"], "score", ALL, row.said["value"]) for row in rows)
-    ),
-    outof=_said_of_ranking,
 )  # fmt: skip
 GAMES = Spec(
     kind="games", description="pairwise games with verdicts (JSON lines)", what="games", forms=("jsonl", "csv", "tsv"),

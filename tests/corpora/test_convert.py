@@ -306,41 +306,6 @@ def test_facets_of_queries_stay(files: Path, capsys: pytest.CaptureFixture[str])
     assert json.loads((files / "out.json").read_text()) == {"q1": {"text": "skin", "facets": {"f": "Layers"}}}
 
 
-def test_a_tab_separated_leaderboard_becomes_ragelo_s_ranking(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "t.tsv").write_text("run_id\tBradleyTerry\tElo\tstderr:Elo\nx\t990\t1010.5\t1\ny\t1010\t1020\t2\n")
-    assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 0
-    assert (files / "r.csv").read_text() == "agent,score\ny,1020.0\nx,1010.5\n"
-    # Without a header they are scores, or it could be anything: the message says what it was taken for, and the option.
-    (files / "t.tsv").write_text("y\t1020\nx\t1010.5\n")
-    assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 0
-    assert (files / "r.csv").read_text() == "agent,score\ny,1020.0\nx,1010.5\n"
-    (files / "t.tsv").write_text("x\t990 points\n")
-    assert run(files, "t.tsv", "--to", "ragelo:ranking", "-o", str(files / "r.csv")) == 2
-    assert "its content told its format (--from)" in capsys.readouterr().err
-
-
-def test_labels_of_records_become_ragelo_s_evaluations(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def label(prompt: str, value: int | None, answer: str, status: str = "graded") -> dict[str, Any]:
-        entry = {"correctAnswered": bool(value), "answer": answer, "self_ratings": value, "llm": "m", "llm_options": {}}
-        return {**entry, "prompt_info": {"prompt_class": prompt}, "status": status}
-
-    labels = {"d1": [("A", 2, "It answers, all of it."), ("B", 1, "b")], "d2": [("A", None, "Hm.", "unparsed")]}
-    passages = [
-        {"paragraph_id": doc_id, "text": doc_id, "grades": [label(*one) for one in of_doc]}
-        for doc_id, of_doc in labels.items()
-    ]
-    (files / "labelled.jsonl").write_text(json.dumps(["q1", passages]) + "\n")
-    arguments = ("labelled.jsonl", "--to", "ragelo:evaluations", "-o", str(files / "e.csv"))
-    assert run(files, *arguments) == 2
-    assert "several grade sets are left, choose one of: grader=m prompt_class=A" in capsys.readouterr().err
-    assert run(files, *arguments, "--prompt-class", "A") == 0
-    assert (files / "e.csv").read_text() == 'qid,did,raw_answer,answer\nq1,d1,"It answers, all of it.",2\nq1,d2,Hm.,\n'
-    # Grades of items imply labels; their reasons belong to items.
-    assert run(files, "records.jsonl.gz", "--to", "ragelo:evaluations", "-o", str(files / "e.csv")) == 0
-    assert (files / "e.csv").read_text() == "qid,did,raw_answer,answer\nq1,d1,,4\nq1,d2,,2\n"
-    assert "what item grades imply" in capsys.readouterr().err
-
-
 def test_leaderboards(files: Path) -> None:
     (files / "board.txt").write_text("r1 all P@5 0.5\nr1 t1 P@5 0.5\n")
     assert (

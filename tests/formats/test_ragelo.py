@@ -11,18 +11,16 @@ from hypothesis import strategies as st
 from rubric_measures.base.errors import FormatError, InputError
 from rubric_measures.cli import main
 from rubric_measures.formats import detect_format
-from rubric_measures.formats.leaderboards import LeaderboardTable, Score
+from rubric_measures.formats.leaderboards import read_leaderboard
 from rubric_measures.formats.plain import (
     RAGELO_ANSWERS,
     RAGELO_DOCUMENTS,
-    RAGELO_EVALUATIONS,
     RAGELO_GAMES,
     RAGELO_QUERIES,
-    RAGELO_RANKING,
 )
 from rubric_measures.formats.queries import QueryFile
 from rubric_measures.formats.reports import Answer
-from rubric_measures.types.entities import Grade, Preference
+from rubric_measures.types.entities import Preference
 
 LONG = 'She said: "yes",\nthen left. ' + "word " * 40_000
 
@@ -50,15 +48,9 @@ def test_what_is_written_is_read_again(tmp_path: Path, caplog: pytest.LogCapture
     answers = [Answer("q1", "x", LONG), Answer("q1", "y", "")]
     RAGELO_ANSWERS.write(path, answers)
     assert RAGELO_ANSWERS.read(path) == answers
-    grades = [Grade("q1", "d1", 2, answer=LONG), Grade("q1", "d2", None, status="unparsed", answer="?")]
-    RAGELO_EVALUATIONS.write(path, grades)
-    assert RAGELO_EVALUATIONS.read(path) == grades
     games = [Preference("q1", "x", "y", "tie", answer="[[C]]"), Preference("q1", "y", "x", None, "unparsed", "?")]
     RAGELO_GAMES.write(path, games)
     assert RAGELO_GAMES.read(path) == games
-    table = LeaderboardTable((Score("y", "score", "all", 1017.25), Score("x", "score", "all", 998.0)))
-    RAGELO_RANKING.write(path, table)
-    assert RAGELO_RANKING.read(path) == table
     assert caplog.messages == []
 
 
@@ -101,13 +93,6 @@ WRONG = {
     "itself": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,x,,A\n", "x.csv:2: query '1': agent 'x' plays"),
     "twice": ("games", "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,,A\n1,x,y,,B\n", "x.csv:3: .*line 2 already"),
     "answer twice": ("answers", "qid,agent,answer\n1,x,a\n1,x,b\n", "x.csv:3: x / 1 stands in line 2"),
-    "long label": (
-        "evaluations",
-        f"qid,did,raw_answer,answer\n1,d,r,{'9' * 5000}\n",
-        "x.csv:2: answer: expected a whole number",
-    ),
-    "label": ("evaluations", "qid,did,raw_answer,answer\n1,d,r,high\n", "x.csv:2: answer: expected a whole number"),
-    "score": ("ranking", "agent,score\nx,nan\n", "x.csv:2: score: expected a number; found 'nan'"),
     "id": ("answers", "qid,agent,answer\n1,,a\n", "x.csv:2: agent: is empty"),
     "empty": ("queries", "qid,query\n", "x.csv: holds no queries"),
     "nothing": ("queries", "", "x.csv: is empty; expected queries"),
@@ -116,9 +101,7 @@ WRONG = {
 READERS = {
     "queries": RAGELO_QUERIES.read,
     "answers": RAGELO_ANSWERS.read,
-    "evaluations": RAGELO_EVALUATIONS.read,
     "games": RAGELO_GAMES.read,
-    "ranking": RAGELO_RANKING.read,
 }
 
 
@@ -133,8 +116,7 @@ def test_wrong_files_are_one_line(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "name"),
     [
-        ("qid,did,raw_answer,answer", "ragelo:evaluations"),
-        ("agent, score", "ragelo:ranking"),
+        ("agent, score", "leaderboard"),
         ("qid,agent,answer,extra", "ragelo:answers"),
     ],
 )
@@ -156,10 +138,7 @@ def test_a_first_line_that_is_no_csv_is_refused_in_one_line(
         assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_ranking_needs_one_measure(tmp_path: Path) -> None:
-    scores = (Score("x", "V", "all", 1.0), Score("x", "W", "all", 2.0))
-    with pytest.raises(InputError, match="V, W"):
-        RAGELO_RANKING.write(tmp_path / "r.csv", LeaderboardTable(scores))
+def test_nothing_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there are no games"):
         RAGELO_GAMES.write(tmp_path / "g.csv", [])
 
@@ -168,35 +147,31 @@ FILES = {
     "queries": "qid,query\n1,What?\n",
     "documents": "qid,did,document\n1,d,Text\n",
     "answers": "qid,agent,answer\n1,x,Yes\n",
-    "evaluations": "qid,did,raw_answer,answer\n1,d,It is. 2,2\n1,e,?,\n",
     "games": "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,So [[A]],A\n1,y,x,So,\n",
-    "ranking": "agent,score\nx,1017.5\n",
 }
 OTHERS = {
     "queries": "queries",
     "documents": "records",
     "answers": "answers",
-    "evaluations": "qrels",
     "games": "games",
-    "ranking": "leaderboard:jsonl",
 }
 
 
 @pytest.mark.parametrize("kind", sorted(FILES))
-def test_convert_reads_and_writes_each_file(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_convert_reads_and_writes_each_file(kind: str, tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", FILES[kind])
     assert main(["convert", str(path), "-o", str(tmp_path / "same.csv")]) == 0
     assert (tmp_path / "same.csv").read_text() == FILES[kind]
     other = tmp_path / "other.jsonl"
     assert main(["convert", str(path), "--to", OTHERS[kind], "-o", str(other)]) == 0
     back = tmp_path / "back.csv"
-    source = ["--from", "leaderboard"] if kind == "ranking" else []
-    assert main(["convert", str(other), *source, "--to", f"ragelo:{kind}", "-o", str(back)]) == 0
-    expected = FILES[kind]
-    if kind == "evaluations":  # qrels have labels only
-        expected = "qid,did,raw_answer,answer\n1,d,,2\n"
-        assert "1 evaluations left out: they have no label" in capsys.readouterr().err
-    assert back.read_text() == expected
+    assert main(["convert", str(other), "--to", f"ragelo:{kind}", "-o", str(back)]) == 0
+    assert back.read_text() == FILES[kind]
+
+
+def test_its_older_tables_of_scores_are_leaderboards(tmp_path: Path) -> None:
+    table = read_leaderboard(write(tmp_path / "x.csv", "agent,score\nx,1017.5\ny,982.5\n"))
+    assert table.column("score") == {"x": 1017.5, "y": 982.5}
 
 
 def test_games_of_several_files_are_joined_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ class Job:
 _CONVERT = {
     "graded.jsonl": "records item-qrels qrels judgments run",
     "graded.jsonl.gz": "records",
-    "direct.jsonl": "records ragelo:evaluations",
+    "direct.jsonl": "records",
     "passages.jsonl": "records ragelo:documents",
     "bm25.run": "run",
     "bm25.run.gz": "run",
@@ -84,9 +84,7 @@ _CONVERT = {
     "ragelo-queries.csv": "queries",
     "ragelo-documents.csv": "records",
     "ragelo-answers.csv": "answers",
-    "ragelo-evaluations.csv": "ragelo:evaluations qrels",
     "ragelo-games.csv": "games",
-    "ragelo-ranking.csv": "leaderboard:jsonl ragelo:ranking",
 }
 _READ_ONLY = ("tqa.json", "questions.tsv")
 # The files that are no kind of their own by content, or of two: the command says which.

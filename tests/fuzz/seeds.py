@@ -180,9 +180,7 @@ _RAGELO = {
     "queries": "qid,query\n1,What?\n2,Why?\n",
     "documents": "qid,did,document\n1,d1,Some text\n1,d2,More\n2,d1,Text\n",
     "answers": 'qid,agent,answer\n1,x,Yes\n1,y,"No, never"\n2,x,a\n2,y,b\n',
-    "evaluations": "qid,did,raw_answer,answer\n1,d,It is. 2,2\n1,e,?,\n2,d,no,0\n",
     "games": "qid,agent_a,agent_b,raw_answer,answer\n1,x,y,So [[A]],A\n1,y,x,So,C\n2,x,y,[[B]],B\n",
-    "ranking": "agent,score\nx,1017.5\ny,982.5\n",
 }
 _REPLIES = [
     {"contains": ["red", "leaf"], "reply": "1"},
