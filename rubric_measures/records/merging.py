@@ -12,6 +12,7 @@ from msgspec import Struct
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.base.files import paused_collector
 from rubric_measures.records.models import (
+    ASKED_FOR,
     ITEM_CONTENTS,
     ITEM_LISTS,
     DirectGrade,
@@ -25,8 +26,10 @@ from rubric_measures.records.models import (
     details_of,
     exam_ratio,
     grade_set_key,
+    is_partial,
     items_of_set,
     object_in,
+    provenance_of,
 )
 from rubric_measures.types.scales import scale_from
 
@@ -43,7 +46,8 @@ def merge_records(parts: Iterable[Iterable[QueryPassages]]) -> list[QueryPassage
     Judgments and rankings of a passage are united. Grade sets stay apart by model, options, prompt, kind of item,
     settings, and bank (sets without a common item are of two banks). Sets that agree in all of these become one: there
     a grade goes before a failure, and the grade of a whole text before that of a truncated one. Unknown fields are
-    kept. Of two replies with the same grade the first is kept, and a note counts them.
+    kept. Of two replies with the same grade the first is kept, and a note counts them. A set that was asked for some
+    measures alone is of those of both files then; with one that was asked for all, it is asked for all.
 
     Raises:
         InputError: two files contradict each other: another text, judgment, title of the query, rank, grade or unknown
@@ -143,7 +147,7 @@ class _Merger(NamedTuple):
 
     def changes(self, kind: type[Struct], one: _Json, other: _Json, fields: _Json) -> _Json:
         """What makes `one` the union of both: new fields, those that only `other` has, and the unknown ones of both."""
-        changed, bare = dict(fields), {"definition": None}
+        changed, bare = dict(fields), {"definition": None, ASKED_FOR: None}
         known = set(kind.__struct_encode_fields__) - _OPEN
         for name, theirs in other.items():
             mine: Any = one.get(name)
@@ -160,6 +164,9 @@ class _Merger(NamedTuple):
                 self.conflict(name, mine, theirs)
             # What describes a grader in full stands in one of its entries only.
             changed[name] = {**theirs, **mine}
+            said = changed[name].pop(ASKED_FOR, ())
+            if name == "provenance" and ASKED_FOR in mine.keys() & theirs.keys():
+                changed[name][ASKED_FOR] = [*said, *(one for one in theirs[ASKED_FOR] if one not in said)]
         return changed
 
     def data(self, one: _Json, other: _Json) -> _Json:
@@ -231,7 +238,7 @@ class _Merger(NamedTuple):
         self.replies[one.llm] += len(changed)
         new = {item_id for item_id, grade in theirs.items() if grade is not None} - both.keys()
         lost = theirs.keys() - mine.keys() - new
-        if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) != {None}:
+        if new and bool(one.self_ratings) != bool(other.self_ratings) and set(mine.values()) - {None}:
             kinds = ("ratings" if entry.self_ratings else "right or wrong" for entry in (one, other))
             self.conflict(f"what grades by {one.llm} are", *kinds)
         before, after = one.as_json(), other.as_json()
@@ -291,8 +298,11 @@ def _belong_together(one: _Made, other: _Made) -> bool:
         return False
     if isinstance(one, DirectGrade) or isinstance(other, DirectGrade):
         return True
-    # Of pairs (sentence, cited document) each answer has its own.
-    return bool(one.pairs and other.pairs) or not _items(one).keys().isdisjoint(_items(other))
+    # Of pairs (sentence, cited document) each answer has its own, and of a part of the items each measure.
+    if (one.pairs and other.pairs) or not _items(one).keys().isdisjoint(_items(other)):
+        return True
+    banks = {provenance_of(entry).get("bank") for entry in (one, other)}
+    return len(banks) == 1 and (is_partial(one) or is_partial(other))
 
 
 def _may_be_one(one: _Json, other: _Json) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import ir_measures
 import pytest
 from ir_measures import ScoredDoc
+from msgspec.structs import replace
 
 import rubric_measures
 from rubric_measures.api import bundle, check_bundle, write_qrels
@@ -30,6 +31,7 @@ from rubric_measures.records.models import (
     QueryPassages,
     RankingEntry,
     load_graded,
+    provenance_of,
     write_graded,
 )
 from rubric_measures.types.entities import RubricItem, TestBank
@@ -467,3 +469,39 @@ def test_runs_without_a_score_are_said_where_a_board_is_read(
     # By a measure that the baseline has no score by, nobody is compared, and the others stay.
     assert list(found.compare(baseline="run1")) == [COVER]
     assert "not compared by RubricCover(rel=4)@9" in caplog.text
+
+
+def test_files_of_some_and_of_all_grades_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = World(3, runs=5)
+    wide = "RubricCover(rel=5)@6"
+    made = {"one": grade(world, world.groups(["run0", "run1"]), COVER)[0], "two": grade(world, world.groups(), wide)[0]}
+    made["all"] = grade(world, world.groups())[0]
+    for name, graded in made.items():
+        write_graded(tmp_path / f"{name}.jsonl", graded)
+
+    def merged(*names: str) -> Any:
+        files = [str(tmp_path / f"{name}.jsonl") for name in names]
+        assert main(["convert", *files, "-o", str(tmp_path / "merged.jsonl")]) == 0
+        return load_graded(tmp_path / "merged.jsonl")
+
+    for names in (("one", "two"), ("two", "one")):
+        graded = merged(*names)
+        assert {len(passage.exam_grades or ()) for group in graded for passage in group.passages} == {1}
+        found = board(world, graded, wide)
+        assert found.exact and scores(found) == scores(board(world, made["all"], wide))
+        assert board(world, graded, "nRubricCover(rel=4)@9").inexact
+    asked = {json.dumps(one) for group in graded for passage in group.passages for entry in passage.exam_grades or ()
+             for one in provenance_of(entry).get("asked_for", ())}  # fmt: skip
+    assert sorted(json.loads(one)["measures"] for one in asked) == [[COVER], [wide]]
+    for names in (("one", "all"), ("all", "two"), ("one", "two", "all")):
+        graded = merged(*names)
+        found = board(world, graded, "nRubricCover(rel=4)@9")
+        assert found.inexact is None and scores(found) == scores(board(world, made["all"], "nRubricCover(rel=4)@9"))
+    # Another bank's grades stay apart, and say so.
+    other = TestBank.from_items([replace(one, text=f"{one.text}!") for one in world.items], world.bank.query_texts)
+    anew = rubric_measures.grade(
+        world.groups(), other, model=world.model(), prompt=RATING, measures=COVER, retries=0, runs=None
+    )
+    write_graded(tmp_path / "other.jsonl", anew)
+    capsys.readouterr()
+    assert main(["convert", str(tmp_path / "one.jsonl"), str(tmp_path / "other.jsonl"), "-o", str(tmp_path / "x")]) == 2
