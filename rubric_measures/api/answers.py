@@ -34,6 +34,7 @@ from rubric_measures.corpora.pooling import pool
 from rubric_measures.formats.answers import AnswerRow, AnswerTable, read_answer_table
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.grading import Estimate, GradingPlan, GradingReport, default_prompts
+from rubric_measures.grading.asking import UNREAD
 from rubric_measures.grading.generation import reference_sentences
 from rubric_measures.measures.measure import parse_measures, rubric_measures_of
 from rubric_measures.measures.scoring import Plan
@@ -394,7 +395,6 @@ AnswerSource: TypeAlias = Union[File, "pandas.DataFrame", Iterable[Mapping[str, 
 
 # How many queries a failed test names.
 _SHOWN_QUERIES = 5
-_UNREAD = 10  # replies of which one at least can be read, else grading ends
 _TOGETHER = 10  # items of an answer that are shown at once, as nuggetizer does
 
 
@@ -591,7 +591,7 @@ def evaluate_answers(
         "model": model,
         "prompt": prompt,
         "explain": is_free if explain is None else explain,
-        "give_up_after": _UNREAD,
+        "give_up_after": UNREAD,
         "dry_run": dry_run,
         "progress": progress,
         **calls,

@@ -29,7 +29,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import GradingError, InputError
 from rubric_measures.models.base import ATTEMPT_STEP, Backend, Reply, Request, refuse_settings
 from rubric_measures.prompts.library import Frame, Prompt, list_text
 from rubric_measures.prompts.parsers import is_unanswerable
@@ -351,6 +351,35 @@ def _explained(text: str) -> tuple[set[str], str]:
     grades = {str(one["grade"]) for one in found}
     reasons = [reason for one in found if isinstance(reason := one.get("reason"), str) and reason.strip()]
     return grades, reasons[0].strip() if reasons else ""
+
+
+UNREAD = 10
+_TRIED = 3  # jobs that are begun together as long as no reply could be read
+
+
+class Trial:
+    """Looks whether any reply can be read; else a run ends after so many of them."""
+
+    def __init__(self, most: int = UNREAD) -> None:
+        self.most, self.unread, self.is_over = most, 0, False
+
+    def note(self, answer: ReadReply) -> None:
+        """Notes what a reply said.
+
+        Raises:
+            GradingError: none could be read by now.
+        """
+        if self.is_over or answer.status == "failed":
+            return
+        self.is_over = answer.value is not None
+        self.unread += 1
+        if self.unread >= self.most and not self.is_over:
+            said = " ".join(answer.text.split())
+            raise GradingError(f"none of the first {self.most} replies can be read: {answer.note} ({said!r:.100})")
+
+    def waits(self, under_way: int) -> bool:
+        """Whether no further job is begun beside those under way, as nobody knows whether replies can be read."""
+        return not self.is_over and under_way >= _TRIED
 
 
 def ask_together(

@@ -14,8 +14,8 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rubric_measures.base.errors import GradingError, InputError, UnknownNameError, counted, tell, warn
-from rubric_measures.grading.asking import BY_RULE, GradingSettings, Outcome, ReadReply, Unit
+from rubric_measures.base.errors import InputError, UnknownNameError, counted, tell, warn
+from rubric_measures.grading.asking import BY_RULE, GradingSettings, Outcome, Trial, Unit
 from rubric_measures.grading.recording import (
     AmendCounts,
     AmendingMaker,
@@ -323,35 +323,11 @@ class _OpenGroup:
         return self.complete and self.handed == self.done
 
 
-_TRIED = 3  # jobs that are begun together as long as no reply could be read
-
-
-class _Trial:
-    """Looks whether any reply can be read; else a run ends after so many of them."""
-
-    def __init__(self, most: int) -> None:
-        self.most, self.unread, self.is_over = most, 0, False
-
-    def note(self, answer: ReadReply) -> None:
-        """Notes what a reply said.
-
-        Raises:
-            GradingError: none could be read by now.
-        """
-        if self.is_over or answer.status == "failed":
-            return
-        self.is_over = answer.value is not None
-        self.unread += 1
-        if self.unread >= self.most and not self.is_over:
-            said = " ".join(answer.text.split())
-            raise GradingError(f"none of the first {self.most} replies can be read: {answer.note} ({said!r:.100})")
-
-
 @dataclass
 class _Queue:
     """The queries whose grades are being made, in the order of the input, and how many results they have by now."""
 
-    trial: _Trial | None = None
+    trial: Trial | None = None
     groups: deque[_OpenGroup] = field(default_factory=deque)
     results: int = 0
     begun: int = 0
@@ -359,7 +335,7 @@ class _Queue:
 
     def is_long(self) -> bool:
         """Whether so much waits for the first query that no other one may begin; asked from any thread."""
-        if self.trial is not None and not self.trial.is_over and self.begun - self.ended >= _TRIED:
+        if self.trial is not None and self.trial.waits(self.begun - self.ended):
             return True
         try:
             return self.results - self.groups[0].done > _AHEAD
@@ -534,7 +510,7 @@ class Grader:
         """
         report = report if report is not None else GradingReport()
         makers = report.makers = self.makers(bank)
-        line = _Queue(None if self.give_up_after is None else _Trial(self.give_up_after))
+        line = _Queue(None if self.give_up_after is None else Trial(self.give_up_after))
         if line.trial is not None:
             for maker in makers:
                 maker.style.asker.told = line.trial.note

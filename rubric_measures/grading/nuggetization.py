@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.grading.asking import ReadReply, ask_together
+from rubric_measures.grading.asking import ReadReply, Trial, ask_together
 from rubric_measures.measures.grade_sets import DirectLabels, GradeFilter
 from rubric_measures.models.base import Reply, Request, refuse_settings
 from rubric_measures.models.running import Job, LocalRunner, RunStats
@@ -43,6 +43,7 @@ class Caller:
         retries: how often a reply that cannot be read, or that never came, is drawn again (as the next replicate, so
             that no cached reply is read twice).
         stats: counts of what was asked; they grow with every use.
+        trial: ends the work where none of the first replies can be read.
 
     Raises:
         InputError: a generation option is a setting of the backend.
@@ -52,6 +53,7 @@ class Caller:
     options: Mapping[str, object] = field(default_factory=dict)
     retries: int = 1
     stats: RunStats = field(default_factory=RunStats)
+    trial: Trial = field(default_factory=Trial)
 
     def __post_init__(self) -> None:
         refuse_settings(self.runner.backend, self.options)
@@ -108,7 +110,12 @@ def ask_all(
     problems = [caller.why_too_long(ask) for ask in asks]
     fitting = [ask for ask, problem in zip(asks, problems, strict=True) if not problem]
     again = ("unparsed", "failed", "refused")
-    answers = iter((yield from ask_together(fitting, caller.request, _read, caller.more_tokens, caller.retries, again)))
+
+    def read(ask: BankCall[T], reply: Reply) -> ReadReply:
+        caller.trial.note(answer := _read(ask, reply))
+        return answer
+
+    answers = iter((yield from ask_together(fitting, caller.request, read, caller.more_tokens, caller.retries, again)))
     found = (ReadReply(None, "failed", "", problem) if problem else next(answers) for problem in problems)
     return [Parsed(one.value, one.note) for one in found]
 
@@ -123,7 +130,17 @@ def _read(ask: BankCall[T], reply: Reply) -> ReadReply:
 
 def run_jobs(caller: Caller, jobs: Iterable[tuple[K, Job[T]]]) -> dict[K, T]:
     """Runs all jobs; name -> result. The order is that in which they were done: look results up by name."""
-    return dict(caller.runner.run(jobs, caller.stats))
+    begun: list[K] = []
+    found: dict[K, T] = {}
+
+    def noted() -> Iterator[tuple[K, Job[T]]]:
+        for name, job in jobs:
+            begun.append(name)
+            yield name, job
+
+    for name, result in caller.runner.run(noted(), caller.stats, lambda: caller.trial.waits(len(begun) - len(found))):
+        found[name] = result
+    return found
 
 
 def ask_each(caller: Caller, asks: Sequence[BankCall[T]]) -> list[Parsed[T]]:
