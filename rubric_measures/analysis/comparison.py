@@ -401,19 +401,6 @@ def _named(runs: Sequence[str]) -> str:
     return ", ".join(runs[: 5 if more else 6]) + more
 
 
-def common_queries(scores: Mapping[str, Mapping[str, float]], measure: str) -> tuple[list[str], list[str]]:
-    """The queries that all runs have, and those that some run lacks, sorted.
-
-    Raises:
-        InputError: there is no query that all have.
-    """
-    every = {query for values in scores.values() for query in values}
-    common = sorted(query for query in every if all(query in values for values in scores.values()))
-    if not common:
-        raise InputError(f"{measure}: the runs have no query in common; compare runs over the same queries")
-    return common, sorted(every - set(common))
-
-
 def compare_runs(
     scores: Mapping[str, Mapping[str, float]],
     measure: str,
@@ -449,7 +436,10 @@ def compare_runs(
         check_smallest(smallest)
     elif all(0.0 <= score <= 1.0 for of_run in scores.values() for score in of_run.values()):
         smallest = DEFAULT_SMALLEST
-    queries, left_out = common_queries(scores, measure)
+    every = {query for values in scores.values() for query in values}
+    queries = sorted(query for query in every if all(query in values for values in scores.values()))
+    if not queries:
+        raise InputError(f"{measure}: the runs have no query in common; compare runs over the same queries")
     # By id, so that draws do not depend on the order of the runs.
     runs = sorted(scores)
     table, names = score_table([scores[run] for run in runs])
@@ -476,7 +466,7 @@ def compare_runs(
         different[np.triu_indices(len(order), 1)] = family.different
         groups = groups_of_equals([means[run] for run in order], different)
     return Comparison(
-        measure, baseline, means, tuple(queries), tuple(left_out), pairs,
+        measure, baseline, means, tuple(queries), tuple(sorted(every.difference(queries))), pairs,
         tuple(tuple(order[index] for index in group) for group in groups), procedure, alpha, smallest, ahead, unscored,
     )  # fmt: skip
 

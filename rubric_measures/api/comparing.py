@@ -51,8 +51,6 @@ from rubric_measures.measures.measure import (
 )
 
 if TYPE_CHECKING:
-    import pandas
-
     from rubric_measures.analysis.comparison import Comparison, Design
     from rubric_measures.analysis.leaderboards import GridCell, LeaderboardCorrelation, Pick, RunScores
     from rubric_measures.analysis.resampling import Correction
@@ -92,7 +90,7 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
 
     by_measure: Mapping[str, Comparison]
     left_out: Sequence[str] = ()
-    asked: AskedComparison = field(default_factory=AskedComparison)
+    asked: AskedComparison = field(default_factory=AskedComparison, compare=False)
 
     def __getitem__(self, measure: str) -> Comparison:
         return self.by_measure[measure]
@@ -135,30 +133,6 @@ class Comparisons(Reported, Mapping[str, "Comparison"]):
                 warn(
                     "no p-value of %s: %s", counted(count, "pair"), reason or "so few queries or rounds decide nothing"
                 )
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """A row a measure and pair of runs.
-
-        Returns:
-            the columns measure, run, against, difference, low, high (its interval, see `Comparison.intervals`),
-            p_adjusted, significant and effect_size.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        from rubric_measures.base.plugins import require
-
-        names = ["measure", "run", "against", "difference", "low", "high", "p_adjusted", "significant", "effect_size"]
-        rows = [
-            (
-                measure, pair.first, pair.second, pair.test.mean_difference, pair.test.low, pair.test.high,
-                pair.p_adjusted, pair.significant, pair.test.effect_size,
-            )
-            for measure, comparison in self.by_measure.items()
-            for pair in comparison.pairs
-        ]  # fmt: skip
-        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
-        return frame
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draws the ranking of the runs with the groups that cannot be told apart, or the differences to the baseline.
@@ -477,33 +451,6 @@ class Correlations(Reported):
                 text = f"{name}: run {least} has {counts[least]} queries, others up to {max(counts.values())}"
                 said.append(Note(text, (least,), False))
         return [*said, *dict.fromkeys(note for cell in self.grid for note in cell.notes)]
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """A row a leaderboard and coefficient.
-
-        Returns:
-            the columns leaderboard, measure, coefficient, value, low and high (the interval; NaN where there is none).
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        from rubric_measures.base.plugins import require
-
-        named = [(path, one.name, one) for path, one in self.results]
-        named += [
-            (f"{cell.llm} {cell.prompt_class}", cell.measure, cell.result)
-            for cell in self.grid
-            if cell.result is not None
-        ]
-        rows = [
-            (path, measure, one.coefficient.name, one.coefficient.value,
-             None if one.interval is None else one.interval.low, None if one.interval is None else one.interval.high)
-            for path, measure, result in named
-            for one in result.coefficients
-        ]  # fmt: skip
-        names = ["leaderboard", "measure", "coefficient", "value", "low", "high"]
-        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows, columns=names)
-        return frame
 
     def plot(self, path: str | os.PathLike[str], kind: PlotKind = "ranks") -> None:
         """Draws ranks against official ranks, or scores against official ones.

@@ -232,17 +232,8 @@ def _panel(
 
 
 def _compared(board: Leaderboard, name: str, settings: PlotSettings, baseline: str | None = None) -> Comparison:
-    from rubric_measures.analysis.comparison import compare_runs
-
-    return compare_runs(
-        {run: board.scored(run, name) for run in _runs_of(board)},
-        name,
-        baseline=baseline,
-        procedure=settings.correction,
-        alpha=settings.alpha,
-        rounds=settings.draws.rounds,
-        seed=settings.draws.seed,
-    )
+    draws, test = settings.draws, {"correction": settings.correction, "alpha": settings.alpha}
+    return compare(board, measures=name, baseline=baseline, rounds=draws.rounds, seed=draws.seed, **test)[name]  # type: ignore[arg-type]
 
 
 def _differences(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:

@@ -13,12 +13,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from rubric_measures.base.errors import CONTROL, InputError, UnknownNameError, escaped
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class Ranged(NamedTuple):
@@ -131,6 +134,19 @@ class Reported(ABC):
 
     def __str__(self) -> str:
         return "".join(render(self.report(), "text")).rstrip("\n")
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """The rows and columns of the form `tsv`, with all digits; NaN or None is what does not exist.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from rubric_measures.base.plugins import require
+
+        report = self.report()
+        rows = [row for table in (report.data or report.tables) for row in _objects(table)]
+        frame: pandas.DataFrame = require("pandas", "pandas").DataFrame(rows)
+        return frame
 
 
 def columns(headers: Iterable[str], places: int = 4, left: int = 1) -> list[Column]:
