@@ -24,7 +24,7 @@ from rubric_measures.api.loading import (
     rankings_for,
     read_runs,
 )
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.boards.board import BELOW, AskedReport, Leaderboard
 from rubric_measures.boards.scoring import is_summed
 from rubric_measures.formats.leaderboards import read_leaderboard
@@ -188,19 +188,15 @@ def _dots(board: Leaderboard, settings: PlotSettings) -> Iterator[Figure]:
     for start in range(0, len(board.measures), _PANELS):
         names = board.measures[start : start + _PANELS]
         panels = [_panel(board, name, runs, settings, intervals) for name in names]
-        yield plot_dots(runs, panels, _dots_title(board, runs, panels, settings))
+        yield plot_dots(runs, panels, _dots_note(board, runs, panels, settings))
 
 
-def _dots_title(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], settings: PlotSettings) -> str:
+def _dots_note(board: Leaderboard, runs: Sequence[str], panels: Sequence[DotPanel], settings: PlotSettings) -> str:
     counts = sorted({board.cells[run][name].queries for run in runs for name in board.measures})
-    over = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
-    said = [f"{len(runs)} runs over {over} queries: mean"]
-    if any(panel.intervals for panel in panels):
-        said.append(f"with {100 * settings.draws.level:.4g} % interval")
-    if any(panel.groups for panel in panels):
-        test = f"{settings.correction}, α = {settings.alpha:g}"
-        said.append(f"and groups that cannot be told apart ({test})")
-    return " ".join(said)
+    over = f"{counts[0]} to {counts[-1]} queries" if len(counts) > 1 else counted(counts[0], "query")
+    interval = f", {100 * settings.draws.level:.4g} % interval" if any(panel.intervals for panel in panels) else ""
+    groups = f"; groups by {settings.correction}, α = {settings.alpha:g}" if any(one.groups for one in panels) else ""
+    return f"mean{interval} over {over}{groups}"
 
 
 def _is_sum(board: Leaderboard, name: str) -> bool:
@@ -262,22 +258,20 @@ def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Ite
     order, name = _runs_of(board), board.measures[0]
     queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))
     table = [[board.values[run][name].get(query) for run in order] for query in queries]
-    title = f"{name}, query by query: {len(order)} runs over {len(queries)} queries, the easiest on top"
-    yield plot_queries(queries, order, table, name, title)
+    yield plot_queries(queries, order, table, name)
     if grades is None:
         return
     found = re.search(r"@(\d+)", " ".join(board.measures))
     cutoff = None if found is None else int(found[1])
-    top = "ranking" if cutoff is None else f"top {cutoff}"
     for query_id, query, rankings in _with_rankings(grades, runs):
         scale = query.scale
-        bold = "" if scale is None else f"; bold: covered (at least {scale.covers})"
         yield plot_items(
             [item.text or item.item_id for item in query.items],
             {run: _best_of(query, rankings.get(run, ())[:cutoff]) for run in order},
-            f"{query_id}: best grade of each item in each run's {top}{bold}",
+            query_id,
             None if scale is None else (scale.lowest, scale.highest),
             None if scale is None else scale.covers,
+            cutoff,
         )
 
 

@@ -205,16 +205,12 @@ class Tournament:
         from rubric_measures.pages.plots import plot_tournament
         from rubric_measures.pages.style import save_figures
 
-        said = [
-            f"{len(self.ratings)} agents, {counted(self.games, 'game')} about {counted(self.queries, 'query')}: "
-            "Bradley–Terry rating"
-        ]
+        note = f"{counted(self.games, 'game')} about {counted(self.queries, 'query')}"
         known = {one.agent: (one.low, one.high) for one in self.ratings if one.standard_error is not None}
-        said += ["with interval"] * bool(known) + ["and groups that cannot be told apart"] * bool(self.groups)
         if len(self.separate) > 1:
-            said.append(f"({len(self.separate)} groups of agents never met: their ratings are not on one scale)")
+            note += f"; {len(self.separate)} groups of agents never met: their ratings are not on one scale"
         ratings = {one.agent: one.rating for one in self.ratings}
-        save_figures([plot_tournament(ratings, known, self.groups, self.table.rates, " ".join(said))], path)
+        save_figures([plot_tournament(ratings, known, self.groups, self.table.rates, note)], path)
 
     def leaderboard(self) -> Leaderboard:
         """The ratings as a leaderboard: `BradleyTerry` (with standard error), `Elo`, and `WinRate` with its queries.

@@ -29,7 +29,7 @@ from rubric_measures.analysis.agreement import Agreement, bland_altman
 from rubric_measures.analysis.comparison import Comparison
 from rubric_measures.analysis.correlation import correlate, pooled_tau, query_tau
 from rubric_measures.analysis.resampling import Draws, FloatArray
-from rubric_measures.base.errors import InputError
+from rubric_measures.base.errors import InputError, counted
 from rubric_measures.base.plugins import require
 from rubric_measures.pages.style import (
     BLUE,
@@ -38,12 +38,11 @@ from rubric_measures.pages.style import (
     ORANGE,
     figure_of,
     finished,
-    legend_below,
     name_axes,
     name_points,
     shown_number,
     signed,
-    titled,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def draw_cells(
     axes.set_facecolor("0.9")
     if values.size <= _MANY_CELLS:
         for row, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
-            dark = (values[row, column] - low) / (high - low) > 0.55
+            dark = (values[row, column] - low) / (high - low) > 0.72
             axes.text(
                 column + 0.5, row + 0.5, texts[row][column], ha="center", va="center", fontsize=7,
                 color="white" if dark else "black",
@@ -96,6 +95,7 @@ def draw_cells(
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, fontsize=8, rotation=40, ha="right", rotation_mode="anchor")
     axes.tick_params(length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
+    unit = wrapped(unit, axes.figure.get_figheight() - 1)
     bar = axes.figure.colorbar(mesh, ax=axes, label=unit, fraction=0.05, aspect=30, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8)
@@ -112,9 +112,10 @@ def cells_figure(rows: Sequence[str], columns: Sequence[str], wide: float, tall:
 def plot_items(
     items: Sequence[str],
     best: Mapping[str, Sequence[float | None]],
-    title: str,
+    query: str,
     scale: tuple[float, float] | None = None,
     covers: float | None = None,
+    cutoff: int | None = None,
 ) -> Figure:
     """Items by runs for one query: the best grade of each item among a run's passages; grades that cover it are bold.
 
@@ -123,9 +124,10 @@ def plot_items(
     Args:
         items: the texts of the items.
         best: run -> the best grade of each item, None where there is none; runs from left to right.
-        title: which query, and how many passages of a run.
+        query: which query.
         scale: the lowest and highest grade; of the grades there are, if None.
         covers: the least grade that covers.
+        cutoff: how many passages of a run count; None counts all.
 
     Raises:
         InputError: there is no item or no run.
@@ -143,12 +145,15 @@ def plot_items(
     span = scale or ((float(found.min()), float(found.max())) if found.size else (0.0, 1.0))
     figure, axes = cells_figure(names, list(best), 0.42)
     texts = [["" if np.isnan(value) else f"{value:g}" for value in row] for row in values]
-    draw_cells(axes, values, texts, span, "grade", names, list(best), None if covers is None else values >= covers)
-    return finished(figure, title)
+    unit = "best grade in the ranking" if cutoff is None else f"best grade in the top {cutoff}"
+    unit += "" if covers is None else f"\nbold: covers, {covers:g} or more"
+    draw_cells(axes, values, texts, span, unit, names, list(best), None if covers is None else values >= covers)
+    name_axes(axes, "", f"items of {query}")
+    return finished(figure)
 
 
 def plot_queries(
-    queries: Sequence[str], runs: Sequence[str], values: Sequence[Sequence[float | None]], measure: str, title: str
+    queries: Sequence[str], runs: Sequence[str], values: Sequence[Sequence[float | None]], measure: str
 ) -> Figure:
     """Queries by runs: every query's score by one measure, in its own unit; the easiest query first.
 
@@ -157,7 +162,6 @@ def plot_queries(
         runs: from left to right.
         values: (queries, runs); None or NaN where a query could not be scored.
         measure: for the bar of colours.
-        title: what is shown.
 
     Raises:
         InputError: there is no query or no run.
@@ -174,8 +178,10 @@ def plot_queries(
     figure, axes = cells_figure(names, runs, 0.5)
     places = 2 if abs(known).max() < 10 else 0
     texts = [["" if np.isnan(value) else f"{value:.{places}f}" for value in row] for row in table]
-    draw_cells(axes, table, texts, (min(0.0, float(known.min())), float(known.max())), measure, names, runs)
-    return finished(figure, title)
+    span = (min(0.0, float(known.min())), float(known.max()))
+    draw_cells(axes, table, texts, span, lines_of(measure), names, runs)
+    name_axes(axes, "", "query, the easiest on top")
+    return finished(figure)
 
 
 # More points than this are drawn as one image inside of the picture: each would be an element of an SVG.
@@ -204,7 +210,7 @@ class DotPanel:
     best: float | None = None
 
 
-def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str) -> Figure:
+def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], note: str) -> Figure:
     """A panel a measure, a row a run: the mean with its interval in the measure's own unit, single queries in grey.
 
     The numbers stand to the right. Behind them, a column of squares joins the runs of each group that cannot be told
@@ -213,7 +219,7 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str) -> Fi
     Args:
         runs: from top to bottom, the same in all panels.
         panels: one or more.
-        title: what is shown, and over how many queries.
+        note: what points and intervals are, and over how many queries; below each measure.
 
     Raises:
         InputError: there is no run, or no panel.
@@ -222,7 +228,7 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str) -> Fi
         raise InputError("there is no run to plot")
     columns = [group_columns(runs, panel.groups) for panel in panels]
     most = [max(found, default=-1) + 1 for found in columns]
-    figure, every = rows_figure(runs, [panel.measure for panel in panels], most)
+    figure, every = rows_figure(runs, [panel.measure for panel in panels], note, most)
     place = {run: row for row, run in enumerate(runs)}
     for number, (axes, panel, found) in enumerate(zip(every, panels, columns, strict=True), 1):
         draw_queries(axes, place, panel)
@@ -233,12 +239,14 @@ def plot_dots(runs: Sequence[str], panels: Sequence[DotPanel], title: str) -> Fi
         for artist in axes.findobj(lambda one: one.get_gid() is not None):
             # Names in the SVG, for those who style it or read it back.
             artist.set_gid(f"{artist.get_gid()}-{number}")
-    return finished(figure, title)
+    return finished(figure)
 
 
-def rows_figure(runs: Sequence[str], measures: Sequence[str], columns: Sequence[int] = ()) -> tuple[Figure, list[Any]]:
+def rows_figure(
+    runs: Sequence[str], measures: Sequence[str], note: str, columns: Sequence[int] = ()
+) -> tuple[Figure, list[Any]]:
     """A panel a measure with a row a run, with room for the names, the numbers and columns of groups."""
-    texts = [lines_of(measure) for measure in measures]
+    texts = [f"{lines_of(measure)}\n{textwrap.fill(note, 48)}" for measure in measures]
     width = 0.07 * max(map(len, runs)) + 3.4 * len(measures) + 0.09 * sum(columns)
     height = 0.4 + 0.24 * len(runs) + 0.16 * max(text.count("\n") + 1 for text in texts)
     figure, every = figure_of(max(5.0, width), height, len(measures), sharey=True)
@@ -349,7 +357,9 @@ def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[
     """
     pairs = sorted(comparison.pairs, key=lambda pair: -pair.test.mean_difference)
     runs = [pair.first for pair in pairs]
-    figure, (axes,) = rows_figure(runs, [comparison.measure])
+    interval = f"mean and {100 * (1 - comparison.alpha):.4g} % interval ({comparison.procedure})"
+    note = f"minus that of {comparison.baseline}: {interval}, {counted(len(comparison.queries), 'query')}"
+    figure, (axes,) = rows_figure(runs, [comparison.measure], note)
     place = {run: row for row, run in enumerate(runs)}
     panel = DotPanel(
         comparison.measure,
@@ -361,18 +371,15 @@ def plot_differences(comparison: Comparison, differences: Mapping[str, Sequence[
         },
         differences or {},
     )
-    axes.axvline(0, color="0.35", linewidth=0.9, linestyle=":", label=f"as {comparison.baseline}", gid="baseline")
+    axes.axvline(0, color="0.35", linewidth=0.9, linestyle=":", gid="baseline")
     draw_queries(axes, place, panel)
-    draw_means(axes, place, panel, "mean difference")
+    draw_means(axes, place, panel)
     alike = [pair for pair in pairs if not pair.significant]
     axes.plot(
         [pair.test.mean_difference for pair in alike], [place[pair.first] for pair in alike], "o", color=BLUE,
-        markerfacecolor="white", markersize=5.5, label="no significant difference", gid="alike",
+        markerfacecolor="white", markersize=5.5, label="not significant", gid="alike",
     )  # fmt: skip
-    axes.set_xlabel(f"{lines_of(comparison.measure)}\nminus that of {comparison.baseline}", fontsize=9)
-    over = f"over {len(comparison.queries)} queries"
-    test = f"mean and {100 * (1 - comparison.alpha):.4g} % interval ({comparison.procedure})"
-    return finished(figure, f"Differences to {comparison.baseline} {over}: {test}")
+    return finished(figure)
 
 
 def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
@@ -421,14 +428,16 @@ def plot_critical_difference(comparison: Comparison, shown: int = 30) -> Figure:
     axes.xaxis.tick_top()
     for side, seen in (("left", False), ("bottom", False), ("top", True)):
         axes.spines[side].set_visible(seen)
-    axes.set_title(lines_of(comparison.measure), fontsize=9)
-    best = "" if len(order) == len(comparison.means) else f"best {len(order)} of "
+    axes.xaxis.set_label_position("top")
+    best = "" if len(order) == len(comparison.means) else f"the best {len(order)} of {len(comparison.means)} runs, "
     test = f"{comparison.procedure}, α = {comparison.alpha:g}"
-    return finished(figure, f"{best}{len(comparison.means)} runs over {len(comparison.queries)} queries: mean ({test})")
+    note = f"{best}mean of {counted(len(comparison.queries), 'query')} ({test})"
+    name_axes(axes, f"{lines_of(comparison.measure)}\n{note}", "")
+    return finished(figure)
 
 
 def plot_confusion(found: Agreement, names: tuple[str, str] = ("first", "second")) -> Figure:
-    """How many documents have which two labels; the diagonal, where both agree, is bold, and κ stands above.
+    """How many documents have which two labels; the diagonal, where both agree, is bold, and κ stands below.
 
     Colours are shares of a row, so that rare labels are seen, too; the numbers are counts.
 
@@ -445,9 +454,9 @@ def plot_confusion(found: Agreement, names: tuple[str, str] = ("first", "second"
     bold = np.eye(len(labels), dtype=np.bool_)
     draw_cells(axes, shares, texts, (0.0, 1.0), "share of the row", labels, labels, bold)
     axes.tick_params(axis="x", rotation=0)
-    name_axes(axes, f"label by {names[1]}", f"label by {names[0]}")
-    kappa = "undefined" if found.kappa is None else shown_number(found.kappa)
-    return finished(figure, f"Labels of {found.pairs} documents: {100 * found.exact_match:.1f} % equal, κ = {kappa}")
+    said = f"{counted(found.pairs, 'document')}, {100 * found.exact_match:.1f} % equal, κ = {_shown(found.kappa)}"
+    name_axes(axes, f"label by {names[1]}\n{said}", f"label by {names[0]}")
+    return finished(figure)
 
 
 def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("first", "second")) -> Figure:
@@ -466,7 +475,7 @@ def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("fir
     result = bland_altman(a, b)
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     points, counts = np.unique(np.stack([(left + right) / 2, left - right], axis=1), axis=0, return_counts=True)
-    figure, (axes,) = figure_of(5.4, 3.4)
+    figure, (axes,) = figure_of(5.4, 3.8)
     most = int(counts.max())
     sizes = 12 + 260 * counts / most if most > 1 else np.full(len(counts), 14.0)
     axes.scatter(points[:, 0], points[:, 1], s=sizes, color=BLUE, alpha=0.55, linewidths=0, gid="pairs")
@@ -475,15 +484,16 @@ def plot_bland_altman(a: ArrayLike, b: ArrayLike, names: tuple[str, str] = ("fir
         size = 12 + 260 * count / most if most > 1 else 14.0
         what = "1 document" if count == 1 else f"{count} documents"
         axes.scatter([], [], s=size, color=BLUE, alpha=0.55, linewidths=0, label=what)
-    axes.axhline(result.bias, color=ORANGE, linewidth=1.2, label=f"bias {signed(result.bias)}", gid="bias")
+    axes.axhline(result.bias, color=ORANGE, linewidth=1.2, label="bias", gid="bias")
+    said = f"{counted(result.pairs, 'document')}: bias {signed(result.bias)}"
     if result.low is not None and result.high is not None:
-        limits = f"limits of agreement (bias ± 1.96 SD): {signed(result.low)} and {signed(result.high)}"
-        for value, label, name in ((result.high, limits, "high"), (result.low, "", "low")):
+        said += f", limits of agreement (bias ± 1.96 SD) {signed(result.low)} and {signed(result.high)}"
+        for value, label, name in ((result.high, "limits of agreement", "high"), (result.low, "", "low")):
             axes.axhline(value, color=ORANGE, linestyle="--", linewidth=1.0, label=label, gid=name)
     axes.axhline(0, color="0.7", linewidth=0.7, zorder=0)
-    name_axes(axes, f"mean of {names[0]} and {names[1]}", f"{names[0]} − {names[1]}")
+    name_axes(axes, f"mean of {names[0]} and {names[1]}\n{said}", f"{names[0]} − {names[1]}")
     axes.margins(0.1)
-    return finished(figure, f"Differences of the labels of {result.pairs} documents against their means")
+    return finished(figure)
 
 
 # Beyond this many runs, names of all would cover the points.
@@ -511,6 +521,7 @@ def plot_ranks(
     across = min(3, len(others))
     rows = -(-len(others) // across)
     figure, every = figure_of(max(4.2, 3.4 * across), 3.4 * rows, len(others), across)
+    outliers: list[tuple[Any, FloatArray, FloatArray, list[str]]] = []
     for number, (axes, (other, scores)) in enumerate(zip(every, others.items(), strict=True), 1):
         runs = sorted(official.keys() & scores.keys())
         x_scores, y_scores = [official[run] for run in runs], [scores[run] for run in runs]
@@ -526,15 +537,17 @@ def plot_ranks(
             axes.plot(
                 x[named], y[named], "D", color=ORANGE, markersize=5.5, label="moves most", gid=f"outliers-{number}"
             )
-            name_points(axes, list(x[named]), list(y[named]), [runs[place] for place in named])
+            outliers.append((axes, x[named], y[named], [runs[place] for place in named]))
         tau = _shown(correlate(x_scores, y_scores, "kendall", test=False).value)
-        axes.set_title(f"{lines_of(other)}\nτ = {tau}, {len(runs)} runs", fontsize=9)
-        axes.set_xlabel(f"rank by {lines_of(name)}", fontsize=9)
-        axes.set_ylabel("rank", fontsize=9)
+        over = f" over {counted(queries, 'query')}" if queries else ""
+        axes.set_xlabel(f"rank by {lines_of(name)}{over}\nτ = {tau}, {counted(len(runs), 'run')}", fontsize=9)
+        axes.set_ylabel(f"rank by {lines_of(other)}", fontsize=9)
         axes.locator_params(integer=True, nbins=8)
         axes.set_aspect("equal")
-    over = f" over {queries} queries" if queries else ""
-    return finished(figure, f"Ranks of {len(official)} runs against those by {name}{over}")
+    finished(figure)
+    for axes, x, y, known in outliers:
+        name_points(axes, x, y, known)
+    return figure
 
 
 def plot_scatter(
@@ -547,7 +560,7 @@ def plot_scatter(
     """Scores against official scores, a named point a run; with scores by query also a small point a query and run.
 
     Both axes are in their own units; where both are shares, they have one scale, and a line on which both are equal.
-    The τ of the runs stands above; with scores by query also their τ by query, averaged, and over all pairs.
+    The τ of the runs stands below; with scores by query also their τ by query, averaged, and over all pairs.
 
     Args:
         runs: the runs.
@@ -580,8 +593,8 @@ def plot_scatter(
             label="query and run", gid="queries",
         )  # fmt: skip
     if any(errors):
-        spans = [[side.get(run, 0.0) for run in known] for side in errors]
-        axes.errorbar(x_runs, y_runs, spans[1], spans[0], "none", ecolor="0.35", elinewidth=0.8, label="standard error")
+        bars = [[side.get(run, 0.0) for run in known] for side in errors]
+        axes.errorbar(x_runs, y_runs, bars[1], bars[0], "none", ecolor="0.35", elinewidth=0.8, label="standard error")
     axes.plot(
         x_runs, y_runs, "D", markersize=5.5, color=ORANGE, markeredgecolor="black", markeredgewidth=0.5, label="run",
         gid="runs",
@@ -592,16 +605,19 @@ def plot_scatter(
         axes.set_xlim(*ends)
         axes.set_ylim(*ends)
         axes.set_aspect("equal")
-    place = _worth_naming(x_runs, y_runs)
-    name_points(axes, list(x_runs[place]), list(y_runs[place]), [known[index] for index in place])
     taus = [f"τ of runs {_shown(correlate(x_runs, y_runs, 'kendall').value)}"]
     if by_query:
-        taus.append(f"per query, averaged, {_shown(query_tau(x, y, Draws(0)).interval.estimate)}")
+        taus.append(f"mean of those of queries {_shown(query_tau(x, y, Draws(0)).interval.estimate)}")
         taus.append(f"of all pairs {_shown(pooled_tau(x, y, Draws(0)).interval.estimate)}")
-    over = f" over {len(x)} queries" if by_query else ""
-    titled(figure, f"{len(known)} runs{over}: {', '.join(taus)}")
-    name_axes(axes, *names)
-    legend_below(figure)
+    over = f" over {counted(len(x), 'query')}" if by_query else ""
+    name_axes(axes, f"{names[0]}\n{counted(len(known), 'run')}{over}: {', '.join(taus)}", names[1])
+    finished(figure)
+    spans = []
+    for a, b, run in zip(x_runs, y_runs, known, strict=True):
+        dx, dy = (side.get(run, 0.0) for side in errors)
+        spans += [(a - dx, b, a + dx, b), (a, b - dy, a, b + dy)]
+    place = _worth_naming(x_runs, y_runs)
+    name_points(axes, x_runs[place], y_runs[place], [known[index] for index in place], spans)
     return figure
 
 
@@ -631,10 +647,9 @@ def plot_stability(sizes: Sequence[int], taus: Sequence[tuple[float, float, floa
     axes.fill_between(sizes, low, high, color=COLOURS[4], alpha=0.35, linewidth=0, label="range of the samples")
     axes.plot(sizes, mean, color=BLUE, marker="o", markersize=4, label="mean", gid="means")
     axes.locator_params(axis="x", integer=True)
-    name_axes(axes, "items a query", "τ to the leaderboard of the full bank")
+    name_axes(axes, f"items a query, drawn from the bank\n{of}", "τ to the leaderboard of the full bank")
     axes.grid(color="0.92", linewidth=0.6)
-    ranked = f" of {of}" if of else ""
-    return finished(figure, f"How few items keep the leaderboard{ranked}: τ of random parts of the bank")
+    return finished(figure)
 
 
 def plot_tournament(
@@ -642,7 +657,7 @@ def plot_tournament(
     intervals: Mapping[str, tuple[float | None, float | None]],
     groups: Sequence[Sequence[str]],
     rates: Sequence[Sequence[float | None]],
-    title: str,
+    note: str,
 ) -> Figure:
     """Ratings with their intervals, best first, beside the win matrix: the share of games that the row won.
 
@@ -653,7 +668,7 @@ def plot_tournament(
         intervals: agent -> low and high; None where nothing bounds it. Agents may be left out.
         groups: agents that cannot be told apart.
         rates: (agents, agents) in the order of the ratings: row beats column, 0 to 1; None where they never met.
-        title: what is shown.
+        note: over how many games; below the ratings.
     """
     agents = list(ratings)
     ends = [end for pair in intervals.values() for end in pair if end is not None] + list(ratings.values())
@@ -678,9 +693,9 @@ def plot_tournament(
     draw_groups(left_axes, place, groups, columns)
     left_axes.set_yticks(range(len(agents)), agents, fontsize=8)
     left_axes.set_ylim(len(agents) - 0.4, -0.6)
-    left_axes.set_xlabel("rating (400 points: odds of ten to one)", fontsize=9)
+    left_axes.set_xlabel(f"rating (400 points: odds of ten to one)\n{textwrap.fill(note, 48)}", fontsize=9)
     left_axes.grid(axis="x", color="0.92", linewidth=0.6)
     table = np.array(rates, dtype=np.float64).reshape(len(agents), len(agents))
     texts = [["" if np.isnan(rate) else f"{rate:.2f}" for rate in row] for row in table]
-    draw_cells(right_axes, table, texts, (0.0, 1.0), "games that the row won", agents, agents)
-    return finished(figure, title)
+    draw_cells(right_axes, table, texts, (0.0, 1.0), "share of games that the row won", agents, agents)
+    return finished(figure)

@@ -1,6 +1,6 @@
 """How pictures look, and how they are written.
 
-How all pictures look: colours, sizes, titles, names of axes, legends; and how numbers are written beside points.
+How all pictures look: colours, sizes, names of axes, legends; and how numbers are written beside points.
 
 Writing pictures: PDF, SVG or PNG, under their name only when they are whole.
 """
@@ -61,15 +61,15 @@ def figure_of(
     return figure, found[:panels]
 
 
-def titled(figure: Figure, title: str) -> None:
-    """Says above all panels what the picture shows, in as many lines as it needs; the figure grows by them."""
-    lines = textwrap.wrap(title, max(30, int(figure.get_figwidth() / LETTER)))
-    figure.set_figheight(figure.get_figheight() + 0.16 * len(lines))
-    figure.suptitle("\n".join(lines), fontsize=9, ha="left", x=0.01)
+def wrapped(text: str, inches: float) -> str:
+    """The text in lines that have so much room; its own lines stay lines."""
+    return "\n".join(textwrap.fill(line, max(14, int(inches / LETTER))) for line in text.split("\n") if line)
 
 
 def name_axes(axes: Any, x: str, y: str, beside: float = 1.0) -> None:
     """Labels the axes; a long label, such as a file's name, is broken into lines that the figure has room for.
+
+    Pictures have no title: a caption stands beside them. What one must know to read the numbers is in the labels.
 
     Args:
         axes: the axes.
@@ -78,54 +78,81 @@ def name_axes(axes: Any, x: str, y: str, beside: float = 1.0) -> None:
         beside: the inches that stand beside the axes: more for names of runs.
     """
     width, height = axes.figure.get_size_inches()
-    axes.set_xlabel(textwrap.fill(x, max(20, int((width - beside) / LETTER))), fontsize=9)
-    axes.set_ylabel(textwrap.fill(y, max(10, int((height - 0.8) / LETTER))), fontsize=9)
+    below = wrapped(x, width - beside)
+    axes.set_xlabel(below, fontsize=9)
+    axes.set_ylabel(wrapped(y, height - 0.7 - 0.16 * below.count("\n")), fontsize=9)
 
 
-def legend_below(figure: Figure) -> None:
-    """One legend of all panels, below them; what several have stands there once. The figure grows by it."""
+def finished(figure: Figure) -> Figure:
+    """The figure with one legend of all panels below them, which has what several name once; it grows by that."""
     named: dict[str, Any] = {}
     for axes in figure.axes:
         handles, names = axes.get_legend_handles_labels()
         named.update(zip(names, handles, strict=True))
     if named:
-        room = int(figure.get_figwidth() / (0.5 + 0.06 * max(map(len, named))))
-        columns = max(1, min(len(named), room))
+        # Columns are as wide as their longest name.
+        widths = [0.6 + 0.06 * len(name) for name in named]
+        columns = len(named)
+        while columns > 1 and sum(max(widths[one::columns]) for one in range(columns)) > figure.get_figwidth():
+            columns -= 1
         figure.set_figheight(figure.get_figheight() + 0.18 * math.ceil(len(named) / columns))
-        figure.legend(
-            named.values(), named, fontsize=8, frameon=False, loc="outside lower left", ncols=columns
-        )  # fmt: skip
-
-
-def finished(figure: Figure, title: str) -> Figure:
-    """The figure with its title above all panels, and the legend of what is named in them below."""
-    titled(figure, title)
-    legend_below(figure)
+        style = {"fontsize": 8, "frameon": False, "ncols": columns, "columnspacing": 1.2}
+        figure.legend(named.values(), named, loc="outside lower left", **style)
     return figure
 
 
-def name_points(axes: Any, x: Sequence[float], y: Sequence[float], names: Sequence[str]) -> None:
-    """Names beside points, each in the first of eight places where no other name and no point is in its way."""
-    figure = axes.figure
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    # The axes are about this large, in points of print.
-    wide, tall = 72 * 0.78 * figure.get_figwidth(), 72 * 0.72 * figure.get_figheight()
-    spots = [((a - left) / (right - left) * wide, (b - low) / (high - low) * tall) for a, b in zip(x, y, strict=True)]
-    taken = [(a - 3, b - 3, a + 3, b + 3) for a, b in spots]
+def name_points(
+    axes: Any, x: Iterable[float], y: Iterable[float], names: Sequence[str], spans: Sequence[Sequence[float]] = ()
+) -> None:
+    """Names beside points of a finished figure, each where no other name and no point is in its way.
+
+    A name that has to stand apart from its point is joined to it by a line.
+
+    Args:
+        axes: the axes.
+        x: of the points.
+        y: likewise.
+        names: of the points.
+        spans: the ends of lines that names keep away from: x, y, x, y each.
+    """
+    axes.figure.draw_without_rendering()
+    points = 72 / axes.figure.dpi
+    window = axes.get_window_extent()
+
+    def spot(a: float, b: float) -> tuple[float, float]:
+        across, up = axes.transData.transform((a, b))
+        return (across - window.x0) * points, (up - window.y0) * points
+
+    x, y = list(x), list(y)
+    spots = [spot(a, b) for a, b in zip(x, y, strict=True)]
+    taken = [(a - 4, b - 4, a + 4, b + 4) for a, b in spots]
+    for a, b, c, d in spans:
+        (left, low), (right, high) = spot(a, b), spot(c, d)
+        taken.append((left - 1, low - 1, right + 1, high + 1))
     for (a, b), value_x, value_y, name in zip(spots, x, y, names, strict=True):
-        length = 4.0 * len(name)
-        # Right, left, above and below; then the corners.
-        places = [(6, -3), (-6 - length, -3), (-length / 2, 6), (-length / 2, -13)]
-        places += [(5, 6), (5, -13), (-5 - length, 6), (-5 - length, -13)]
+        length = 4.2 * len(name)
+        # Right, left, above and below, then the corners; the same farther away.
+        places = [
+            place
+            for far in (0, 10, 22, 36, 52)
+            for place in (
+                *((6 + far, -3), (-6 - far - length, -3), (-length / 2, 6 + far), (-length / 2, -13 - far)),
+                *((5 + far, 6 + far), (5 + far, -13 - far)),
+                *((-5 - far - length, 6 + far), (-5 - far - length, -13 - far)),
+            )
+        ]
         boxes = [(a + dx, b + dy, a + dx + length, b + dy + 8) for dx, dy in places]
         free = (
             number
             for number, box in enumerate(boxes)
-            if box[0] >= 0 and box[2] <= wide and not any(_overlap(box, other) for other in taken)
-        )
+            if box[0] >= 0 and box[1] >= 0 and box[2] <= window.width * points + 8 and box[3] <= window.height * points
+            and not any(_overlap(box, other) for other in taken)
+        )  # fmt: skip
         number = next(free, 0)
         taken.append(boxes[number])
-        axes.annotate(name, (value_x, value_y), xytext=places[number], textcoords="offset points", fontsize=7)
+        line = {"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3} if number > 7 else None
+        about = {"xytext": places[number], "textcoords": "offset points", "fontsize": 7, "arrowprops": line}
+        axes.annotate(name, (value_x, value_y), **about)
 
 
 def _overlap(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
@@ -228,6 +255,5 @@ def _pdf(figures: Iterable[Figure]) -> bytes:
     pages: Any = require("matplotlib.backends.backend_pdf", "plot").PdfPages
     with pages(drawn, metadata={"CreationDate": None}) as book:
         for figure in figures:
-            book.infodict().setdefault("Title", " ".join(figure.get_suptitle().split()))
             book.savefig(figure)
     return drawn.getvalue()

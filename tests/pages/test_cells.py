@@ -41,13 +41,13 @@ def test_items_are_in_order_of_their_grades_and_bold_where_covered() -> None:
 
 
 def test_queries_are_in_order_and_in_raw_scores() -> None:
-    figure = cells.plot_queries(["hard", "easy"], ["one", "two"], [[0.1, 0.2], [0.5, math.nan]], "m", "title")
+    figure = cells.plot_queries(["hard", "easy"], ["one", "two"], [[0.1, 0.2], [0.5, math.nan]], "m")
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["easy", "hard"]
     assert values_of(figure).filled(-9).tolist() == [[0.5, -9], [0.1, 0.2]]
     assert [text.get_text() for text in figure.axes[0].texts] == ["0.50", "0.10", "0.20"]
     assert figure.axes[1].get_ylabel() == "m"
     with pytest.raises(InputError, match="no score"):
-        cells.plot_queries(["q"], ["r"], [[np.nan]], "m", "title")
+        cells.plot_queries(["q"], ["r"], [[np.nan]], "m")
 
 
 @pytest.mark.parametrize("in_files", [False, True])
@@ -68,7 +68,8 @@ def test_a_board_shows_the_best_grade_within_the_cutoff(in_files: bool, tmp_path
     board.plot(tmp_path / "heat.svg", "heat", grades=grades, runs=given)
     page = (tmp_path / "heat-2.svg").read_text()
     shown = [part.partition("</text>")[0].rpartition(">")[2] for part in page.split("<text")[1:]]
-    assert "q 1: best grade of each item in each run's top 2; bold: covered (at least 4)" in " ".join(shown)
+    said = " ".join(shown)
+    assert "items of q 1" in said and "best grade in the top 2 bold: covers, 4 or more" in said
     # Names of runs, then items by their mean grade (b 5; a 4 of 3 and 5), then the cells, row by row.
     ranking = board.ranking()
     assert shown[:4] == [*ranking, "b", "a"]

@@ -29,9 +29,9 @@ def test_critical_difference_names_runs_at_both_sides_and_bars_groups() -> None:
     assert list(found["means"].get_xdata()) == pytest.approx([0.85, 0.825, 0.15])
     assert list(found["group-1"].get_xdata()) == pytest.approx([0.85, 0.825])
     assert "group-2" not in found
-    assert " ".join(figure.get_suptitle().split()) == "3 runs over 4 queries: mean (holm, α = 0.05)"
+    assert axes.get_xlabel() == "m\nmean of 4 queries (holm, α = 0.05)"
     cut = plot_critical_difference(compare_runs(SCORES, "m", procedure="holm"), shown=2)
-    assert len(cut.axes[0].texts) == 2 and cut.get_suptitle().startswith("best 2 of 3 runs")
+    assert len(cut.axes[0].texts) == 2 and "\nthe best 2 of 3 runs, mean" in cut.axes[0].get_xlabel()
 
 
 def test_one_run_more_than_can_be_told_apart_has_no_bar() -> None:
@@ -57,4 +57,5 @@ def test_differences_are_to_the_baseline_best_first() -> None:
     assert list(found["alike"].get_ydata()) == [0]
     (pair,) = (pair for pair in comparison.pairs if pair.first == "low")
     assert found["intervals"].get_segments()[1][:, 0].tolist() == [pair.test.low, pair.test.high]
-    assert "near over 4 queries: mean and 95 % interval (holm)" in " ".join(figure.get_suptitle().split())
+    said = "m minus that of near: mean and 95 % interval (holm), 4 queries"
+    assert " ".join(axes.get_xlabel().split()) == said

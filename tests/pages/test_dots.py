@@ -60,7 +60,7 @@ def test_a_board_is_drawn_in_raw_scores(tmp_path: Path) -> None:
         (run, value) for run, values in covered.items() for value in values
     )
     drawing = (tmp_path / "board.svg").read_text()
-    for text in (">0.750<", ">0.250<", ">RubricCover(rel=4)@1<", ">2 runs over 4 queries: mean with 95 % interval and"):
+    for text in (">0.750<", ">0.250<", ">RubricCover(rel=4)@1<", ">mean, 95 % interval over 4 queries; groups by"):
         assert text in drawing
     # Three differences in four say nothing of who is better.
     assert 'id="group-1-1"' in drawing and 'id="intervals-1"' in drawing

@@ -39,7 +39,7 @@ def test_all_pages_are_in_pdf(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     save_figures(pages, tmp_path / "two.pdf")
     assert (tmp_path / "two.pdf").read_bytes().count(b"/Type /Page ") == 2
     assert caplog.messages == []
-    assert pages[0].get_suptitle() == "page <1>"
+    assert pages[0].axes[0].get_xlabel() == "m\npage <1>"
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
@@ -111,7 +111,7 @@ def test_long_names_stay_inside_the_figure() -> None:
         scores.plot_ranks(means, {long: means}, long),
         comparisons.plot_critical_difference(compare_runs(compared, long, rounds=9)),
         dots.plot_dots(runs, [dots.DotPanel(long, dict.fromkeys(runs, 0.5))], " ".join([long] * 4)),
-        cells.plot_queries(runs, runs, np.zeros((3, 3)), "m", long),
+        cells.plot_queries(runs, runs, np.zeros((3, 3)), long),
     ]
     for figure in figures:
         canvas = FigureCanvasAgg(figure)

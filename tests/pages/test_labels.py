@@ -28,10 +28,10 @@ def test_bland_altman_says_its_lines_and_sizes_in_a_legend() -> None:
     # Differences 1, -1, 0, 2, 0: bias 0.4; deviation sqrt(5.2 / 4) = 1.140; 1.96 of them 2.235.
     assert found["bias"].get_ydata()[0] == pytest.approx(0.4)
     assert (found["low"].get_ydata()[0], found["high"].get_ydata()[0]) == pytest.approx((-1.8347, 2.6347), abs=1e-4)
-    assert legend(figure) == [
-        *("1 document", "2 documents", "bias 0.40", "limits of agreement (bias ± 1.96 SD): −1.83 and 2.63")
-    ]
-    assert legend(labels.plot_bland_altman([1], [0])) == ["1 document", "bias 1.00"]
+    assert legend(figure) == [*("1 document", "2 documents", "bias", "limits of agreement")]
+    said = "5 documents: bias 0.40, limits of agreement (bias ± 1.96 SD) −1.83 and 2.63"
+    assert " ".join(figure.axes[0].get_xlabel().split()) == f"mean of first and second {said}"
+    assert legend(labels.plot_bland_altman([1], [0])) == ["1 document", "bias"]
 
 
 def test_confusion_shows_counts_and_shares_of_the_row() -> None:
@@ -41,14 +41,14 @@ def test_confusion_shows_counts_and_shares_of_the_row() -> None:
     assert [text.get_weight() for text in axes.texts] == ["bold", "normal", "normal", "bold"]
     (mesh,) = (one for one in axes.findobj() if one.get_gid() == "cells")
     assert mesh.get_array().tolist() == [[pytest.approx(2 / 3), pytest.approx(1 / 3)], [0.0, 1.0]]
-    assert (" ".join(axes.get_ylabel().split()), axes.get_xlabel()) == ("label by people", "label by model")
+    assert " ".join(axes.get_ylabel().split()) == "label by people"
     # Observed agreement 3/4, expected 3/4 · 1/2 + 1/4 · 1/2 = 1/2: κ = 1/2.
-    assert figure.get_suptitle() == "Labels of 4 documents: 75.0 % equal, κ = 0.500"
+    assert axes.get_xlabel().split("\n") == ["label by model", "4 documents, 75.0 % equal, κ = 0.500"]
 
 
 def test_what_agreement_found_draws_itself(tmp_path: Path) -> None:
     ours, theirs = ([Qrel("q", f"d{doc}", label) for doc, label in enumerate(row)] for row in ((0, 0, 2), (0, 2, 2)))
     found = rubric_measures.agreement(ours, theirs, rounds=0)
-    for kind, said in (("bland-altman", "bias 0.67"), ("confusion", "Labels of 3 documents")):
+    for kind, said in (("bland-altman", "bias 0.67"), ("confusion", "3 documents, ")):
         found.plot(tmp_path / "x.svg", kind)
         assert said in (tmp_path / "x.svg").read_text(encoding="utf-8").replace("−0.67", "0.67"), kind

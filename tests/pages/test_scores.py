@@ -21,14 +21,14 @@ def test_ranks_against_ranks_name_what_moves() -> None:
     official = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
     # Official ranks 1 to 4; the other leaderboard has b and c tied at 2.5, d first and a last.
     figure = scores.plot_ranks(official, {"x": {"d": 30, "b": 20, "c": 20, "a": 10}, "y": {"a": 2, "b": 1}}, "nDCG", 9)
-    assert figure.get_suptitle() == "Ranks of 4 runs against those by nDCG over 9 queries"
     found = drawn(figure)
     assert found["runs-1"].get_xydata().tolist() == [[2, 2.5], [3, 2.5]]
     assert found["outliers-1"].get_xydata().tolist() == [[1, 4], [4, 1]]
     assert [text.get_text() for text in figure.axes[0].texts] == ["a", "d"]
     # Pairs: none of ab ac ad bd cd agree, bc is tied: τ_b = −5 / sqrt(6 · 5).
-    assert figure.axes[0].get_title() == "x\nτ = −0.913, 4 runs"
-    assert figure.axes[1].get_title() == "y\nτ = 1.000, 2 runs"
+    assert [axes.get_ylabel() for axes in figure.axes] == ["rank by x", "rank by y"]
+    assert figure.axes[0].get_xlabel() == "rank by nDCG over 9 queries\nτ = −0.913, 4 runs"
+    assert figure.axes[1].get_xlabel() == "rank by nDCG over 9 queries\nτ = 1.000, 2 runs"
     assert "outliers-2" not in found
     # Rank 1 stands at the upper left.
     assert figure.axes[0].get_ylim() == (4.6, 0.4) and figure.axes[0].get_xlim() == (0.4, 4.6)
@@ -41,19 +41,18 @@ def test_scatter_has_runs_queries_and_three_taus() -> None:
     assert found["queries"].get_xdata().tolist() == [0.1, 0.5, 0.9, 0.2, 0.4, 0.6]
     assert found["runs"].get_xydata().tolist() == [[0.15, 0.15], [0.45, 0.45], [0.75, 0.75]]
     assert [text.get_text() for text in figure.axes[0].texts] == RUNS
-    assert " ".join(figure.get_suptitle().split()) == (
-        "3 runs over 2 queries: τ of runs 1.000, per query, averaged, 1.000, of all pairs 1.000"
-    )
+    said = "3 runs over 2 queries: τ of runs 1.000, mean of those of queries 1.000, of all pairs 1.000"
+    assert " ".join(figure.axes[0].get_xlabel().split()) == f"official {said}"
     bars = figure.axes[0].containers[0].lines[2]
     assert bars[0].get_segments()[0][:, 0] == pytest.approx([0.1, 0.2])
     tied = scores.plot_scatter(RUNS, np.zeros((2, 3)), manual)
-    assert tied.get_suptitle().count("undefined") == 3
+    assert tied.axes[0].get_xlabel().count("undefined") == 3
 
 
 def test_scatter_without_queries_is_in_raw_units() -> None:
     figure = scores.plot_scatter(RUNS, [100.0, 200.0, 300.0], [0.3, np.nan, 0.1])
     assert drawn(figure)["runs"].get_xydata().tolist() == [[100.0, 0.3], [300.0, 0.1]]
-    assert figure.get_suptitle() == "2 runs: τ of runs −1.000"
+    assert figure.axes[0].get_xlabel() == "official\n2 runs: τ of runs −1.000"
     assert [text.get_text() for text in figure.axes[0].texts] == ["a", "c"]
     # Of 40 runs those are named that moved: the first and the last changed places.
     many = [float(number) for number in range(40)]
@@ -72,7 +71,7 @@ def test_names_keep_out_of_each_others_way() -> None:
 
 def test_stability_is_mean_and_range() -> None:
     figure = scores.plot_stability([1, 5], [(0.5, 0.2, 0.8), (1.0, 1.0, 1.0)], "7 runs over 9 queries")
-    assert " ".join(figure.get_suptitle().split()).startswith("How few items keep the leaderboard of 7 runs over 9")
+    assert figure.axes[0].get_xlabel() == "items a query, drawn from the bank\n7 runs over 9 queries"
     assert drawn(figure)["means"].get_xydata().tolist() == [[1, 0.5], [5, 1.0]]
     (band,) = figure.axes[0].collections
     assert {tuple(point) for point in band.get_paths()[0].vertices.tolist()} >= {(1, 0.2), (1, 0.8), (5, 1.0)}

@@ -37,4 +37,4 @@ def test_a_tournament_draws_itself(tmp_path: Path) -> None:
     assert ">0.67<" in drawing and ">0.33<" in drawing
     for rating in result.ratings:
         assert f">{rating.rating:.1f}<" in drawing
-    assert "2 agents, 12 games about 12 queries" in drawing
+    assert "12 games about 12 queries" in drawing
