@@ -8,7 +8,7 @@ What a panel of graders gains over its best member: numbers and their tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -306,7 +306,7 @@ class PanelReport:
         reached: each member, then the panel, on the same judged passages.
         grades: grades of the panel.
         lost: items of passages of which it has none.
-        lost_where: where it has none, in words.
+        is_panel: whether the members vote; else one stands in for another, and how they agree says nothing.
         passages: judged passages behind κ; 0 without judgments.
         cutoff: the least label and the least judgment that are relevant.
         official: what the leaderboard is compared with; empty where there is none.
@@ -317,7 +317,7 @@ class PanelReport:
     reached: Sequence[Reached]
     grades: int
     lost: int
-    lost_where: str = field(repr=False)
+    is_panel: bool
     passages: int
     cutoff: tuple[int, int]
     official: str
@@ -334,14 +334,13 @@ class PanelReport:
     def report(self, places: int = 4) -> Report:
         """What `base.tables.render` shows in any form."""
         heads = ("member", "grades", "missing", "compared", "same", "kappa", "quadratic kappa", "higher by")
+        size = len(heads) if self.is_panel else 3
+        why = "too few members have a grade" if self.is_panel else "no member has one"
         rest = Table(
-            columns(heads, places),
-            [
-                (one.name, one.grades, one.missing, one.compared, one.same, one.kappa, one.quadratic, one.difference)
-                for one in self.members
-            ],
-            title="each member against the rest",
-            notes=[f"{self.name}: {self.grades} grades, {self.lost} without one ({self.lost_where})"],
+            columns(heads[:size], places),
+            [astuple(one)[:size] for one in self.members],
+            title="each member against the rest" if self.is_panel else "members, the preferred first",
+            notes=[f"{self.name}: {self.grades} grades, {self.lost} without one ({why})"],
         )
         if not self.passages and not self.official:
             note = "no judgments and no official leaderboard: whether the panel is better than a member is not known"
@@ -367,7 +366,7 @@ class PanelReport:
     def _content(self) -> dict[str, object]:
         gains = {what: self.gain(what) for what in ("kappa", "tau")}
         content = asdict(self)
-        del content["lost_where"]
+        del content["is_panel"]
         return {
             **content,
             "gain": {what: {"best": found[0], "gain": found[1]} for what, found in gains.items() if found},
@@ -378,10 +377,9 @@ def panel_report(
     gathered: Gathered,
     name: str,
     outcomes: Outcomes,
-    rest: Callable[[int], Rule],
+    rest: Callable[[int], Rule] | None,
     cutoff: tuple[int, int],
     official: Official | None = None,
-    lost_where: str = "too few members have a grade",
 ) -> PanelReport:
     """What a panel says, each member against the rest, and what the panel gains over its best member.
 
@@ -390,10 +388,9 @@ def panel_report(
         name: of the panel.
         outcomes: what they say together.
         rest: from a member's place to the rule of the others, which takes what all say; for κ one that gives whole
-            grades.
+            grades; None where the members are no panel.
         cutoff: the least label and the least judgment that are relevant.
         official: the official leaderboard.
-        lost_where: where the panel has no grade, in words.
     """
     places = range(len(gathered.names))
     everybody = [outcomes_of(gathered, member_rule(place)) for place in places]
@@ -406,11 +403,11 @@ def panel_report(
     grades = [one.grade is not None for found in outcomes.values() for one in found.values()]
     return PanelReport(
         name,
-        [_member(gathered, place, rest(place)) for place in places],
+        [_member(gathered, place, rest(place) if rest else lambda _: None) for place in places],
         reached,
         sum(grades),
         len(grades) - sum(grades),
-        lost_where,
+        rest is not None,
         len(judged[-1]),
         cutoff,
         "" if official is None else official.name,

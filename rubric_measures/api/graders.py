@@ -498,9 +498,8 @@ def combine(
         column = official_scores(official, official_measure)
         scored = _scored(source, gathered, ranked, measure)
         known = Official(f"the official leaderboard ({column.name})", column.means, scored)
-    rest = partial(_rule_of_others, by, len(members))
-    lost = {"lost_where": "no member has one"} if by == "prefer" else {}
-    report = panel_report(gathered, name, outcomes, rest, cutoff, known, **lost)
+    rest = None if by == "prefer" else partial(_rule_of_others, by, len(members))
+    report = panel_report(gathered, name, outcomes, rest, cutoff, known)
     made = with_grades(source, gathered, outcomes, name, {"by": by})
     return Combined.kept(made, output, as_table=True, grader=name, report=report)
 
