@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType, defstruct
 from msgspec.json import schema_components
 
 from rubric_measures.analysis.agreement import Agreement, BinaryAgreement, Histogram, QuerySpread
-from rubric_measures.analysis.board_reports import COMPARISONS
+from rubric_measures.analysis.board_reports import COMPARISONS, LeftOut
 from rubric_measures.analysis.calibration import Bias, Calibrated, GradeValue, PredictionPowered
 from rubric_measures.analysis.comparison import Comparison, Components, Design
 from rubric_measures.analysis.correlation import Coefficient
@@ -160,6 +160,11 @@ FILES: dict[str, Fields] = {
         "delta": float, "runs": int, "alpha": float, "power": float,
         "correction": fields(Comparison)["procedure"],
         "measures": list[record("design", DESIGN, Design)],  # type: ignore[misc]
+    },
+    "reusability": {
+        "format": Literal["rubric_measures reusability 1"],
+        "depth": int,
+        "runs": list[record("left_out", fields(LeftOut), LeftOut)],  # type: ignore[misc]
     },
     "calibrate": {
         "format": Literal["rubric_measures calibrate 1"],

@@ -1,5 +1,7 @@
 """What stands beside a leaderboard: intervals, comparisons, and what other readings of the runs would give.
 
+Would a new run be judged fairly: each run left out of the pool, and all scored again.
+
 A leaderboard with what one needs to trust it: intervals, comparisons with a baseline or among all, checks.
 
 Comparisons of runs, and leaderboards with intervals, comparisons and checks, as reports.
@@ -8,16 +10,21 @@ Comparisons of runs, and leaderboards with intervals, comparisons and checks, as
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any
+from itertools import chain, groupby
+from statistics import fmean
+from typing import Any, NamedTuple
 
+import numpy as np
+from ir_measures.measures.base import Measure
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from rubric_measures.analysis.calibration import PredictionPowered, prediction_powered_mean
 from rubric_measures.analysis.comparison import Comparison, Pair
+from rubric_measures.analysis.correlation import ranks
 from rubric_measures.analysis.resampling import USUAL_DRAWS, Draws, Interval, score_table
 from rubric_measures.analysis.resampling import mean_intervals as intervals_of_means
 from rubric_measures.base.errors import InputError, counted, warn
@@ -26,6 +33,7 @@ from rubric_measures.base.tables import (
     Column,
     Ranged,
     Report,
+    Reported,
     Table,
     columns,
     declared,
@@ -45,6 +53,9 @@ from rubric_measures.boards.board import (
 )
 from rubric_measures.boards.scoring import LeaderboardChecks, RunCheck
 from rubric_measures.formats.leaderboards import LeaderboardTable
+from rubric_measures.measures.grades import NONE, OnFailed, QueryGrades
+from rubric_measures.measures.scoring import Plan
+from rubric_measures.types.scales import as_number
 
 _LOG = logging.getLogger("rubric_measures")
 
@@ -150,6 +161,134 @@ def _note_left_out(strangers: set[tuple[str, str]], runs: set[str], assessed: se
     ):
         shown = ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")
         warn("%d %s (%s)", len(names), what, shown)
+
+
+class LeftOut(NamedTuple):
+    """One run by one measure, when it took no part in making the pool.
+
+    Attributes:
+        run_id: the run.
+        measure: the measure.
+        alone: the share of its first passages that no other run has among its first.
+        score: with all that there is.
+        left_out: without what only these passages gave.
+        rank: among all runs, 1 best, ties averaged.
+        rank_left_out: likewise, where all are scored without that.
+    """
+
+    run_id: str
+    measure: str
+    alone: float
+    score: float
+    left_out: float
+    rank: float
+    rank_left_out: float
+
+
+def without_grades(grades: QueryGrades, rows: Sequence[int]) -> QueryGrades:
+    """The same, with nothing known of some passages."""
+    left, failed = grades.grades.copy(), None if grades.failed is None else grades.failed.copy()
+    left[rows] = NONE
+    if failed is not None:
+        failed[rows] = False
+    return replace(grades, grades=left, failed=failed)
+
+
+def left_out(
+    queries: Iterable[tuple[QueryGrades, Mapping[str, Sequence[str]]]],
+    measures: Sequence[Measure],
+    depth: int,
+    on_failed: OnFailed = "expected",
+    lacking: Callable[[QueryGrades, Sequence[int]], QueryGrades] = without_grades,
+) -> list[LeftOut]:
+    """Each run left out of the pool, one after the other, and all runs scored again.
+
+    A passage is brought by the runs that have it among their first. What no run has there is brought by somebody else,
+    and stays.
+
+    Args:
+        queries: the grades of each query, with run -> its ranking, best first.
+        measures: measures that are averaged over queries.
+        depth: how many passages of a ranking are pooled.
+        on_failed: how failed grades count, see `Grades`.
+        lacking: what is left of a query where some rows of its grades had not been pooled.
+
+    Returns:
+        measure by measure, the best run first.
+
+    Source: Zobel, How reliable are the results of large-scale information retrieval experiments? (SIGIR 1998).
+    """
+    known = [(grades, rankings) for grades, rankings in queries if grades.items]
+    runs = sorted({run for _, rankings in known for run in rankings})
+    plan = Plan(measures, on_failed, one_scale=True)
+    # Of the queries that have a value: the run that is left out (last none) × measures × runs.
+    sums, counts = np.zeros((2, len(runs) + 1, len(measures), len(runs)))
+    own_and_all = np.zeros((len(runs), 2))
+    for grades, rankings in known:
+        grades.refuse_partial("a run that is left out needs others")
+        scorer = plan.for_query(grades)
+        ranked = [scorer.ranked(rankings.get(run, ())) for run in runs]
+        values = np.stack([scorer.score(ranked).values] * len(sums))
+        tops = [dict.fromkeys(rankings.get(run, ())[:depth]) for run in runs]
+        times = Counter(chain(*tops))
+        for place, top in enumerate(tops):
+            own = [doc_id for doc_id in top if times[doc_id] == 1]
+            own_and_all[place] += len(own), len(top)
+            if rows := [grades.docs[doc_id] for doc_id in own if doc_id in grades.docs]:
+                values[place] = plan.for_query(lacking(grades, rows)).score(ranked).values
+        sums += np.nan_to_num(values)
+        counts += ~np.isnan(values)
+    means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    # Sums of one value in another order are ties.
+    both = np.stack([means, ranks(np.round(means, 12))])
+    found = [
+        LeftOut(run, str(measure), own / max(all_of, 1), *both[:, [-1, at], row, at].ravel().tolist())
+        for row, measure in enumerate(plan.said.measures)
+        for at, (run, (own, all_of)) in enumerate(zip(runs, own_and_all.tolist(), strict=True))
+    ]
+    order = list(map(str, plan.said.measures))
+    return sorted(found, key=lambda one: (order.index(one.measure), one.rank, one.run_id))
+
+
+def lost_by(rows: Sequence[LeftOut]) -> str:
+    """What runs lose that are left out, by one measure, in words."""
+    drops = [row.rank_left_out - row.rank for row in rows]
+    worst = int(np.argmax(drops))
+    most = f" (at most {drops[worst]:g}: {rows[worst].run_id})" if drops[worst] > 0 else ""
+    return (
+        f"scores {fmean(row.score - row.left_out for row in rows):.4f} less and drops {fmean(drops):.2f} ranks on "
+        f"average{most}; runs that lose a rank: {sum(drop > 0 for drop in drops)} of {len(rows)}"
+    )
+
+
+@dataclass(frozen=True)
+class Reusability(Reported):
+    """Would a run that was not pooled be judged fairly; `print` shows it.
+
+    Attributes:
+        rows: each run by each measure.
+        depth: how many passages of a ranking are pooled.
+    """
+
+    rows: Sequence[LeftOut]
+    depth: int
+
+    def report(self, places: int = 4) -> Report:
+        """What `base.tables.render` shows in any form, with so many decimal places (-1: all digits)."""
+        cells: Mapping[Column | str, Callable[[LeftOut], Cell]] = {
+            "run": lambda row: row.run_id,
+            Column("measure", is_left=True): lambda row: row.measure,
+            f"alone@{self.depth}": lambda row: row.alone,
+            "score": lambda row: row.score,
+            "left out": lambda row: row.left_out,
+            "rank": lambda row: as_number(row.rank),
+            "rank left out": lambda row: as_number(row.rank_left_out),
+        }
+        by_measure = groupby(self.rows, lambda row: row.measure)
+        notes = [f"{name}: a run that is left out of the pool {lost_by(list(of))}" for name, of in by_measure]
+        rows = [row._asdict() for row in self.rows]
+        content = {"format": "rubric_measures reusability 1", "depth": self.depth, "runs": rows}
+        return Report([declared(self.rows, cells, places, notes=notes)], content=lambda: plain(content))
 
 
 # The format of the JSON of comparisons.

@@ -32,7 +32,7 @@ else:
         "grading": "grade pool run_canaries",
         "loading": "load load_bank",
         "reports": "refuse_sums report",
-        "scoring": "Board default_measures score",
+        "scoring": "Board default_measures reusability score",
         "tournaments": "tournament",
     }
     _HOMES = {f"{__name__}.{module}": names.split() for module, names in _NAMES.items()}

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rubric_measures.boards.scoring import LeaderboardChecks
     from rubric_measures.formats.base import Form
     from rubric_measures.formats.leaderboards import LeaderboardTable
-    from rubric_measures.measures.grades import QueryGrades
+    from rubric_measures.measures.grades import Grades, QueryGrades
     from rubric_measures.pages.plots import DotPanel
 
 
@@ -259,11 +259,15 @@ def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Ite
     queries = list(dict.fromkeys(query for run in order for query in board.values[run][name]))
     table = [[board.values[run][name].get(query) for run in order] for query in queries]
     yield plot_queries(queries, order, table, name)
-    if grades is None:
+    known = None if grades is None else load(grades)
+    if known is None or are_labels(known):
         return
+    if isinstance(known, RecordGrades) and known.records.name == "-":
+        text = "items are drawn from the grades, which are read twice: give a file, not standard input"
+        raise InputError(text, settings=("plot_kind",))
     found = re.search(r"@(\d+)", " ".join(board.measures))
     cutoff = None if found is None else int(found[1])
-    for query_id, query, rankings in _with_rankings(grades, runs):
+    for query_id, query, rankings in with_rankings(known, runs):
         scale = query.scale
         yield plot_items(
             [item.text or item.item_id for item in query.items],
@@ -275,14 +279,8 @@ def _heat(board: Leaderboard, grades: Gradable | None, runs: Runs | None) -> Ite
         )
 
 
-def _with_rankings(grades: Gradable, runs: Runs | None) -> list[tuple[str, QueryGrades, Mapping[str, Sequence[str]]]]:
+def with_rankings(known: Grades, runs: Runs | None) -> list[tuple[str, QueryGrades, Mapping[str, Sequence[str]]]]:
     """The queries (`query/facet` for facets), each with its grades and the ranking of each run."""
-    known = load(grades)
-    if isinstance(known, RecordGrades) and known.records.name == "-":
-        text = "items are drawn from the grades, which are read twice: give a file, not standard input"
-        raise InputError(text, settings=("plot_kind",))
-    if are_labels(known):
-        return []
     held: Mapping[str, Mapping[str, Sequence[str]]]
     if runs is None:
         if isinstance(known, RecordGrades):

@@ -43,6 +43,7 @@ from rubric_measures.types.entities import bank_hash
 if TYPE_CHECKING:
     import pandas
 
+    from rubric_measures.analysis.board_reports import Reusability
     from rubric_measures.analysis.resampling import Correction
     from rubric_measures.api.comparing import Comparisons
     from rubric_measures.api.reports import BoardPlot
@@ -442,6 +443,39 @@ def default_measures(grades: Grades, compat: Compat | None = None) -> tuple[str,
         grades.records.are_of == "answers" if isinstance(grades, RecordGrades) else isinstance(grades, AnswerGrades)
     )
     return (*OF_ANSWERS, *more) if is_of_answers else OF_PASSAGES
+
+
+def reusability(
+    grades: Gradable, runs: Runs | None = None, measures: Measures | None = None, *, depth: int = 10
+) -> Reusability:
+    """Would a run that was not pooled be judged fairly: each run is left out, and all are scored again.
+
+    What only the passages of a run gave that no other run has among its first `depth` is then lacking.
+
+    Args:
+        grades: as for `score`; qrels, too.
+        runs: as for `score`.
+        measures: as for `score`.
+        depth: how many passages of each ranking were pooled, 1 or more.
+
+    Raises:
+        InputError: there are fewer than two runs; a measure is a sum over queries; or no two runs have a passage in
+            common, as answers have none.
+    """
+    from rubric_measures.analysis.board_reports import Reusability, left_out
+    from rubric_measures.api.reports import refuse_sums, with_rankings
+
+    known = load(grades)
+    asked = parse_measures(default_measures(known) if measures is None else measures)
+    asked = asked if are_labels(known) else rubric_measures_of(asked)
+    refuse_sums(asked)
+    if depth < 1:
+        raise InputError(f"a pool has the first passage of each run or more, not {depth}", settings=("depth",))
+    queries = [(query, rankings) for _, query, rankings in with_rankings(known, runs)]
+    rows = left_out(queries, asked, depth, known.on_failed)
+    if all(row.alone == 1 for row in rows):
+        raise InputError(f"no two runs have a passage in common among their first {depth}; nothing was pooled of both")
+    return Reusability(rows, depth)
 
 
 def units(stream: Iterator[RecordQuery], facets: bool, per_facet: bool) -> Iterator[RecordQuery]:

@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("rubric_measures.cli.concluding", "paired tests between runs, from per-query scores"),
     "calibrate": ("rubric_measures.cli.concluding", "bias of a grader, what its grades are worth, calibrated scores"),
     "power": ("rubric_measures.cli.concluding", "how many queries an experiment needs, and what a board could tell"),
+    "reusability": ("rubric_measures.cli.concluding", "would a run that was not pooled be judged fairly"),
     "tournament": ("rubric_measures.cli.concluding", "pairwise games to ratings; a model may play them"),
     "verify": ("rubric_measures.cli.looking", "reports with which assessors check grades and banks"),
     "review": ("rubric_measures.cli.looking", "a local page where assessors check grades and edit the bank"),

@@ -25,12 +25,15 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from rubric_measures.analysis.correlation import correlate, ranks
+from rubric_measures.analysis.board_reports import LeftOut, left_out
+from rubric_measures.analysis.correlation import correlate
 from rubric_measures.analysis.resampling import FloatArray, adjust, seeded
 from rubric_measures.base.errors import InputError, warn
 from rubric_measures.formats.trec import as_known, distinct_run_names, read_run, written_id
 from rubric_measures.measures.findings import of_queries, say
+from rubric_measures.measures.grades import NONE, QueryGrades
 from rubric_measures.measures.loading import RecordQuery
+from rubric_measures.measures.measure import parse_measures
 from rubric_measures.types.entities import RubricItem
 
 BoolArray = NDArray[np.bool_]
@@ -494,139 +497,29 @@ def duplicate_items(banks: Iterable[Sequence[RubricItem]]) -> list[DuplicateItem
 _CUTOFF = 20
 
 
-class LeftOut(NamedTuple):
-    """One run, when it took no part in making pool and bank.
+def reusability(queries: Iterable[RecordQuery], min_rating: int | None = None) -> list[LeftOut]:
+    """What each run would score by Rubric-Cover if the bank had no items that only its passages cover.
 
-    Attributes:
-        run_id: the run.
-        unjudged: the share of its first passages that nobody else has among the first.
-        score: Rubric-Cover with all items and grades.
-        without_items: the same when items that only these passages cover are not in the bank; they are graded, as a
-            model can grade them any time.
-        without_grades: the same when these passages have no grades, and the bank is whole.
-        without_both: the same when both are lacking.
-        rank: its rank, 1 best, ties averaged.
-        rank_without_items: its rank among all runs without these items.
-        rank_without_grades: without these grades.
-        rank_without_both: without both.
-    """
-
-    run_id: str
-    unjudged: float
-    score: float
-    without_items: float
-    without_grades: float
-    without_both: float
-    rank: float
-    rank_without_items: float
-    rank_without_grades: float
-    rank_without_both: float
-
-
-@dataclass(frozen=True)
-class Reusability:
-    """All runs left out, one after the other.
-
-    Attributes:
-        rows: best run first.
-    """
-
-    rows: tuple[LeftOut, ...]
-
-    @property
-    def slope(self) -> float | None:
-        """The score that is lost for an ungraded share of 1: Σ loss · u / Σ u² (through the origin); None of no u."""
-        shares = np.array([row.unjudged for row in self.rows])
-        loss = np.array([row.score - row.without_grades for row in self.rows])
-        return float((loss * shares).sum() / (shares**2).sum()) if shares.any() else None
-
-    def sentence(self) -> str:
-        """Would a new run be judged fairly, with numbers."""
-        unjudged = 100 * float(np.mean([row.unjudged for row in self.rows]))
-        return (
-            f"Would a new run be judged fairly? {unjudged:.1f} % of the passages of a run that is left out "
-            f"are of nobody else. Where a model grades them, and the bank lacks the items that only they cover, it "
-            f"{self._said('without_items')}; where they stay without grades, it {self._said('without_both')}."
-        )
-
-    def _said(self, kind: str) -> str:
-        losses = [row.score - getattr(row, kind) for row in self.rows]
-        drops = [getattr(row, f"rank_{kind}") - row.rank for row in self.rows]
-        worst = int(np.argmax(drops))
-        kept = sum(abs(drop) < 1e-9 for drop in drops)
-        most = f" (at most {drops[worst]:g}: {self.rows[worst].run_id})" if drops[worst] > 0 else ""
-        return (
-            f"scores {float(np.mean(losses)):.4f} less and drops {float(np.mean(drops)):.2f} ranks on average{most}, "
-            f"and {kept} of {len(self.rows)} keep their rank"
-        )
-
-
-def reusability(queries: Iterable[RecordQuery], min_rating: int | None = None) -> Reusability | None:
-    """What each run would score if it had not been pooled; None where there are fewer than two runs.
-
-    The pool of a query is the first 20 passages of all runs. A passage is brought by the runs that have it there;
-    graded passages that no run has are brought by somebody else. What failed covers nothing here.
+    These passages are graded, as a model can grade them any time. What failed covers nothing here.
 
     Args:
         queries: the selected grades.
         min_rating: the least grade that covers an item; None takes the scale's.
     """
-    ranked = [query for query in queries if query.rankings and query.grades.items]
-    runs = sorted({run_id for query in ranked for run_id in query.rankings})
-    if len(runs) < 2:
-        return None
-    full, kept, own, unjudged = (
-        np.stack(tables) for tables in zip(*(_of_query(query, min_rating, runs) for query in ranked), strict=True)
-    )
-    sizes = np.array([[len(query.grades.items)] * len(runs) for query in ranked])
-    # A query whose every item goes has no score without them; nobody covers anything there.
-    left = np.where(kept > 0, kept, sizes)
-    score = (full / sizes).mean(axis=0)
-    rank, shares = _ranks(score), unjudged.sum(axis=0)
-    rows = []
-    for place, run_id in enumerate(runs):
-        scores, after = [float(score[place])], [float(rank[place])]
-        for kind, of in enumerate((left, sizes, left)):
-            table = full / of[:, [place]]
-            table[:, place] = own[:, kind, place] / of[:, place]
-            scores.append(float(table.mean(axis=0)[place]))
-            after.append(float(_ranks(table.mean(axis=0))[place]))
-        alone, seen = shares[:, place].tolist()
-        rows.append(LeftOut(run_id, alone / seen if seen else 0.0, *scores, *after))
-    return Reusability(tuple(sorted(rows, key=lambda row: (row.rank, row.run_id))))
 
+    def without_items(grades: QueryGrades, rows: Sequence[int]) -> QueryGrades:
+        hits = grades.grades >= grades.level(min_rating)
+        # Items that nothing covers stay: no passage of the run was needed to think of them.
+        kept: BoolArray = np.asarray(np.delete(hits, rows, axis=0).any(axis=0) | ~hits.any(axis=0))
+        if not kept.any():
+            # A query whose every item goes has no score without them; nobody covers anything there.
+            return replace(grades, grades=np.full_like(grades.grades, NONE))
+        items = tuple(itertools.compress(grades.items, kept))
+        return replace(grades, items=items, grades=grades.grades[:, kept])
 
-def _of_query(
-    query: RecordQuery, min_rating: int | None, runs: Sequence[str]
-) -> tuple[CountArray, CountArray, CountArray, CountArray]:
-    """What a query counts, a column a run.
-
-    Returns:
-        items that it covers; items that are left where it took no part; (3, runs) items that it covers of those that
-        are left, without its own passages, both; (2, runs) how many of its first passages are its alone, of how many.
-    """
-    grades = query.grades
-    hits = grades.grades >= grades.level(min_rating)
-    tops = [query.rankings.get(run_id, ())[:_CUTOFF] for run_id in runs]
-    pool = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(itertools.chain(*tops)))}
-    rows = [grades.docs.get(doc_id, -1) for doc_id in pool]
-    # The last row stands for passages that nobody graded.
-    covers = np.append(hits, np.zeros((1, hits.shape[1]), np.bool_), axis=0)[rows].astype(np.int32)
-    has = np.zeros((len(runs), len(pool)), np.int32)
-    for row, top in zip(has, tops, strict=True):
-        row[[pool[doc_id] for doc_id in top]] = 1
-    only = has * (has.sum(axis=0) == 1)
-    times = hits.sum(axis=0)
-    full, left, others = has @ covers > 0, times - only @ covers > 0, (has - only) @ covers > 0
-    # Items that nothing covers stay: no passage of the run was needed to think of them.
-    kept = left | (times == 0)
-    own = np.stack([full & left, others, others & left])
-    return full.sum(axis=1), kept.sum(axis=1), own.sum(axis=2), np.stack([only.sum(axis=1), has.sum(axis=1)])
-
-
-def _ranks(scores: FloatArray) -> FloatArray:
-    """Ranks of runs, 1 best, ties averaged; sums of one value in another order are ties."""
-    return ranks(np.round(scores, 12))
+    level = "" if min_rating is None else f"(rel={min_rating})"
+    known = [(replace(query.grades, failed=None), query.rankings) for query in queries if query.rankings]
+    return left_out(known, parse_measures(f"RubricCover{level}@{_CUTOFF}"), _CUTOFF, lacking=without_items)
 
 
 ALPHA = 0.05

@@ -13,8 +13,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import NamedTuple
 
+from rubric_measures.analysis.board_reports import LeftOut, lost_by
 from rubric_measures.base.errors import InputError
 from rubric_measures.base.tables import Cell, Column, Report, Table, Undefined
 from rubric_measures.measures.checked import CheckedQuery, bad_items, grades_by_item, level_of, uncovered_passages
@@ -36,7 +38,6 @@ from rubric_measures.verification.banks import (
     ItemReport,
     ItemStatistics,
     RedundantPair,
-    Reusability,
     RunCoverage,
     StabilityPoint,
     bank_halves,
@@ -334,7 +335,7 @@ def bank_sections(
             for one in pairs
         ],
     )  # fmt: skip
-    if (found := reusability(queries, min_rating)) is not None:
+    if len(found := reusability(queries, min_rating)) > 1:
         yield _reusability(found)
     if suggest:
         yield _suggestions(report, ends, against, pairs, text)
@@ -382,15 +383,15 @@ def _overview(
     return Section("bank", "Does the bank hold", ["what", "value"], rows)
 
 
-def _reusability(found: Reusability) -> Section:
-    slope = "not known" if found.slope is None else f"{found.slope / 10:.4f}"
+def _reusability(found: Sequence[LeftOut]) -> Section:
+    alone = 100 * fmean(row.alone for row in found)
     return Section(
         "reusability-run",
-        f"{found.sentence()} Each 10 % of passages without grades cost {slope}.",
-        ["run", "unjudged", "score", "without_items", "without_grades", "without_both", "rank",
-         "rank_without_items", "rank_without_grades", "rank_without_both"],
-        found.rows,
-    )  # fmt: skip
+        f"Would a new run be judged fairly? {alone:.1f} % of the passages of a run that is left out are of nobody "
+        f"else. Where the bank lacks the items that only they cover, it {lost_by(found)}.",
+        ["run", "unjudged", "score", "without_items", "rank", "rank_without_items"],
+        [[one.run_id, *one[2:]] for one in found],
+    )
 
 
 def _suggestions(

@@ -2,9 +2,11 @@
 
 import re
 
+import ir_measures
 import numpy as np
 import pytest
 
+import rubric_measures
 from tests.cli.test_analysis import call, checked
 
 
@@ -102,6 +104,61 @@ def test_power(boards, capsys) -> None:
         (("--delta", 0.1, "-m", "covr"), "unknown measure"),
     ):
         status, out, err = call(capsys, "power", "--from", boards, *arguments)
+        assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
+
+
+def test_a_run_that_was_not_pooled_is_scored_as_by_qrels_without_what_it_alone_brought(tmp_path, capsys) -> None:
+    """Qrels of a pool of the first 5, over runs that overlap; each score and rank as ir_measures has it, run by run."""
+    generator = np.random.default_rng(4)
+    truth = {f"q{q}": dict(zip((f"d{d}" for d in range(60)), generator.integers(0, 4, 60).tolist(), strict=True))
+             for q in range(6)}  # fmt: skip
+    runs = {f"r{r}": {q: sorted(docs, key=lambda one, docs=docs, r=r: -docs[one] - generator.normal(0, 1 + r / 2))[:12]
+                      for q, docs in truth.items()} for r in range(6)}  # fmt: skip
+    paths = [tmp_path / f"{run}.run" for run in runs]
+    for path, (run, rankings) in zip(paths, runs.items(), strict=True):
+        rows = (f"{q} Q0 {d} {r} {20 - r} {run}\n" for q, docs in rankings.items() for r, d in enumerate(docs, 1))
+        path.write_text("".join(rows))
+    brought = {
+        (q, d): {run for run, of_run in runs.items() if d in of_run[q][:5]} for q, docs in truth.items() for d in docs
+    }
+    pool = [ir_measures.Qrel(q, d, truth[q][d]) for (q, d), of in brought.items() if of]
+    qrels = tmp_path / "pool.qrels"
+    qrels.write_text("".join(f"{one.query_id} 0 {one.doc_id} {one.relevance}\n" for one in pool))
+    measures = [ir_measures.parse_measure(name) for name in ("nDCG@10", "AP(rel=2)")]
+
+    def board(judged):
+        scored = {run: [ir_measures.ScoredDoc(q, d, -r) for q, docs in of.items() for r, d in enumerate(docs)]
+                  for run, of in runs.items()}  # fmt: skip
+        return {run: ir_measures.calc_aggregate(measures, judged, docs) for run, docs in scored.items()}
+
+    command = ("reusability", qrels, *paths, "-m", "nDCG@10", "AP(rel=2)", "--depth", 5)
+    status, out, _ = call(capsys, *command, "--format", "json")
+    content = checked("reusability", out)
+    assert status == 0 and content["depth"] == 5
+    whole, lost = board(pool), dict.fromkeys(("nDCG@10", "AP(rel=2)"), 0)
+    for row in content["runs"]:
+        run, measure = row["run_id"], ir_measures.parse_measure(row["measure"])
+        without = board([one for one in pool if brought[one.query_id, one.doc_id] != {run}])
+        for of, score, rank in ((whole, "score", "rank"), (without, "left_out", "rank_left_out")):
+            assert row[score] == pytest.approx(of[run][measure])
+            assert row[rank] == 1 + sum(one[measure] > of[run][measure] + 1e-9 for one in of.values())
+        own = sum(brought[q, d] == {run} for q, docs in runs[run].items() for d in docs[:5])
+        assert row["alone"] == pytest.approx(own / 30) and row["left_out"] < row["score"]
+        lost[row["measure"]] += row["rank_left_out"] > row["rank"]
+    assert min(lost.values()) > 0
+    out = call(capsys, *command)[1]
+    for measure, count in lost.items():
+        assert re.search(
+            rf"^{re.escape(measure)}: a run .* less and drops .*; runs that lose a rank: {count} of 6$", out, re.M
+        )
+    found = rubric_measures.reusability(str(qrels), [str(path) for path in paths], "nDCG@10", depth=5)
+    assert [row._asdict() for row in found.rows] == content["runs"][:6]
+    for arguments, said in (
+        ((qrels, *paths, "--depth", 0), "a pool has the first passage of each run or more, not 0 (--depth)"),
+        ((qrels, paths[0]), "no two runs have a passage in common"),
+        ((qrels, *paths, "-m", "NumRet"), "is a sum over queries"),
+    ):
+        status, out, err = call(capsys, "reusability", *arguments)
         assert (status, out, len(err.splitlines())) == (2, "", 1) and said in err, err
 
 

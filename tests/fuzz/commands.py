@@ -129,6 +129,7 @@ leaderboard {{graded.jsonl}} {_RUNS} --bank {{questions.jsonl}} -m RubricCover(r
 leaderboard {{graded.jsonl}} {_RUNS} -m RubricCover(rel=4)@5 --format json --checks --letters --intervals {_QUICK}
 leaderboard {{items.qrels}} {_RUNS} -m RubricCover(rel=4)@5 nDCG@5
 leaderboard {{qrels.txt}} {_RUNS} -m nDCG@5 AP --format text
+reusability {{qrels.txt}} {_RUNS} -m nDCG@5 --depth 3 --format json
 leaderboard {{graded.jsonl}} {{annotated.run}} -m RubricCover(rel=4)@5
 evaluate {{qrels.txt}} {{annotated.run}} nDCG@10 Judged@5 -q
 leaderboard {{graded2.jsonl}} --bank {{nuggetbank.jsonl}} -m NuggetV NuggetA --length --summary

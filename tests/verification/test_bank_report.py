@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rubric_measures
+from rubric_measures.analysis.board_reports import lost_by
 from rubric_measures.cli import main
 from rubric_measures.measures.loading import RecordQuery, read_records
 from rubric_measures.verification.banks import (
@@ -97,21 +99,30 @@ POOL: list[object] = [
 def test_runs_left_out_by_hand(tmp_path: Path) -> None:
     queries = queries_of(tmp_path, POOL)
     alone = reusability(queries)
-    assert alone is not None
-    rows = {one.run_id: one for one in alone.rows}
+    rows = {one.run_id: one for one in alone}
     x = rows["x"]
-    # x covers a and c: 2/4. Without d3 it has a: 1/4; without the item c in the bank 1/3, with d3 graded or not.
-    assert (x.unjudged, x.score, x.without_grades) == (0.5, 0.5, 0.25)
-    assert (x.without_items, x.without_both) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    # x covers a and c: 2/4. Without the item c, which d3 alone covers, in the bank it has a: 1/3.
+    assert (x.alone, x.score, x.left_out) == (0.5, 0.5, pytest.approx(1 / 3))
     # y has 2/4, then 2/3; z 1/4 and 1/3: x falls from a tie for first to behind y, beside z.
-    assert (x.rank, x.rank_without_items, x.rank_without_grades, x.rank_without_both) == (1.5, 2.5, 2.5, 2.5)
+    assert (x.rank, x.rank_left_out) == (1.5, 2.5)
     y = rows["y"]
-    assert (y.unjudged, y.score, y.without_items, y.without_both) == (0.0, 0.5, 0.5, 0.5)
-    # The only run with an unjudged share loses .25 at .5.
-    assert alone.slope == pytest.approx(0.5)
-    said = alone.sentence()
-    assert said.startswith("Would a new run be judged fairly? 16.7 % of the passages of a run that is left out are")
-    assert "scores 0.0556 less and drops 0.33 ranks on average (at most 1: x), and 2 of 3 keep their rank" in said
+    assert (y.alone, y.score, y.left_out, y.rank_left_out) == (0.0, 0.5, 0.5, 1.5)
+    said = "scores 0.0556 less and drops 0.33 ranks on average (at most 1: x); runs that lose a rank: 1 of 3"
+    assert lost_by(alone) == said
+    # Without grades of d3, which the bank's report says nothing of, x has a: 1/4, and the other two what they had.
+    again = {one.run_id: one for one in rubric_measures.reusability(str(tmp_path / "graded.jsonl"), depth=20).rows
+             if one.measure == "RubricCover(rel=4)@20"}  # fmt: skip
+    assert (again["x"].score, again["x"].left_out, again["x"].rank_left_out) == (0.5, 0.25, 2.5)
+
+
+def test_a_query_of_which_every_item_goes_scores_nothing(tmp_path: Path) -> None:
+    lines: list[object] = [
+        ["q1", [passage("q1", f"d{r}", [grade_set({"q1/a": 5 * (r == "x")})], {r: 1}) for r in "xy"]],
+        ["q2", [passage("q2", "d3", [grade_set({"q2/a": 5})], {"x": 1, "y": 1})]],
+    ]  # fmt: skip
+    x = next(one for one in reusability(queries_of(tmp_path, lines)) if one.run_id == "x")
+    # Both queries count: 2/2 before, 1/2 after.
+    assert (x.score, x.left_out, x.rank, x.rank_left_out) == (1.0, 0.5, 1.0, 1.5)
 
 
 def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +130,7 @@ def test_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start = ["verify", str(records), "--bank-report", "--suggest"]
     assert main(start) == 0
     out = capsys.readouterr().out
-    assert "Would a new run be judged fairly?" in out
+    assert "Would a new run be judged fairly? 16.7 % of the passages of a run that is left out are of nobody" in out
     assert main([*start, "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     found = {row["what"]: row["value"] for row in rows if row["report"] == "bank"}
