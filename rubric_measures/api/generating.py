@@ -17,7 +17,6 @@ from rubric_measures.base.errors import GradingError, InputError, counted, namin
 from rubric_measures.base.files import peek_head, read_text
 from rubric_measures.corpora.overwriting import keep_cache, keep_inputs
 from rubric_measures.formats.banks import write_bank
-from rubric_measures.formats.grade_tables import read_judgments
 from rubric_measures.formats.judged import REQUESTS, passages_of_requests
 from rubric_measures.formats.queries import read_queries
 from rubric_measures.formats.trec import spaced_pairs
@@ -36,6 +35,7 @@ from rubric_measures.grading.generation import (
     write_synthetic,
 )
 from rubric_measures.grading.nuggetization import Caller, Failure, nuggetize, published_calls, related_segments
+from rubric_measures.measures.grade_sets import read_judgments
 from rubric_measures.models.base import CountingBackend
 from rubric_measures.models.settings import CallSettings, Interrupts, note_limit
 from rubric_measures.prompts.library import load_prompt

@@ -44,8 +44,9 @@ from rubric_measures.api.loading import (
 from rubric_measures.base.errors import InputError, counted, naming, warn
 from rubric_measures.base.files import check_readable_twice
 from rubric_measures.base.tables import Report, Reported, render
-from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, chosen_grades
+from rubric_measures.formats.grade_tables import GRADES, OF_TABLES
 from rubric_measures.measures.findings import Note, say
+from rubric_measures.measures.grade_sets import chosen_grades
 from rubric_measures.measures.labels import passages_of_records
 from rubric_measures.measures.qrels import grades_of_table
 from rubric_measures.types.entities import TestBank

@@ -49,11 +49,12 @@ from rubric_measures.corpora.collections import opened_collection
 from rubric_measures.corpora.overwriting import keep_apart, keep_cache, keep_inputs
 from rubric_measures.formats import added_format, head_of
 from rubric_measures.formats.answers import is_answer_header, read_answers
-from rubric_measures.formats.grade_tables import read_as_records, read_judgments
+from rubric_measures.formats.grade_tables import read_as_records
 from rubric_measures.formats.plain import QUESTION_RUNS
 from rubric_measures.formats.queries import read_query_file
 from rubric_measures.formats.reports import Answer, answer_doc_id
 from rubric_measures.formats.trec import distinct_run_names, is_run_table, read_run
+from rubric_measures.measures.grade_sets import read_judgments
 from rubric_measures.types.entities import Run, TestBank
 from rubric_measures.types.scales import covering_level
 

@@ -31,10 +31,8 @@ from rubric_measures.formats.grade_tables import (
     GRADES,
     OF_TABLES,
     GradeRow,
-    chosen_grades,
     is_grade_table,
     read_as_records,
-    read_judgments,
     runs_of_rows,
 )
 from rubric_measures.formats.specs import DOC_IDS, QUERY_IDS
@@ -556,6 +554,8 @@ def _of_table(
 ) -> Grades:
     """The grades of one grader of a table."""
     refuse_filters(name, {key: said for key, said in chosen.items() if key not in OF_TABLES}, "a table of grades")
+    from rubric_measures.measures.grade_sets import chosen_grades
+
     rows = chosen_grades(GRADES.read(source), name, chosen.get(OF_TABLES[0]), chosen.get(OF_TABLES[1]), bank)
     with naming(name):
         grades = grades_of_table(rows, bank, **counted)
@@ -725,6 +725,8 @@ def judgments_of(path: str, grader: str | None = None, prompt_class: str | None 
         InputError: nothing of that name, or a file of another format.
     """
     if path == "-" or Path(path).exists():
+        from rubric_measures.measures.grade_sets import read_judgments
+
         return list(read_judgments(path, grader, prompt_class))
     import ir_datasets
 

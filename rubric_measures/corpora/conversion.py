@@ -35,10 +35,8 @@ from rubric_measures.formats.banks import (
 from rubric_measures.formats.base import PathName, say_left_out
 from rubric_measures.formats.grade_tables import (
     GradeRow,
-    chosen_grades,
     grades_of_rows,
     is_grade_table,
-    read_judgments,
     records_of_rows,
 )
 from rubric_measures.formats.judged import (
@@ -75,7 +73,7 @@ from rubric_measures.formats.trec import (
     spaced_ids,
     spaced_pairs,
 )
-from rubric_measures.measures.grade_sets import GradeFilter, prompt_cells
+from rubric_measures.measures.grade_sets import GradeFilter, chosen_grades, prompt_cells, read_judgments
 from rubric_measures.measures.grades import (
     BANK_DOC,
     DIRECT_ITEM,

@@ -1,4 +1,4 @@
-"""Tables of grades of items and of labels of passages, a row a grade: read, written, and one grader chosen."""
+"""Tables of grades of items and of labels of passages, a row a grade: read, written, as records and as runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.errors import InputError
 from rubric_measures.base.files import begins_records, path_name, peek_head
 from rubric_measures.formats.base import Head, given, head_of
 from rubric_measures.formats.specs import (
@@ -28,8 +28,7 @@ from rubric_measures.formats.specs import (
     text,
     whole,
 )
-from rubric_measures.formats.trec import read_qrels
-from rubric_measures.types.entities import Grade, GradeStatus, ItemKind, Qrel, Ranking, Run, TestBank, by_rank
+from rubric_measures.types.entities import Grade, GradeStatus, ItemKind, Ranking, Run, by_rank
 from rubric_measures.types.scales import HELD
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 WHOLE = "0"
 # The filters that choose a grader here.
 OF_TABLES = ("grader", "prompt_class")
-_SHOWN = 12
 # Whether there is no grade -> the status, where nothing else is said.
 STATUS: Mapping[bool, GradeStatus] = {True: "unparsed", False: "graded"}
 
@@ -121,37 +119,6 @@ def is_grade_table(path: str | os.PathLike[str]) -> bool:
     return GRADES.recognise(Head("-", first, rest))
 
 
-def chosen_grades(
-    rows: Sequence[GradeRow],
-    name: str,
-    grader: str | None = None,
-    prompt_class: str | None = None,
-    bank: TestBank | None = None,
-) -> list[GradeRow]:
-    """The grades of one grader.
-
-    Args:
-        rows: the table.
-        name: what messages call it.
-        grader: the one that counts; needed where there are several.
-        prompt_class: its prompt, likewise.
-        bank: the test bank; a grader that grades none of its items is not chosen beside one that does.
-
-    Raises:
-        InputError: no grader is called so, or several are left.
-    """
-    items = {item.item_id for item in bank or ()}
-    of_bank = {(row.grader, row.prompt_class): row for row in rows if row.item_id in items}
-    found = of_bank or {(row.grader, row.prompt_class): row for row in rows}
-    left = [key for key in found if grader in (None, key[0]) and prompt_class in (None, key[1])]
-    if len(left) == 1:
-        return [row for row in rows if (row.grader, row.prompt_class) == left[0]]
-    problem = "several graders are left" if left else "no grade is by this grader"
-    listed = sorted(grader_of(found[key]) or "nobody named" for key in left or found)
-    shown = "; ".join(listed[:_SHOWN]) + ("; …" if len(listed) > _SHOWN else "")
-    raise InputError(f"{name}: {problem}, choose one of: {shown}", settings=OF_TABLES)
-
-
 def grader_of(row: GradeRow) -> str:
     """The filters that choose the grader of a grade; empty where nobody says."""
     made = zip(OF_TABLES, (row.grader, row.prompt_class), strict=True)
@@ -162,36 +129,6 @@ def grades_of_rows(rows: Iterable[GradeRow]) -> list[Grade]:
     """Each grade once, however many runs rank its document."""
     made = (Grade(*row[:2], row.grade, row.item_id, row.status, grader=row.grader) for row in rows)
     return list(dict.fromkeys(made))
-
-
-def judgments_of_rows(rows: Sequence[GradeRow], name: str) -> list[Qrel]:
-    """The grades as judgments; those that failed have no place there and are counted."""
-    grades = grades_of_rows(rows)
-    judged = [Qrel(*one[:2], one.relevance, one.iteration) for one in grades if one.relevance is not None]
-    warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
-    return judged
-
-
-def read_judgments(
-    path: str | os.PathLike[str], grader: str | None = None, prompt_class: str | None = None
-) -> list[Qrel]:
-    """Judgments of documents or of items: those of TREC's qrels, or the grades or labels of one grader of a table.
-
-    Args:
-        path: the file.
-        grader: the one of a table that counts.
-        prompt_class: its prompt.
-
-    Raises:
-        InputError: the file cannot be opened, or the table has several graders, of which none is chosen.
-        FormatError: it is neither; names file and line.
-    """
-    name = path_name(path)
-    if not is_grade_table(path):
-        if grader or prompt_class:
-            raise InputError(f"{name}: holds judgments, of nobody by name; leave the choice out", settings=OF_TABLES)
-        return read_qrels(path)
-    return judgments_of_rows(chosen_grades(GRADES.read(path), name, grader, prompt_class), name)
 
 
 def runs_of_rows(rows: Iterable[GradeRow], name: str) -> list[Run]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
@@ -21,6 +22,9 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from rubric_measures.base.errors import InputError, warn
+from rubric_measures.base.files import path_name
+from rubric_measures.formats.grade_tables import GRADES, OF_TABLES, GradeRow, grades_of_rows, is_grade_table
+from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.grades import DIRECT_ITEM
 from rubric_measures.records.models import (
     ASKED_FOR,
@@ -45,7 +49,7 @@ from rubric_measures.records.models import (
     stale_in,
     to_decide,
 )
-from rubric_measures.types.entities import GradeStatus, RubricItem, TestBank, bank_content, item_content
+from rubric_measures.types.entities import GradeStatus, Qrel, RubricItem, TestBank, bank_content, item_content
 from rubric_measures.types.scales import GRADE_CHOICES, YES_NO, GradeChoice, Scale, grade_by, scale_from
 
 _LOG = logging.getLogger("rubric_measures")
@@ -54,6 +58,7 @@ UNKNOWN_GRADER = "none"
 _TOLD_ELSEWHERE = ("prompt", "prompt_hash", "model", "bank")
 
 
+_SHOWN = 12
 # The filters that choose a grade set, for errors.
 CHOOSING: tuple[str, ...] = ("grader", "prompt_class", "prompt_type", "grade_set")
 
@@ -96,7 +101,86 @@ def choices_of(
     for key, name in sorted(names.items()):
         others = [facts for other, facts in told.items() if other[:3] == key[:3] and other != key]
         shown.append(f"{name} ({_difference(told[key], others)})" if others and found else name)
-    return "; ".join(shown)
+    return "; ".join(shown[:_SHOWN]) + ("; …" if len(shown) > _SHOWN else "")
+
+
+def undecided(
+    name: str,
+    left: Collection[GradeSetKey],
+    found: Mapping[GradeSetKey, ItemGradeSet | DirectGrade] | None = None,
+    every: Collection[GradeSetKey] = (),
+    settings: tuple[str, ...] = CHOOSING,
+) -> InputError:
+    """The error of a choice of one grade set.
+
+    Args:
+        name: the file.
+        left: the grade sets that pass; none, or several.
+        found: see `choices_of`.
+        every: those that there are.
+        settings: the filters that choose one.
+    """
+    listing, problem = choices_of(left or every, found), "several grade sets are left" if left else "none is called so"
+    if found is not None and any(key.llm.startswith(HUMAN) for key in left):
+        listing += "; or let grades by assessors override the grader's"
+        settings = (*settings, "assessors")
+    return InputError(f"{name}: {problem}, choose one of: {listing}", settings=settings)
+
+
+def chosen_grades(
+    rows: Sequence[GradeRow],
+    name: str,
+    grader: str | None = None,
+    prompt_class: str | None = None,
+    bank: TestBank | None = None,
+) -> list[GradeRow]:
+    """The grades of one grader of a table.
+
+    Args:
+        rows: the table.
+        name: what messages call it.
+        grader: the one that counts; needed where there are several.
+        prompt_class: its prompt, likewise.
+        bank: the test bank; a grader that grades none of its items is not chosen beside one that does.
+
+    Raises:
+        InputError: no grader is called so, or several are left.
+    """
+    keys = [GradeSetKey(row.grader, row.prompt_class or "", "") for row in rows]
+    items = {item.item_id for item in bank or ()}
+    of_bank = dict.fromkeys(key for key, row in zip(keys, rows, strict=True) if row.item_id in items)
+    every, wanted = of_bank or dict.fromkeys(keys), GradeFilter(grader, prompt_class)
+    left = [key for key in every if wanted.may_pass(key)]
+    if len(left) != 1:
+        raise undecided(name, left, every=every, settings=OF_TABLES)
+    return [row for key, row in zip(keys, rows, strict=True) if key == left[0]]
+
+
+def read_judgments(
+    path: str | os.PathLike[str], grader: str | None = None, prompt_class: str | None = None
+) -> list[Qrel]:
+    """Judgments of documents or of items: those of TREC's qrels, or the grades or labels of one grader of a table.
+
+    Grades that failed are no judgments, and are counted.
+
+    Args:
+        path: the file.
+        grader: the one of a table that counts.
+        prompt_class: its prompt.
+
+    Raises:
+        InputError: the file cannot be opened, or the table has several graders, of which none is chosen.
+        FormatError: it is neither; names file and line.
+    """
+    name = path_name(path)
+    if not is_grade_table(path):
+        if grader or prompt_class:
+            raise InputError(f"{name}: holds judgments, of nobody by name; leave the choice out", settings=OF_TABLES)
+        return read_qrels(path)
+    grades = grades_of_rows(chosen_grades(GRADES.read(path), name, grader, prompt_class))
+    judged = [Qrel(*one[:2], one.relevance, one.iteration) for one in grades if one.relevance is not None]
+    warn("%s: %d grades failed, and are no judgments", name, len(grades) - len(judged))
+    return judged
 
 
 def _facts(made: Mapping[str, Any]) -> dict[str, object]:
@@ -743,11 +827,7 @@ class GradeSetSelector(Struct):
             elif key == chosen_key:
                 chosen = self._joined(chosen, entry, passage.doc_id, items is not None)
         if len(self.found) > 1 and not wanted.first:
-            listing, settings = choices_of(self.found, self.found), CHOOSING
-            if any(key.llm.startswith(HUMAN) for key in self.found):
-                listing += "; or let grades by assessors override the grader's"
-                settings = (*CHOOSING, "assessors")
-            raise InputError(f"{self.source}: several grade sets are left, choose one of: {listing}", settings=settings)
+            raise undecided(self.source, self.found, self.found)
         for key, ids in outside:
             # Of two sets with one key the other is of another bank.
             if key != chosen_key:

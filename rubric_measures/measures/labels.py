@@ -10,10 +10,17 @@ from typing import Any
 from msgspec import structs
 
 from rubric_measures.base.errors import InputError, warn
-from rubric_measures.formats.grade_tables import GRADES, chosen_grades
+from rubric_measures.formats.grade_tables import GRADES
 from rubric_measures.formats.trec import read_qrels
 from rubric_measures.measures.findings import say
-from rubric_measures.measures.grade_sets import ADJUDICATION, BLIND_REVIEW, FINAL_REVIEW, HUMAN, GradeFilter
+from rubric_measures.measures.grade_sets import (
+    ADJUDICATION,
+    BLIND_REVIEW,
+    FINAL_REVIEW,
+    HUMAN,
+    GradeFilter,
+    chosen_grades,
+)
 from rubric_measures.measures.grades import BANK_DOC, Grades, Label, QueryGrades
 from rubric_measures.measures.loading import collect_grades, load_records, select_queries
 from rubric_measures.measures.qrels import build_grades, grades_of_table, of_counted

@@ -640,7 +640,8 @@ class GradeSetKey(NamedTuple):
     grade_set: str = ""
 
     def __str__(self) -> str:
-        return f"grader={self.llm} prompt_class={self.prompt_class} prompt_type={self.kind}"
+        said = zip(("grader", "prompt_class", "prompt_type"), self, strict=False)
+        return " ".join(f"{name}={one}" for name, one in said if one) or "nobody named"
 
 
 def making_of(entry: ItemGradeSet | DirectGrade) -> tuple[str, str, bytes, bytes, bytes]:

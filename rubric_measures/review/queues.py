@@ -27,18 +27,17 @@ from rubric_measures.formats.banks import bank_of_entries
 from rubric_measures.formats.grade_tables import read_as_records
 from rubric_measures.measures.checked import CheckedGrade, CheckedPassage, check_records
 from rubric_measures.measures.grade_sets import (
-    CHOOSING,
     HUMAN,
     UNKNOWN_GRADER,
     GradeFilter,
     GradeSetSelector,
-    choices_of,
     grade_of_assessors,
     grade_sets,
     grades_by_assessors,
     is_blind_set,
     prompt_cells,
     scale_of_set,
+    undecided,
 )
 from rubric_measures.measures.loading import RecordQuery, select_query
 from rubric_measures.records.models import (
@@ -441,10 +440,7 @@ def _first_set(
             passing[key] = exact
             told |= selector.found
     if len(passing) > 1:
-        raise InputError(
-            f"{name}: several grade sets are left, choose one of: {choices_of(passing, told)}",
-            settings=CHOOSING,
-        )
+        raise undecided(name, passing, told)
     return next(iter(passing.values()), wanted)
 
 

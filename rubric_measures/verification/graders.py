@@ -25,10 +25,11 @@ from typing import NamedTuple
 from rubric_measures.analysis.agreement import kappa_of_confusion
 from rubric_measures.analysis.calibration import Anchor, RunGrades
 from rubric_measures.base.errors import InputError
-from rubric_measures.formats.grade_tables import GRADES, GradeRow, chosen_grades, is_grade_table, runs_of_rows
+from rubric_measures.formats.grade_tables import GRADES, GradeRow, is_grade_table, runs_of_rows
 from rubric_measures.measures.grade_sets import (
     HUMAN,
     GradeFilter,
+    chosen_grades,
     grade_of_assessors,
     grades_by_assessors,
     grades_of_set,

@@ -111,13 +111,13 @@ def test_what_a_judge_exported_is_scored(tmp_path: Path, capsys: pytest.CaptureF
     asked = ["leaderboard", table, run, "-m", "RubricCover@1", "--scale", "0-5:4", "--format", "tsv"]
     assert main(asked) == 2
     said = capsys.readouterr().err
-    assert "judge.csv: several graders are left, choose one of: grader=claude; grader=gpt-4o (--grader" in said
+    assert "judge.csv: several grade sets are left, choose one of: grader=claude; grader=gpt-4o (--grader" in said
     assert main([*asked, "--grader", "gpt-4o"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("a\t0.5000")
     grades = rubric_measures.load(table, grader="gpt-4o", scale="0-5:4").queries["q1"]
     assert [item.item_id for item in grades.items] == ["answers the question", "names a source"]
     assert grades.failed is not None and int(grades.failed.sum()) == 1
-    with pytest.raises(InputError, match="no grade is by this grader, choose one of: grader=claude; grader=gpt-4o"):
+    with pytest.raises(InputError, match="none is called so, choose one of: grader=claude; grader=gpt-4o"):
         rubric_measures.load(table, grader="gpt-5")
     with pytest.raises(InputError, match="holds a table of grades, no grade sets"):
         rubric_measures.load(table, prompt_type="direct")
@@ -222,7 +222,7 @@ def test_labels_of_a_person_and_of_a_judge_are_compared(tmp_path: Path, capsys: 
     assert found.names == ("source 1 ada", "source 2 gpt") and found.agreement == qrels.agreement
     capsys.readouterr()
     assert main(["agreement", both, files[1], "--rounds", "0"]) == 2
-    assert "several graders are left, choose one of: grader=ada; grader=gpt" in capsys.readouterr().err
+    assert "several grade sets are left, choose one of: grader=ada; grader=gpt" in capsys.readouterr().err
 
 
 def test_a_run_is_evaluated_against_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -324,7 +324,7 @@ def test_grade_sets_of_one_prompt_class_stay_apart_in_a_table(tmp_path: Path) ->
     with table.open(newline="") as stream:
         prompts = {row["prompt_class"] for row in csv.DictReader(stream)}
     assert prompts == {"LexicalCoverage (nugget)", "LexicalCoverage (question)"}
-    with pytest.raises(InputError, match="several graders are left"):
+    with pytest.raises(InputError, match="several grade sets are left"):
         rubric_measures.load(table)
 
 
