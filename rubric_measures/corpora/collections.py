@@ -53,14 +53,6 @@ from rubric_measures.types.entities import Qrel, Run, TestBank
 
 _LOG = logging.getLogger("rubric_measures")
 PREFIX = "rubric-measures"
-_RATINGS = {
-    0: "not answered or mentioned",
-    1: "barely",
-    2: "partly",
-    3: "mostly",
-    4: "well",
-    5: "completely and precisely",
-}
 # What files of a folder are called; of those in `_ONE_OF` the first one that is there counts.
 _FILES: Mapping[str, Sequence[str]] = {
     "docs": [
@@ -161,14 +153,14 @@ class _Docs(BaseDocs, Docstore):  # type: ignore[misc]
         return len(self._all)
 
 
-def _rows(base: Any, row_type: type, read: Callable[[], Iterable[Any]], labels: Mapping[int, str] | None = None) -> Any:
+def _rows(base: Any, row_type: type, read: Callable[[], Iterable[Any]]) -> Any:
     """What ir_datasets asks of queries, judgments or ranked documents, which are read on first use and kept."""
     kept = cache(lambda: list(read()))
     answers: Mapping[str, Callable[[], Any]] = {
         "iter": lambda: iter(kept()),
         "count": lambda: len(kept()),
         "cls": lambda: row_type,
-        "defs": lambda: dict(labels or {}),
+        "defs": dict,
     }
     made = base()
     for name, answer in answers.items():
@@ -215,9 +207,9 @@ class Collection(ir_datasets.Dataset):  # type: ignore[misc]
 
     def _qrels(self, unit: str, is_graded: bool) -> Any:
         if unit == "item":
-            return _rows(BaseQrels, TrecQrel, self._item_rows, _RATINGS)
+            return _rows(BaseQrels, TrecQrel, self._item_rows)
         if is_graded and unit == "passage":
-            return _rows(BaseQrels, GenericQrel, lambda: _labels(self.grades.qrels if self.grades else ()), _RATINGS)
+            return _rows(BaseQrels, GenericQrel, lambda: _labels(self.grades.qrels if self.grades else ()))
         return _rows(BaseQrels, GenericQrel, lambda: _labels(self.judgments))
 
     def _item_rows(self) -> Iterator[TrecQrel]:

@@ -11,12 +11,11 @@ import logging
 import math
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 from rubric_measures.base.errors import FormatError, InputError, UnknownNameError, counted, warn
@@ -42,26 +41,22 @@ ALL = "all"
 OWN_FORMAT = "rubric_measures leaderboard 1"
 
 # The columns of the long forms; the value comes last, but in `ranking`.
-COLUMNS: Mapping[Form, tuple[str, ...]] = MappingProxyType(
-    {
-        "ir_measures": ("run", "topic", "measure", "value"),
-        "tot": ("run", "measure", "topic", "value"),
-        "rag4reports": ("topic", "run", "measure", "value"),
-        "trec_eval": ("measure", "topic", "value"),
-        "query": ("topic", "measure", "value"),
-        "ranking": ("topic", "Q0", "run", "rank", "value", "measure"),
-        "scores": ("run", "value"),
-    }
-)
+COLUMNS: Mapping[Form, tuple[str, ...]] = {
+    "ir_measures": ("run", "topic", "measure", "value"),
+    "tot": ("run", "measure", "topic", "value"),
+    "rag4reports": ("topic", "run", "measure", "value"),
+    "trec_eval": ("measure", "topic", "value"),
+    "query": ("topic", "measure", "value"),
+    "ranking": ("topic", "Q0", "run", "rank", "value", "measure"),
+    "scores": ("run", "value"),
+}
 # What files call the columns of long forms.
-_TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(RUN_IDS, "run"),
-        **dict.fromkeys(("topic", "query", *QUERY_IDS), "topic"),
-        **dict.fromkeys(("measure", "metric"), "measure"),
-        **dict.fromkeys(("value", "score"), "value"),
-    }
-)
+_TITLES: Mapping[str, str] = {
+    **dict.fromkeys(RUN_IDS, "run"),
+    **dict.fromkeys(("topic", "query", *QUERY_IDS), "topic"),
+    **dict.fromkeys(("measure", "metric"), "measure"),
+    **dict.fromkeys(("value", "score"), "value"),
+}
 # `runid` begins a row of trec_eval.
 _RUN_HEADERS = {*RUN_IDS, "method"} - {"runid"}
 _TOPIC_HEADERS = {title for title, kind in _TITLES.items() if kind == "topic"}
@@ -330,28 +325,23 @@ def _score(raw: Score, name: str, line: int, field: str) -> Score:
             raise FormatError("is missing or no text", path=name, line=line, field=title)
     error, coverage = raw[4:]
     if error is not None:
-        error = _value(error, name, line, f"{field}.standard_error", sys.float_info.max)
+        error = _value(error, name, line, f"{field}.standard_error", 0)
     if coverage is not None:
-        coverage = _value(coverage, name, line, f"{field}.coverage", 1.0)
+        coverage = _value(coverage, name, line, f"{field}.coverage", 0, 1)
     return Score(str(ids[0]), str(ids[1]), str(ids[2]), _value(raw.value, name, line, field), error, coverage)
 
 
-def _value(token: object, name: str, line: int, where: str, highest: float | None = None) -> float:
-    """A finite number; with `highest` one from 0."""
+def _value(
+    token: object, name: str, line: int, where: str, lowest: float = -LARGEST_SCORE, highest: float = LARGEST_SCORE
+) -> float:
     is_one = is_number(token) if isinstance(token, str) else type(token) in (int, float)
     try:
         value = float(token) if is_one else math.nan  # type: ignore[arg-type]
     except OverflowError:
         value = math.nan
-    problem = ""
-    if highest is not None and not 0 <= value <= highest:
-        problem = f"is not a number from 0{'' if highest > 1 else ' to 1'}"
-    elif not math.isfinite(value):
-        problem = "is not a finite number"
-    elif highest is None and abs(value) > LARGEST_SCORE:
-        problem = f"is too large to compute with (at most {LARGEST_SCORE:g})"
-    if problem:
-        raise FormatError(f"{str(token)[:40]!r} {problem}", path=name, line=line, field=where)
+    if not lowest <= value <= highest:
+        problem = f"{str(token)[:40]!r} is no number from {lowest:g} to {highest:g}"
+        raise FormatError(problem, path=name, line=line, field=where)
     return value
 
 
@@ -562,9 +552,9 @@ def _aggregates(table: LeaderboardTable, form: Form) -> list[Score]:
     return rows
 
 
-_WRITERS: Mapping[Form, Callable[[LeaderboardTable, Form, IdCleaner], Iterator[str]]] = MappingProxyType(
-    dict.fromkeys(COLUMNS, _long) | {"jsonl": _json_lines, "wide": _wide, "dict": _dict}
-)
+_WRITERS: Mapping[Form, Callable[[LeaderboardTable, Form, IdCleaner], Iterator[str]]] = {
+    **dict.fromkeys(COLUMNS, _long), "jsonl": _json_lines, "wide": _wide, "dict": _dict
+}  # fmt: skip
 
 
 def _is_leaderboard(head: Head) -> bool:
