@@ -259,11 +259,11 @@ def rows_figure(
     return figure, every
 
 
-def lines_of(name: str) -> str:
+def lines_of(name: str, most: int = 44) -> str:
     """A measure's name in lines, broken behind commas and brackets; no letter is lost."""
     lines = [""]
     for part in name.replace(",", ",\0").replace("(", "(\0").split("\0"):
-        if lines[-1] and len(lines[-1]) + len(part) > 44:
+        if lines[-1] and len(lines[-1]) + len(part) > most:
             lines.append("")
         lines[-1] += part
     return "\n".join(lines)
@@ -540,8 +540,8 @@ def plot_ranks(
             outliers.append((axes, x[named], y[named], [runs[place] for place in named]))
         tau = _shown(correlate(x_scores, y_scores, "kendall", test=False).value)
         over = f" over {counted(queries, 'query')}" if queries else ""
-        axes.set_xlabel(f"rank by {lines_of(name)}{over}\nτ = {tau}, {counted(len(runs), 'run')}", fontsize=9)
-        axes.set_ylabel(f"rank by {lines_of(other)}", fontsize=9)
+        axes.set_xlabel(f"{lines_of(f'rank by {name}')}{over}\nτ = {tau}, {counted(len(runs), 'run')}", fontsize=9)
+        axes.set_ylabel(lines_of(f"rank by {other}", 30), fontsize=9)
         axes.locator_params(integer=True, nbins=8)
         axes.set_aspect("equal")
     finished(figure)
